@@ -1,0 +1,233 @@
+"""The shape of a Transformer, as one frozen dataclass (sections 3 and 5.3, table 3).
+
+A `ModelConfig` says everything that is needed to build the network and nothing about how it is
+trained. It is validated when it is made, so a config that exists is a config that can be built.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+Activation = Literal["relu", "gelu", "silu"]
+NormPlacement = Literal["post", "pre"]
+PositionKind = Literal["sinusoidal", "learned"]
+PositionLayout = Literal["interleaved", "concatenated"]
+Tying = Literal["all", "decoder", "none"]
+
+#: A model with more parameters than this is refused before memory is taken.
+MAX_PARAMETERS = 2_000_000_000
+
+
+class ConfigError(ValueError):
+    """A value that no Transformer can be built from; the message names it and what is allowed."""
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Shape of an encoder-decoder Transformer.
+
+    Attributes:
+        vocab_size: number of source tokens V; also the target's, unless `tgt_vocab_size` is set.
+        tgt_vocab_size: number of target tokens where the vocabularies differ, else None.
+        d_model: width of every residual stream.
+        n_heads: attention heads per layer, h in the paper.
+        d_k, d_v: width of a head's queries and keys, and of its values; None means d_model / h.
+        d_ff: inner width of the position-wise feed-forward network.
+        n_encoder_layers, n_decoder_layers: depth N of each stack.
+        dropout: P_drop on sub-layer outputs and on embeddings + positions (section 5.4).
+        attention_dropout: dropout on attention weights while training. Departure: not in the
+            paper's text, 0 by default.
+        activation: non-linearity of the feed-forward network; the paper's is ReLU.
+        norm: "post" is LayerNorm(x + Sublayer(x)), the paper's; "pre" is x + Sublayer(LayerNorm(x)).
+        positions: sinusoidal (section 3.5) or learned (table 3, row E).
+        position_layout: sines and cosines "interleaved" as in the paper's formula, or
+            "concatenated" (all sines, then all cosines) as in several implementations.
+        max_positions: rows of a learned table, and the longest sequence accepted.
+        tie_embeddings: "all" shares source, target and output matrices (section 3.4),
+            "decoder" only target and output, "none" nothing.
+        scale_embedding: multiply embeddings by sqrt(d_model) (section 3.4).
+        attention_bias: biases on the q, k, v and output projections. The paper's equations have none.
+        output_bias: a bias added to the logits.
+        layer_norm_eps: epsilon inside LayerNorm.
+        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder.
+    """
+
+    vocab_size: int = 37_000
+    tgt_vocab_size: int | None = None
+    d_model: int = 512
+    n_heads: int = 8
+    d_k: int | None = None
+    d_v: int | None = None
+    d_ff: int = 2048
+    n_encoder_layers: int = 6
+    n_decoder_layers: int = 6
+    dropout: float = 0.1
+    attention_dropout: float = 0.0
+    activation: Activation = "relu"
+    norm: NormPlacement = "post"
+    positions: PositionKind = "sinusoidal"
+    position_layout: PositionLayout = "interleaved"
+    max_positions: int = 1024
+    tie_embeddings: Tying = "all"
+    scale_embedding: bool = True
+    attention_bias: bool = False
+    output_bias: bool = False
+    layer_norm_eps: float = 1e-5
+    pad_id: int = 0
+    bos_id: int = 1
+    eos_id: int = 2
+    unk_id: int = 3
+
+    def __post_init__(self) -> None:
+        for name in (
+            "vocab_size", "d_model", "n_heads", "d_ff",
+            "n_encoder_layers", "n_decoder_layers", "max_positions",
+        ):  # fmt: skip
+            _require_int(name, getattr(self, name), minimum=1)
+        for name in ("tgt_vocab_size", "d_k", "d_v"):
+            if getattr(self, name) is not None:
+                _require_int(name, getattr(self, name), minimum=1)
+        if self.d_k is None or self.d_v is None:
+            if self.d_model % self.n_heads:
+                raise ConfigError(
+                    f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}; "
+                    "choose one that is, or set d_k and d_v"
+                )
+        if self.positions == "sinusoidal" and self.d_model % 2:
+            raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
+        for name in ("dropout", "attention_dropout"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+                raise ConfigError(f"{name}={value!r} is not a number in [0, 1)")
+        for name, kind in (
+            ("activation", Activation),
+            ("norm", NormPlacement),
+            ("positions", PositionKind),
+            ("position_layout", PositionLayout),
+            ("tie_embeddings", Tying),
+        ):
+            if getattr(self, name) not in get_args(kind):
+                allowed = ", ".join(get_args(kind))
+                raise ConfigError(f"{name}={getattr(self, name)!r} is not one of: {allowed}")
+        if self.tgt_vocab_size is not None and self.tie_embeddings == "all":
+            raise ConfigError(
+                "tie_embeddings='all' shares one matrix, so tgt_vocab_size must be None; "
+                "use 'decoder' or 'none' with separate vocabularies"
+            )
+        for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
+            _require_int(name, getattr(self, name), minimum=0)
+            if getattr(self, name) >= self.target_vocab_size:
+                raise ConfigError(
+                    f"{name}={getattr(self, name)} lies outside the vocabulary "
+                    f"(0 to {self.target_vocab_size - 1})"
+                )
+        if self.n_parameters > MAX_PARAMETERS:
+            raise ConfigError(
+                f"the config asks for {self.n_parameters:,} parameters; "
+                f"at most {MAX_PARAMETERS:,} are allowed"
+            )
+
+    @property
+    def key_size(self) -> int:
+        """d_k, resolved."""
+        return self.d_k if self.d_k is not None else self.d_model // self.n_heads
+
+    @property
+    def value_size(self) -> int:
+        """d_v, resolved."""
+        return self.d_v if self.d_v is not None else self.d_model // self.n_heads
+
+    @property
+    def target_vocab_size(self) -> int:
+        """Number of target tokens."""
+        return self.tgt_vocab_size if self.tgt_vocab_size is not None else self.vocab_size
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trainable parameters, by arithmetic (a test holds it equal to the model's)."""
+        d, h = self.d_model, self.n_heads
+        attention = d * h * (2 * self.key_size + 2 * self.value_size)
+        if self.attention_bias:
+            attention += h * (2 * self.key_size + self.value_size) + d
+        feed_forward = 2 * d * self.d_ff + self.d_ff + d
+        layer_norm = 2 * d
+        encoder = self.n_encoder_layers * (attention + feed_forward + 2 * layer_norm)
+        decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * layer_norm)
+        if self.norm == "pre":
+            encoder, decoder = encoder + layer_norm, decoder + layer_norm
+        embedding = d * self.vocab_size
+        if self.tie_embeddings != "all":
+            embedding += d * self.target_vocab_size
+        if self.tie_embeddings == "none":
+            embedding += d * self.target_vocab_size
+        if self.positions == "learned":
+            embedding += 2 * d * self.max_positions
+        if self.output_bias:
+            embedding += self.target_vocab_size
+        return encoder + decoder + embedding
+
+    def replace(self, **changes: Any) -> ModelConfig:
+        """A copy with some fields changed, validated again."""
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> str:
+        """The config as indented JSON, one field a line."""
+        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
+        """Build a config from untrusted values; unknown names and wrong types raise `ConfigError`."""
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        for name, value in values.items():
+            if name not in known:
+                raise ConfigError(f"unknown setting {name!r}; known: {', '.join(sorted(known))}")
+            default = known[name].default
+            if isinstance(default, bool) and not isinstance(value, bool):
+                raise ConfigError(f"{name}={value!r} is not true or false")
+        eps = values.get("layer_norm_eps", 1e-5)
+        if not isinstance(eps, float) or not 0 < eps < 1:
+            raise ConfigError(f"layer_norm_eps={eps!r} is not a number between 0 and 1")
+        return cls(**values)
+
+    @classmethod
+    def from_json(cls, text: str) -> ModelConfig:
+        """Parse what `to_json` wrote. Raises `ConfigError` on anything else."""
+        try:
+            values = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ConfigError(f"not valid JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ConfigError("expected a JSON object with the fields of a model config")
+        return cls.from_dict(values)
+
+
+def _require_int(name: str, value: object, *, minimum: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise ConfigError(f"{name}={value!r} is not a whole number of at least {minimum}")
+
+
+#: Named shapes. `base` and `big` are the paper's (table 3); `small` is the Multi30k model of
+#: Wu et al. 2021 ("Good for Misconceived Reasons"); `tiny` is for tests and quick looks.
+PRESETS: dict[str, ModelConfig] = {
+    "base": ModelConfig(),
+    "big": ModelConfig(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),
+    "small": ModelConfig(
+        vocab_size=8_000, d_model=128, d_ff=256, n_heads=4,
+        n_encoder_layers=4, n_decoder_layers=4, dropout=0.3,
+    ),
+    "tiny": ModelConfig(
+        vocab_size=64, d_model=32, d_ff=64, n_heads=4,
+        n_encoder_layers=2, n_decoder_layers=2, max_positions=128,
+    ),
+}  # fmt: skip
+
+
+def preset(name: str, **changes: Any) -> ModelConfig:
+    """The preset called `name`, with some fields changed. Raises `ConfigError` for other names."""
+    if name not in PRESETS:
+        raise ConfigError(f"unknown preset {name!r}; known: {', '.join(sorted(PRESETS))}")
+    return PRESETS[name].replace(**changes)

@@ -1,0 +1,110 @@
+"""Positional encodings (section 3.5)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from transformer.config import ModelConfig, PositionLayout
+
+
+def angular_frequencies(d_model: int) -> Tensor:
+    """The d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
+
+    Returns: [d_model / 2], float64, from 1 down to almost 1 / 10000.
+    """
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"d_model={d_model} must be even and at least 2")
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    return torch.exp(-math.log(10_000.0) * exponents)
+
+
+def sinusoidal(
+    n_positions: int, d_model: int, *, start: int = 0, layout: PositionLayout = "interleaved"
+) -> Tensor:
+    """PE(pos, 2i) = sin(pos w_i), PE(pos, 2i+1) = cos(pos w_i) with w_i = 10000^(-2i / d_model).
+
+    Args:
+        n_positions: rows, for positions start .. start + n_positions - 1.
+        d_model: columns; even.
+        start: first position. Any integer: the formula has no longest length.
+        layout: "interleaved" (the paper's) or "concatenated": all sines, then all cosines.
+
+    Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since
+        float32 angles lose digits at large positions.
+    """
+    positions = torch.arange(start, start + n_positions, dtype=torch.float64)
+    angles = positions[:, None] * angular_frequencies(d_model)  # [n, d_model / 2]
+    if layout == "concatenated":
+        table = torch.cat([angles.sin(), angles.cos()], dim=1)
+    else:
+        table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)
+    return table.to(torch.float32)
+
+
+def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved") -> Tensor:
+    """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos (section 3.5, last paragraph).
+
+    M_k turns each (sin, cos) pair by the angle k w_i, so it depends on the distance k alone.
+
+    Returns: [d_model, d_model], float64, block-diagonal rotations (in the interleaved layout).
+    """
+    angles = k * angular_frequencies(d_model)
+    n = d_model // 2
+    sine, cosine = angles.sin(), angles.cos()
+    if layout == "concatenated":
+        at_sine, at_cosine = torch.arange(n), torch.arange(n) + n
+    else:
+        at_sine, at_cosine = torch.arange(n) * 2, torch.arange(n) * 2 + 1
+    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
+    # sin(a + b) = sin a cos b + cos a sin b;  cos(a + b) = cos a cos b - sin a sin b
+    matrix[at_sine, at_sine] = cosine
+    matrix[at_sine, at_cosine] = sine
+    matrix[at_cosine, at_cosine] = cosine
+    matrix[at_cosine, at_sine] = -sine
+    return matrix
+
+
+class SinusoidalPositions(nn.Module):
+    """Fixed sinusoids; the table grows when a longer sequence asks for it."""
+
+    table: Tensor
+
+    def __init__(self, d_model: int, layout: PositionLayout, n_positions: int) -> None:
+        super().__init__()
+        self.d_model, self.layout = d_model, layout
+        table = sinusoidal(n_positions, d_model, layout=layout)
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
+        if start + length > self.table.size(0):
+            longer = sinusoidal(2 * (start + length), self.d_model, layout=self.layout)
+            self.table = longer.to(self.table)
+        return self.table[start : start + length]
+
+
+class LearnedPositions(nn.Module):
+    """A trained vector per position (table 3, row E). Beyond the table there is nothing to use."""
+
+    def __init__(self, d_model: int, n_positions: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(n_positions, d_model))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
+        if start + length > self.table.size(0):
+            raise ValueError(
+                f"position {start + length} lies beyond the {self.table.size(0)} learned positions"
+            )
+        return self.table[start : start + length]
+
+
+def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
+    """The positional encoding that `config` asks for."""
+    if config.positions == "learned":
+        return LearnedPositions(config.d_model, config.max_positions)
+    return SinusoidalPositions(config.d_model, config.position_layout, config.max_positions)
