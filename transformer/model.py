@@ -1,0 +1,340 @@
+"""The encoder-decoder Transformer (sections 3.1 to 3.4), in the order of the paper's figure 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import KeysValues, MultiHeadAttention
+from transformer.config import ModelConfig
+from transformer.positions import make_positions
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGates:
+    """A factor for every head's output; None is all ones.
+
+    Attributes:
+        encoder_self: [Le, H].  decoder_self: [Ld, H].  cross: [Ld, H].
+    """
+
+    encoder_self: Tensor | None = None
+    decoder_self: Tensor | None = None
+    cross: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """The encoder's result: memory [B, S, d_model], src_mask [B, 1, 1, S], attention per layer.
+
+    `attention` is [Le, B, H, S, S] where weights were asked for, else None.
+    """
+
+    memory: Tensor
+    src_mask: Tensor | None
+    attention: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Decoded:
+    """The decoder's result: hidden [B, T, d_model] and, where asked for, its attention.
+
+    `self_attention` is [Ld, B, H, T, T'] and `cross_attention` [Ld, B, H, T, S]; T' counts the
+    cached prefix too.
+    """
+
+    hidden: Tensor
+    self_attention: Tensor | None = None
+    cross_attention: Tensor | None = None
+
+
+@dataclass(eq=False)
+class DecoderCache:
+    """Keys and values of the decoder so far, one entry a layer: prefix and source.
+
+    Attributes:
+        prefix: self-attention keys and values, [B, H, t, d_k] and [B, H, t, d_v].
+        source: cross-attention keys and values, [B, H, S, d_k] and [B, H, S, d_v].
+    """
+
+    prefix: list[KeysValues] = field(default_factory=list)
+    source: list[KeysValues] = field(default_factory=list)
+
+    @property
+    def length(self) -> int:
+        """Number of decoder positions held."""
+        return self.prefix[0].k.size(2) if self.prefix else 0
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` [B'] (indices into the batch, repeats allowed), in that order."""
+        for entries in (self.prefix, self.source):
+            entries[:] = [KeysValues(k[rows], v[rows]) for k, v in entries]
+
+
+class FeedForward(nn.Module):
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position (section 3.3, eq. 2)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.w_1 = nn.Linear(config.d_model, config.d_ff)
+        self.w_2 = nn.Linear(config.d_ff, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [B, T, d_model] to [B, T, d_model]."""
+        inner = self.activation(self.w_1(x))  # [B, T, d_ff]
+        output: Tensor = self.w_2(inner)
+        return output
+
+
+class Residual(nn.Module):
+    """The connection around every sub-layer: LayerNorm(x + Dropout(Sublayer(x))) (section 3.1).
+
+    With norm="pre" it is x + Dropout(Sublayer(LayerNorm(x))). Departure: not in the paper, but how
+    most later models are built. The sub-layer runs between `enter` and `leave`.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.pre = config.norm == "pre"
+        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the sub-layer sees."""
+        return self.norm(x) if self.pre else x
+
+    def leave(self, x: Tensor, output: Tensor) -> Tensor:
+        """Join the residual stream `x` and the sub-layer's `output`."""
+        joined = x + self.dropout(output)
+        return joined if self.pre else self.norm(joined)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.around_self = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(
+        self, x: Tensor, src_mask: Tensor | None, gates: Tensor | None, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Map x [B, S, d_model]; also the weights [B, H, S, S] where asked for."""
+        seen = self.around_self.enter(x)
+        output, weights = self.self_attention(
+            seen,
+            self.self_attention.keys_values(seen),
+            src_mask,
+            gates=gates,
+            need_weights=need_weights,
+        )
+        x = self.around_self.leave(x, output)
+        seen = self.around_feed_forward.enter(x)
+        return self.around_feed_forward.leave(x, self.feed_forward(seen)), weights
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder, then feed-forward."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config)
+        self.around_self = Residual(config)
+        self.cross_attention = MultiHeadAttention(config)
+        self.around_cross = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.around_feed_forward = Residual(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        encoded: Encoded,
+        layer: int,
+        cache: DecoderCache | None,
+        self_gates: Tensor | None,
+        cross_gates: Tensor | None,
+        need_weights: bool,
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Map x [B, T, d_model]; also the self [B, H, T, T'] and cross [B, H, T, S] weights."""
+        seen = self.around_self.enter(x)
+        prefix = self.self_attention.keys_values(seen)
+        if cache is not None:
+            if layer < len(cache.prefix):
+                k, v = cache.prefix[layer]
+                prefix = KeysValues(torch.cat([k, prefix.k], 2), torch.cat([v, prefix.v], 2))
+                cache.prefix[layer] = prefix
+            else:
+                cache.prefix.append(prefix)
+        n_new, n_keys = x.size(1), prefix.k.size(2)
+        # One new position may see everything before it; several with a prefix need the cut mask.
+        from_start = n_new == n_keys
+        mask = None
+        if not from_start and n_new > 1:
+            ahead = torch.ones(n_new, n_keys, dtype=torch.bool, device=x.device)
+            mask = ahead.tril(n_keys - n_new)
+        output, self_weights = self.self_attention(
+            seen,
+            prefix,
+            mask,
+            causal=from_start,
+            gates=self_gates,
+            need_weights=need_weights,
+        )
+        x = self.around_self.leave(x, output)
+
+        seen = self.around_cross.enter(x)
+        if cache is not None and layer < len(cache.source):
+            source = cache.source[layer]
+        else:
+            source = self.cross_attention.keys_values(encoded.memory)
+            if cache is not None:
+                cache.source.append(source)
+        output, cross_weights = self.cross_attention(
+            seen,
+            source,
+            encoded.src_mask,
+            gates=cross_gates,
+            need_weights=need_weights,
+        )
+        x = self.around_cross.leave(x, output)
+        seen = self.around_feed_forward.enter(x)
+        x = self.around_feed_forward.leave(x, self.feed_forward(seen))
+        return x, self_weights, cross_weights
+
+
+class Transformer(nn.Module):
+    """The whole model: tokens in, logits over the next target token out.
+
+    Padding (config.pad_id) may stand at the end of a source or target row only. A padded source
+    token is never attended to; a padded target position yields values that mean nothing and that
+    no real position can see, since it comes after all of them.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        d_model = config.d_model
+        self.src_embedding = nn.Embedding(config.vocab_size, d_model)
+        self.tgt_embedding = (
+            self.src_embedding
+            if config.tie_embeddings == "all"
+            else nn.Embedding(config.target_vocab_size, d_model)
+        )
+        self.generator = nn.Linear(d_model, config.target_vocab_size, bias=config.output_bias)
+        self.src_positions = make_positions(config)
+        self.tgt_positions = make_positions(config)
+        self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
+        self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
+        pre = config.norm == "pre"
+        # Pre-norm leaves the last residual sum unnormalised, so each stack ends in one more norm.
+        self.encoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
+        self.decoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+        self._initialise()
+        if config.tie_embeddings != "none":
+            self.generator.weight = self.tgt_embedding.weight
+
+    def _initialise(self) -> None:
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+            elif isinstance(module, nn.Embedding):
+                nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trainable parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def encode(
+        self, src: Tensor, *, gates: HeadGates | None = None, need_weights: bool = False
+    ) -> Encoded:
+        """Read the source.
+
+        Args:
+            src: [B, S] token ids, padded at the end.
+            gates: head gates. need_weights: also return every attention map.
+        """
+        padding = src == self.config.pad_id
+        # Without padding no mask is needed, which lets the fused kernel take its fast way. On a
+        # GPU asking would wait for the device, so the mask always stays.
+        masked = src.device.type != "cpu" or torch.compiler.is_compiling() or bool(padding.any())
+        src_mask = ~padding[:, None, None, :] if masked else None  # [B, 1, 1, S]
+        x = self._embed(src, self.src_embedding, self.src_positions, 0)  # [B, S, d_model]
+        maps = []
+        for index, layer in enumerate(self.encoder):
+            gate = None if gates is None or gates.encoder_self is None else gates.encoder_self[index]
+            x, weights = layer(x, src_mask, gate, need_weights)
+            maps.append(weights)
+        return Encoded(self.encoder_norm(x), src_mask, torch.stack(maps) if need_weights else None)
+
+    def decode(
+        self,
+        tgt_in: Tensor,
+        encoded: Encoded,
+        *,
+        cache: DecoderCache | None = None,
+        gates: HeadGates | None = None,
+        need_weights: bool = False,
+    ) -> Decoded:
+        """Read target tokens, each position seeing those up to itself and the whole source.
+
+        Args:
+            tgt_in: [B, T] token ids: all of the decoder's input, or with a `cache` what follows
+                the positions that it holds.
+            encoded: from `encode`.
+            cache: extended in place with the new positions; starts as `DecoderCache()`.
+        """
+        start = cache.length if cache is not None else 0
+        x = self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, start)  # [B, T, d_model]
+        self_maps, cross_maps = [], []
+        for index, layer in enumerate(self.decoder):
+            self_gate = cross_gate = None
+            if gates is not None:
+                self_gate = None if gates.decoder_self is None else gates.decoder_self[index]
+                cross_gate = None if gates.cross is None else gates.cross[index]
+            x, self_weights, cross_weights = layer(
+                x, encoded, index, cache, self_gate, cross_gate, need_weights
+            )
+            self_maps.append(self_weights)
+            cross_maps.append(cross_weights)
+        x = self.decoder_norm(x)
+        if not need_weights:
+            return Decoded(x)
+        return Decoded(x, torch.stack(self_maps), torch.stack(cross_maps))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Project hidden states [..., d_model] to scores over the target vocabulary [..., V]."""
+        output: Tensor = self.generator(hidden)
+        return output
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
+        return self.logits(self.decode(tgt_in, self.encode(src)).hidden)
+
+    def _embed(
+        self, tokens: Tensor, embedding: nn.Embedding, positions: nn.Module, start: int
+    ) -> Tensor:
+        """Embeddings times sqrt(d_model) plus positions, with dropout (sections 3.4, 3.5, 5.4)."""
+        x = embedding(tokens)
+        if self.config.scale_embedding:
+            x = x * math.sqrt(self.config.d_model)
+        output: Tensor = self.dropout(x + positions(start, tokens.size(1)))
+        return output
