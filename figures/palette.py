@@ -1,0 +1,289 @@
+"""The colours of the house, for both themes: one source for Plotly, Altair and canvas components.
+
+Attention is light. In the dark theme a weight of 0 is near-black and a weight of 1 a pale, warm
+amber; in the light theme 0 is paper white and 1 deep indigo. The scale always spans 0 to 1, so a
+colour means the same weight in every picture. Its lightness (CIELAB L*) is linear in the weight
+and its hue hardly moves, so it reads the same with any colour vision and in a grey print.
+
+Signed values (positional encodings, logits) use a diverging scale that leaves the background at 0
+and ends in blue (negative) and orange (positive), both equally light. Heads and other categories
+take `categorical`, whose colours do not repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Theme = Literal["light", "dark"]
+THEMES: tuple[Theme, ...] = ("light", "dark")
+
+Bytes = NDArray[np.uint8]
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Chrome:
+    """What surrounds a picture: hex colours that agree with the Streamlit theme.
+
+    Attributes:
+        surface: page background.  ink: text.  muted: secondary text and axes.
+        rule: hairlines.  accent: the one accent, for what is selected.
+    """
+
+    surface: str
+    ink: str
+    muted: str
+    rule: str
+    accent: str
+
+
+CHROME: dict[Theme, Chrome] = {
+    "light": Chrome("#fdfcf9", "#1d1c26", "#625f70", "#e4e1d8", "#4338b0"),
+    "dark": Chrome("#0f0e0d", "#efebe4", "#a49d92", "#33302b", "#f2a93b"),
+}
+
+# Anchors of the sequential scales as (weight, L*, C*ab, hue in degrees). Between anchors a* and b*
+# run linearly; L* is linear over the whole scale.
+_ATTENTION: dict[Theme, tuple[tuple[float, float, float, float], ...]] = {
+    "light": (
+        (0.0, 98.5, 2.0, 95.0),
+        (0.5, 60.0, 45.0, 296.0),
+        (1.0, 21.5, 62.0, 302.0),
+    ),
+    "dark": (
+        (0.0, 5.0, 2.0, 60.0),
+        (0.25, 27.5, 34.0, 58.0),
+        (0.5, 50.0, 58.0, 66.0),
+        (0.75, 72.5, 70.0, 78.0),
+        (1.0, 95.0, 24.0, 92.0),
+    ),
+}
+
+# Two arms of a diverging scale: (C*ab, hue) at -1 and at +1, L* at 0 and at the ends.
+_SIGNED: dict[Theme, tuple[tuple[float, float], tuple[float, float], float, float]] = {
+    "light": ((50.0, 275.0), (62.0, 50.0), 97.5, 38.0),
+    "dark": ((44.0, 260.0), (62.0, 72.0), 8.0, 76.0),
+}
+
+# Sixteen colours for categories, the largest smallest distance first (in CIELAB, taken as the
+# least of normal, protan and deutan vision), each at least 3:1 against the page.
+_CATEGORICAL: dict[Theme, tuple[str, ...]] = {
+    "light": (
+        "#4836af",
+        "#55a311",
+        "#613726",
+        "#009cc8",
+        "#f05f76",
+        "#81005b",
+        "#3391ff",
+        "#576411",
+        "#9b6e8e",
+        "#29488f",
+        "#24824d",
+        "#23597b",
+        "#235f4c",
+        "#b8210f",
+        "#e956c8",
+        "#6e9b7b",
+    ),  # fmt: skip
+    "dark": (
+        "#ffad40",
+        "#006fef",
+        "#00f9f2",
+        "#d2005d",
+        "#607200",
+        "#0088b8",
+        "#dfe3b3",
+        "#d698a3",
+        "#56bd66",
+        "#ff86fb",
+        "#007966",
+        "#c7ed79",
+        "#e47346",
+        "#ad3e94",
+        "#b0a2ce",
+        "#b38f00",
+    ),  # fmt: skip
+}
+
+
+def attention_table(theme: Theme) -> Bytes:
+    """The attention scale: entry i is the colour of weight i / 255. Returns: [256, 3] sRGB."""
+    table = _tables()[f"attention-{theme}"]
+    return table
+
+
+def signed_table(theme: Theme) -> Bytes:
+    """The diverging scale from -1 (entry 0) over 0 (entries 127, 128) to 1. Returns: [256, 3]."""
+    return _tables()[f"signed-{theme}"]
+
+
+def as_bytes(table: Bytes) -> bytes:
+    """A table as flat R, G, B bytes (768 of them), for a component's JavaScript."""
+    return table.tobytes()
+
+
+def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
+    """A table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
+    picked = _picked(table, stops)
+    return [[i / (len(picked) - 1), colour] for i, colour in enumerate(picked)]
+
+
+def as_altair(table: Bytes, stops: int = 64) -> list[str]:
+    """A table as the `range` of an Altair scale; give the scale `domain=[0, 1]` beside it."""
+    return _picked(table, stops)
+
+
+def colour_of(weight: float, theme: Theme) -> str:
+    """The hex colour of one attention weight; weights outside 0..1 are clipped."""
+    index = round(255 * min(1.0, max(0.0, weight)))
+    return _hex(attention_table(theme)[index])
+
+
+def categorical(n: int, theme: Theme) -> list[str]:
+    """`n` different hex colours, the same first ones for every n.
+
+    Up to 16 are chosen to stay apart with any colour vision; further ones are told apart by hue
+    and lightness, and are best shown with their names.
+    """
+    if n < 0:
+        raise ValueError(f"n={n} colours; expected at least 0")
+    colours = list(_CATEGORICAL[theme][:n])
+    lightness = (45.0, 60.0, 35.0) if theme == "light" else (70.0, 55.0, 85.0)
+    step = 0
+    while len(colours) < n:
+        hue = (20.0 + 137.508 * step) % 360
+        lab = _lch_to_lab(np.array([[lightness[step % 3], 48.0, hue]]))
+        colour = _hex(_to_srgb(lab)[0])
+        if colour not in colours:
+            colours.append(colour)
+        step += 1
+    return colours
+
+
+def to_weight_bytes(weights: NDArray[np.floating]) -> Bytes:
+    """Weights in 0..1 as bytes, 255 = 1, rounded to nearest; any shape. The error is below 0.002.
+
+    Raises: `ValueError` where a weight is not a number or lies outside 0..1 (by more than 1e-3).
+    """
+    values = np.asarray(weights, dtype=np.float32)
+    if values.size and not (np.nanmin(values) >= -1e-3 and np.nanmax(values) <= 1 + 1e-3):
+        raise ValueError("attention weights lie outside 0..1")
+    if np.isnan(values).any():
+        raise ValueError("attention weights contain NaN")
+    return np.rint(np.clip(values, 0.0, 1.0) * 255).astype(np.uint8)
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast ratio of two hex colours, 1 to 21 (WCAG 2.2)."""
+    first, second = (_luminance(colour) for colour in (one, other))
+    return float((max(first, second) + 0.05) / (min(first, second) + 0.05))
+
+
+def srgb_to_lab(colours: NDArray[np.uint8]) -> Reals:
+    """CIELAB (D65) of sRGB bytes. Shapes: [..., 3] to [..., 3]."""
+    scaled = _linear(np.asarray(colours, dtype=np.float64) / 255) @ _RGB_TO_XYZ.T / _WHITE
+    low = scaled * (29 / 6) ** 2 / 3 + 4 / 29
+    f = np.where(scaled > (6 / 29) ** 3, np.cbrt(scaled), low)
+    lab = [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])]
+    return np.stack(lab, axis=-1)
+
+
+_RGB_TO_XYZ = np.array(
+    [[0.4124564, 0.3575761, 0.1804375],
+     [0.2126729, 0.7151522, 0.0721750],
+     [0.0193339, 0.1191920, 0.9503041]]
+)  # fmt: skip
+_WHITE = _RGB_TO_XYZ.sum(axis=1)
+
+
+@cache
+def _tables() -> dict[str, Bytes]:
+    """All four tables, made once and read-only."""
+    tables = {f"attention-{theme}": _sequential(_ATTENTION[theme]) for theme in THEMES}
+    tables |= {f"signed-{theme}": _diverging(*_SIGNED[theme]) for theme in THEMES}
+    for table in tables.values():
+        table.setflags(write=False)
+    return tables
+
+
+def _sequential(anchors: Sequence[tuple[float, float, float, float]]) -> Bytes:
+    weights = np.linspace(0, 1, 256)
+    at = np.array([anchor[0] for anchor in anchors])
+    lab = _lch_to_lab(np.array([anchor[1:] for anchor in anchors]))
+    lightness = np.interp(weights, [0, 1], lab[[0, -1], 0])
+    a, b = (np.interp(weights, at, lab[:, channel]) for channel in (1, 2))
+    return _to_srgb(np.stack([lightness, a, b], axis=1))
+
+
+def _diverging(
+    negative: tuple[float, float], positive: tuple[float, float], middle: float, end: float
+) -> Bytes:
+    strength = np.abs(np.linspace(-1, 1, 256))
+    arm = np.arange(256) >= 128
+    chroma = np.where(arm, positive[0], negative[0]) * strength
+    hue = np.where(arm, positive[1], negative[1])
+    lightness = middle + (end - middle) * strength
+    return _to_srgb(_lch_to_lab(np.stack([lightness, chroma, hue], axis=1)))
+
+
+def _lch_to_lab(lch: Reals) -> Reals:
+    angle = np.deg2rad(lch[:, 2])
+    return np.stack([lch[:, 0], lch[:, 1] * np.cos(angle), lch[:, 1] * np.sin(angle)], axis=1)
+
+
+def _to_srgb(lab: Reals) -> Bytes:
+    """sRGB bytes of CIELAB colours [n, 3]. What no screen can show loses chroma, never lightness."""
+    inside = np.zeros(len(lab))
+    outside = np.ones(len(lab))
+    fits = _in_gamut(lab)
+    for _ in range(20):  # bisect the share of the chroma that still fits
+        half = (inside + outside) / 2
+        ok = _in_gamut(lab * np.stack([np.ones_like(half), half, half], axis=1))
+        inside, outside = np.where(ok, half, inside), np.where(ok, outside, half)
+    share = np.where(fits, 1.0, inside)
+    linear = _lab_to_linear(lab * np.stack([np.ones_like(share), share, share], axis=1))
+    linear = np.clip(linear, 0, 1)
+    encoded = np.where(
+        linear <= 0.0031308, 12.92 * linear, 1.055 * np.power(linear, 1 / 2.4) - 0.055
+    )
+    return np.rint(encoded * 255).astype(np.uint8)
+
+
+def _in_gamut(lab: Reals) -> NDArray[np.bool_]:
+    linear = _lab_to_linear(lab)
+    inside: NDArray[np.bool_] = ((linear >= -1e-4) & (linear <= 1 + 1e-4)).all(axis=1)
+    return inside
+
+
+def _lab_to_linear(lab: Reals) -> Reals:
+    y = (lab[:, 0] + 16) / 116
+    f = np.stack([y + lab[:, 1] / 500, y, y - lab[:, 2] / 200], axis=1)
+    xyz = np.where(f > 6 / 29, f**3, 3 * (6 / 29) ** 2 * (f - 4 / 29)) * _WHITE
+    linear: Reals = xyz @ np.linalg.inv(_RGB_TO_XYZ).T
+    return linear
+
+
+def _linear(encoded: Reals) -> Reals:
+    return np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+
+
+def _luminance(colour: str) -> float:
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return float(_linear(rgb) @ _RGB_TO_XYZ[1])
+
+
+def _picked(table: Bytes, stops: int) -> list[str]:
+    if not 2 <= stops <= 256:
+        raise ValueError(f"stops={stops}; expected 2 to 256")
+    return [_hex(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
+
+
+def _hex(rgb: NDArray[np.uint8]) -> str:
+    return "#{:02x}{:02x}{:02x}".format(*(int(part) for part in rgb))
