@@ -75,48 +75,19 @@ _SIGNED: dict[Theme, tuple[tuple[float, float], tuple[float, float], float, floa
 # least of normal, protan and deutan vision), each at least 3:1 against the page.
 _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
     "light": (
-        "#4836af",
-        "#55a311",
-        "#613726",
-        "#009cc8",
-        "#f05f76",
-        "#81005b",
-        "#3391ff",
-        "#576411",
-        "#9b6e8e",
-        "#29488f",
-        "#24824d",
-        "#23597b",
-        "#235f4c",
-        "#b8210f",
-        "#e956c8",
-        "#6e9b7b",
-    ),  # fmt: skip
+        "#4836af", "#55a311", "#613726", "#009cc8", "#f05f76", "#81005b", "#3391ff", "#576411",
+        "#9b6e8e", "#29488f", "#24824d", "#23597b", "#235f4c", "#b8210f", "#e956c8", "#6e9b7b",
+    ),
     "dark": (
-        "#ffad40",
-        "#006fef",
-        "#00f9f2",
-        "#d2005d",
-        "#607200",
-        "#0088b8",
-        "#dfe3b3",
-        "#d698a3",
-        "#56bd66",
-        "#ff86fb",
-        "#007966",
-        "#c7ed79",
-        "#e47346",
-        "#ad3e94",
-        "#b0a2ce",
-        "#b38f00",
-    ),  # fmt: skip
-}
+        "#ffad40", "#006fef", "#00f9f2", "#d2005d", "#607200", "#0088b8", "#dfe3b3", "#d698a3",
+        "#56bd66", "#ff86fb", "#007966", "#c7ed79", "#e47346", "#ad3e94", "#b0a2ce", "#b38f00",
+    ),
+}  # fmt: skip
 
 
 def attention_table(theme: Theme) -> Bytes:
     """The attention scale: entry i is the colour of weight i / 255. Returns: [256, 3] sRGB."""
-    table = _tables()[f"attention-{theme}"]
-    return table
+    return _tables()[f"attention-{theme}"]
 
 
 def signed_table(theme: Theme) -> Bytes:
@@ -253,12 +224,13 @@ def _to_srgb(lab: Reals) -> Bytes:
     encoded = np.where(
         linear <= 0.0031308, 12.92 * linear, 1.055 * np.power(linear, 1 / 2.4) - 0.055
     )
-    return np.rint(encoded * 255).astype(np.uint8)
+    table: Bytes = np.rint(encoded * 255).astype(np.uint8)
+    return table
 
 
 def _in_gamut(lab: Reals) -> NDArray[np.bool_]:
     linear = _lab_to_linear(lab)
-    inside: NDArray[np.bool_] = ((linear >= -1e-4) & (linear <= 1 + 1e-4)).all(axis=1)
+    inside: NDArray[np.bool_] = np.all((linear >= -1e-4) & (linear <= 1 + 1e-4), axis=1)
     return inside
 
 

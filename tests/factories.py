@@ -1,0 +1,75 @@
+"""Made-up but valid records for tests that need no model."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from transformer.records import Floats, Trace
+
+_WORDS = ("▁the", "▁cat", "▁sat", "▁on", "▁the", "▁mat", "▁because", "▁it", "▁was", "▁tired")
+_ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁weil", "▁sie", "▁müde", "▁war")
+
+
+def make_trace(
+    S: int = 7,
+    T: int = 5,
+    n_encoder_layers: int = 3,
+    n_decoder_layers: int = 2,
+    n_heads: int = 3,
+    seed: int = 0,
+    K: int = 4,
+    src_tokens: tuple[str, ...] | None = None,
+) -> Trace:
+    """A trace with random attention: rows sum to 1 and the decoder's self-attention is causal.
+
+    Args:
+        S: source tokens, `</s>` among them.  T: decoder positions, `<s>` among them.
+        K: alternatives kept per step.
+        src_tokens: source pieces to use in place of made-up ones, S - 1 of them; `</s>` follows.
+    """
+    rng = np.random.default_rng(seed)
+    if src_tokens is None:
+        src_tokens = tuple(_WORDS[i % len(_WORDS)] for i in range(S - 1))
+    if len(src_tokens) != S - 1:
+        raise ValueError(f"{len(src_tokens)} source tokens for S={S}; expected S - 1")
+    words = tuple(_ZIEL[i % len(_ZIEL)] for i in range(T - 1))
+    src_ids = tuple(4 + i % 60 for i in range(S - 1)) + (2,)
+    word_ids = tuple(10 + i % 50 for i in range(T - 1))
+    log_probs = np.log(rng.uniform(0.5, 0.9, T)).astype(np.float32)
+    rest = (1 - np.exp(log_probs))[:, None] * 0.5 ** np.arange(1, K)
+    top_log_probs = np.concatenate([log_probs[:, None], np.log(rest)], axis=1)
+    predicted_ids = (*word_ids, 2)
+    top_ids = np.array([[p, *range(60, 60 + K - 1)] for p in predicted_ids], dtype=np.int64)
+    top_tokens = tuple((p, *(f"▁other{k}" for k in range(K - 1))) for p in (*words, "</s>"))
+    total = float(log_probs.sum())
+    return Trace(
+        src_tokens=(*src_tokens, "</s>"),
+        tgt_tokens=("<s>", *words),
+        predicted_tokens=(*words, "</s>"),
+        src_ids=src_ids,
+        tgt_ids=(1, *word_ids),
+        predicted_ids=predicted_ids,
+        encoder_self=_maps(rng, n_encoder_layers, n_heads, S, S),
+        decoder_self=_maps(rng, n_decoder_layers, n_heads, T, T, causal=True),
+        cross=_maps(rng, n_decoder_layers, n_heads, T, S),
+        log_probs=log_probs,
+        top_ids=top_ids,
+        top_log_probs=top_log_probs.astype(np.float32),
+        top_tokens=top_tokens,
+        entropy=rng.uniform(0.1, 3.0, T).astype(np.float32),
+        source=" ".join(word.lstrip("▁") for word in src_tokens),
+        text=" ".join(word.lstrip("▁") for word in words),
+        score=total / ((5 + T) / 6) ** 0.6,
+        src_special=(S - 1,),
+        tgt_special=(0,),
+    )
+
+
+def _maps(
+    rng: np.random.Generator, layers: int, heads: int, n: int, m: int, *, causal: bool = False
+) -> Floats:
+    logits = 2.0 * rng.standard_normal((layers, heads, n, m))
+    if causal:
+        logits = np.where(np.tril(np.ones((n, m), dtype=bool)), logits, -np.inf)
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
