@@ -1,0 +1,211 @@
+"""Sentence to token ids and back, by SentencePiece (the paper uses byte-pair pieces, section 5.1)."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import sentencepiece as spm
+
+#: Special pieces and their ids in every tokenizer trained here.
+SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
+
+
+class TokenizerError(ValueError):
+    """A tokenizer file that cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """A sentence cut into pieces.
+
+    Attributes:
+        pieces: as the vocabulary writes them; `▁` (U+2581) marks the start of a word.
+        ids: the pieces' ids, without special tokens.
+        surfaces: the text each piece stands for.
+        unknown: positions whose text the vocabulary does not hold: it becomes `<unk>`, or is
+            spelled in bytes that the model has hardly seen.
+    """
+
+    pieces: tuple[str, ...]
+    ids: tuple[int, ...]
+    surfaces: tuple[str, ...]
+    unknown: tuple[int, ...]
+
+
+def clean(text: str) -> str:
+    """Text as the tokenizer takes it: one line, no control characters, NFC.
+
+    Line breaks, tabs and other white space become single spaces; control characters, format
+    characters that have no glyph (but not the joiners that scripts and emoji need) and lone
+    surrogates are left out.
+    """
+    kept = []
+    for character in unicodedata.normalize("NFC", text):
+        category = unicodedata.category(character)
+        if character.isspace() or category in ("Zl", "Zp"):
+            kept.append(" ")
+        elif category in ("Cc", "Cs") or (category == "Cf" and character not in "\u200c\u200d"):
+            continue
+        else:
+            kept.append(character)
+    return " ".join("".join(kept).split())
+
+
+class Tokenizer:
+    """A SentencePiece model with this project's special ids."""
+
+    def __init__(self, model: bytes) -> None:
+        """Args: model: the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
+        self._model = model
+        try:
+            self._processor = spm.SentencePieceProcessor(model_proto=model)
+        except RuntimeError as error:
+            raise TokenizerError(f"not a SentencePiece model ({error})") from None
+        self.pieces: tuple[str, ...] = tuple(
+            self._processor.id_to_piece(index) for index in range(self.vocab_size)
+        )
+        self._is_byte = tuple(self._processor.is_byte(index) for index in range(self.vocab_size))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Read a `.model` file. Raises `TokenizerError` naming the file."""
+        path = Path(path)
+        try:
+            return cls(path.read_bytes())
+        except OSError as error:
+            raise TokenizerError(f"{path}: {error.strerror or error}") from None
+        except TokenizerError as error:
+            raise TokenizerError(f"{path}: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the `.model` file."""
+        Path(path).write_bytes(self._model)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, special ones included."""
+        size: int = self._processor.get_piece_size()
+        return size
+
+    @property
+    def pad_id(self) -> int:
+        """Id of `<pad>`."""
+        return PAD_ID
+
+    @property
+    def bos_id(self) -> int:
+        """Id of `<s>`, which starts the decoder."""
+        return BOS_ID
+
+    @property
+    def eos_id(self) -> int:
+        """Id of `</s>`, which ends source and target."""
+        return EOS_ID
+
+    @property
+    def unk_id(self) -> int:
+        """Id of `<unk>`."""
+        return UNK_ID
+
+    def tokenize(self, text: str) -> Tokenized:
+        """Cut a sentence into pieces, after `clean`."""
+        encoded = self._processor.encode(clean(text), return_type="proto")
+        pieces = encoded.pieces
+        return Tokenized(
+            pieces=tuple(piece.piece for piece in pieces),
+            ids=tuple(piece.id for piece in pieces),
+            surfaces=tuple(piece.surface for piece in pieces),
+            unknown=tuple(
+                index
+                for index, piece in enumerate(pieces)
+                if piece.id == UNK_ID or self._is_byte[piece.id]
+            ),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a sentence's pieces, without special tokens."""
+        ids: list[int] = self._processor.encode(clean(text))
+        return ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` for many sentences at once."""
+        ids: list[list[int]] = self._processor.encode([clean(text) for text in texts])
+        return ids
+
+    def sample(self, text: str, *, alpha: float) -> list[int]:
+        """Ids of a random segmentation (Kudo 2018); a smaller `alpha` strays further from the best.
+
+        The draw comes from SentencePiece's own generator, see `seed_sampling`.
+        """
+        ids: list[int] = self._processor.encode(
+            clean(text), enable_sampling=True, alpha=alpha, nbest_size=-1
+        )
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of a token sequence; special tokens are left out."""
+        kept = [index for index in ids if index not in (PAD_ID, BOS_ID, EOS_ID)]
+        text: str = self._processor.decode(kept)
+        return text
+
+    def id_to_piece(self, index: int) -> str:
+        """The piece with this id."""
+        return self.pieces[index]
+
+    def piece_to_id(self, piece: str) -> int:
+        """The id of a piece, `unk_id` where it is not in the vocabulary."""
+        index: int = self._processor.piece_to_id(piece)
+        return index
+
+
+def seed_sampling(seed: int) -> None:
+    """Seed the generator behind `Tokenizer.sample`, for the whole process."""
+    spm.set_random_generator_seed(seed)
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    model_type: Literal["unigram", "bpe"] = "unigram",
+    character_coverage: float = 1.0,
+    byte_fallback: bool = False,
+) -> Tokenizer:
+    """Train a joint tokenizer on the sentences of both languages.
+
+    Args:
+        texts: sentences of both sides.
+        vocab_size: number of pieces, the four special ones included.
+        model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016, the paper's choice).
+        character_coverage: share of the characters that get a piece of their own.
+        byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
+
+    Raises: `TokenizerError` where the text is too small for `vocab_size`.
+    """
+    written = io.BytesIO()
+    try:
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter([clean(text) for text in texts]),
+            model_writer=written,
+            vocab_size=vocab_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            pad_piece=SPECIAL_PIECES[PAD_ID],
+            shuffle_input_sentence=False,
+            num_threads=1,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {error}") from None
+    return Tokenizer(written.getvalue())
