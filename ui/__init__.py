@@ -1,0 +1,1 @@
+"""What touches Streamlit beyond drawing: state, cache, controls and canvas components."""
