@@ -59,7 +59,7 @@ class Candidate:
         total: log-probability of the whole hypothesis.
         score: total / length penalty.
         fate: "kept" in the beam, "finished" (ended in `</s>` and set aside), or "dropped".
-        row: its row at the next step where kept, else -1.
+        row: its row at the next step where kept; -1 otherwise, and where no step follows.
     """
 
     parent: int
@@ -102,6 +102,7 @@ class Hypothesis:
         score: total / length penalty.
         rows: row held at each step; attention of step t is `steps[t].cross[rows[t]]`.
         complete: ended in `</s>`.
+        log_probs: log-probability of each of `ids`.
     """
 
     ids: tuple[int, ...]
@@ -110,6 +111,7 @@ class Hypothesis:
     score: float
     rows: tuple[int, ...]
     complete: bool
+    log_probs: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,415 @@
+"""Beam search over a step function (section 6.1); greedy decoding is the beam of one.
+
+No model is in here: a `StepFunction` turns the newest token of every row into scores for the next
+one, and keeps whatever it needs of the past. Rows are partial translations. A batch holds the rows
+of several sentences side by side, each sentence as many as it has alive, so that nothing is spent
+on hypotheses that ended.
+
+At every step the `beam_size` best continuations of a sentence are looked at together. Those that
+end in `</s>` are set aside as finished, the others live on. The beam is back at its full width one
+step later, and with a beam of one this is greedy decoding.
+
+A finished hypothesis Y scores log P(Y) / ((5 + |Y|) / 6)^alpha, where |Y| counts `</s>`. Departure:
+the paper takes the penalty from Wu et al. 2016, which leaves open what |Y| counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from transformer.records import Candidate, Floats, Hypothesis, Ints, SearchStep
+
+
+@dataclass(frozen=True, eq=False)
+class StepOutput:
+    """What a step function returns for R rows that have read t tokens each.
+
+    Attributes:
+        logits: [R, V], unnormalised log-probabilities of the next token.
+        decoder_self: [Ld, R, H, t], attention of the newest position onto the prefix, or None.
+        cross: [Ld, R, H, S], its attention onto the source, or None.
+    """
+
+    logits: Tensor
+    decoder_self: Tensor | None = None
+    cross: Tensor | None = None
+
+
+class StepFunction(Protocol):
+    """A model, as far as the search knows it. It remembers the rows between two calls."""
+
+    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+        """Read one more token a row and score what may follow.
+
+        Args:
+            tokens: [R] int64, the newest token of each row; at the first call `<s>` for each
+                sentence.
+            parents: [R] int64, the row of the previous call that each row continues, or None
+                where row i continues row i. Rows of one sentence stay side by side, and sentences
+                keep their order.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search.
+
+    Attributes:
+        beam_size: hypotheses kept alive for each sentence.
+        alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
+        bos_id, eos_id: what starts the decoder, and what ends a sentence.
+        suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
+            others are left as they are, not renormalised.
+        n_best: how many finished hypotheses must be certain before a sentence ends; None is
+            `beam_size`. The best one is the same whatever this is.
+        record: keep a `SearchStep` for every step.
+        top_k: alternatives kept per row and step when recording.
+    """
+
+    beam_size: int = 4
+    alpha: float = 0.6
+    bos_id: int = 1
+    eos_id: int = 2
+    suppressed: tuple[int, ...] = ()
+    n_best: int | None = None
+    record: bool = False
+    top_k: int = 10
+
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
+        if not (math.isfinite(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
+        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+            raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the search found for one sentence: hypotheses, best first, and its recorded steps."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    steps: tuple[SearchStep, ...] = ()
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. 2016, eq. 14; `length` counts `</s>`."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """The end of a partial translation: one token, and the node that it continues.
+
+    `row` is the row, within its sentence, that this node's prefix held when the token was chosen.
+    """
+
+    parent: _Node | None
+    token: int
+    log_prob: float
+    total: float
+    row: int
+    length: int
+
+    def path(self) -> list[_Node]:
+        """The nodes from the first generated token to this one."""
+        nodes = []
+        node: _Node | None = self
+        while node is not None and node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+
+@dataclass(eq=False)
+class _State:
+    """Where the search of one sentence stands.
+
+    Attributes:
+        index: the sentence's place in the batch.
+        max_length: longest translation, counting `</s>`.
+        prefix: tokens that it has to begin with.
+        live: at most beam_size nodes, best first; row i of the sentence is live[i].
+        finished: nodes that ended in `</s>`, in the order found.
+        cut: nodes alive when the length limit was reached.
+        steps: the record so far.
+    """
+
+    index: int
+    max_length: int
+    prefix: tuple[int, ...]
+    live: list[_Node] = field(default_factory=lambda: [_Node(None, -1, 0.0, 0.0, 0, 0)])
+    finished: list[_Node] = field(default_factory=list)
+    cut: list[_Node] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class _Continuations:
+    """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
+
+    Attributes:
+        ids, log_probs: [R][K'].  forced: [R], log-probability of the token a prefix asks for.
+        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
+        cross: [R, Ld, H, S].  The last five are None unless recording.
+    """
+
+    ids: list[list[int]]
+    log_probs: list[list[float]]
+    forced: list[float]
+    top_ids: Ints | None = None
+    top_log_probs: Floats | None = None
+    entropy: Floats | None = None
+    decoder_self: Floats | None = None
+    cross: Floats | None = None
+
+
+def search(
+    step: StepFunction,
+    max_lengths: Sequence[int],
+    settings: SearchSettings,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    src_lengths: Sequence[int] | None = None,
+    piece: Callable[[int], str] = str,
+    device: torch.device | str = "cpu",
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Found]:
+    """Find the best translation of each sentence in a batch.
+
+    A sentence ends when none of its live hypotheses can still beat the worst of its `n_best`
+    finished ones. Log-probabilities only fall, so a hypothesis with log-probability L can reach
+    no more than L / lp(max_length), which for alpha >= 0 is the mildest penalty ahead of it.
+
+    Args:
+        step: the model; its first call gets one row a sentence.
+        max_lengths: longest translation of each sentence, counting `</s>`.
+        settings: beam, length penalty, what to record.
+        prefixes: token ids that each translation has to begin with; may differ in length.
+        src_lengths: tokens of each source, to leave the padding out of recorded attention.
+        piece: names a token id in the records.
+        device: where `step` wants its arguments.
+        progress: called with (step, longest step) after each step; an exception it raises ends
+            the search.
+
+    Returns: one `Found` a sentence. Where nothing ended within the length, its hypotheses are the
+        cut ones (`complete` is False).
+    """
+    states = _start(max_lengths, settings, prefixes)
+    active = list(states)
+    tokens = [settings.bos_id] * len(states)
+    parents: list[int] | None = None
+    longest, n_steps = max(max_lengths, default=0), 0
+    while active:
+        on_device = torch.tensor(tokens, device=device)
+        moved = None if parents is None else torch.tensor(parents, device=device)
+        scored = _score(step(on_device, moved), active, settings, n_steps)
+        n_rows, tokens, parents, first = len(tokens), [], [], 0
+        for state in active:
+            rows = range(first, first + len(state.live))
+            first = rows.stop
+            _advance(state, rows, scored, settings, n_steps, src_lengths, piece)
+            tokens += [node.token for node in state.live]
+            parents += [rows.start + node.row for node in state.live]
+        active = [state for state in active if state.live]
+        if parents == list(range(n_rows)):
+            parents = None
+        n_steps += 1
+        if progress is not None:
+            progress(n_steps, longest)
+    return [_result(state, settings, piece) for state in states]
+
+
+def _start(
+    max_lengths: Sequence[int],
+    settings: SearchSettings,
+    prefixes: Sequence[Sequence[int]] | None,
+) -> list[_State]:
+    states = []
+    for index, max_length in enumerate(max_lengths):
+        prefix = tuple(prefixes[index]) if prefixes is not None else ()
+        if max_length <= len(prefix):
+            raise ValueError(
+                f"a forced prefix of {len(prefix)} tokens leaves nothing to search "
+                f"within {max_length}"
+            )
+        if settings.eos_id in prefix:
+            raise ValueError("a forced prefix cannot hold the end of the sentence")
+        states.append(_State(index, max_length, prefix))
+    return states
+
+
+def _score(
+    output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
+) -> _Continuations:
+    """Normalise the logits and bring every row's best continuations to the CPU."""
+    logits = output.logits  # [R, V]
+    partition = logits.logsumexp(1, keepdim=True)  # [R, 1]
+    width = min(settings.beam_size + len(settings.suppressed), logits.size(1))
+    values, ids = logits.topk(width, dim=1)  # [R, K']
+    log_probs: list[list[float]] = (values - partition).tolist()
+    if any(math.isnan(row[0]) for row in log_probs):
+        raise FloatingPointError("the model's scores are not numbers (NaN)")
+    forced = [math.nan] * logits.size(0)
+    if any(t < len(state.prefix) for state in active):
+        wanted = [
+            state.prefix[t] if t < len(state.prefix) else settings.eos_id
+            for state in active
+            for _ in state.live
+        ]
+        at = torch.tensor(wanted, device=logits.device)[:, None]
+        forced = (logits.gather(1, at) - partition)[:, 0].tolist()
+    if not settings.record:
+        return _Continuations(ids.tolist(), log_probs, forced)
+    every = logits - partition  # [R, V]
+    top_log_probs, top_ids = every.topk(min(settings.top_k, logits.size(1)), dim=1)
+    return _Continuations(
+        ids.tolist(),
+        log_probs,
+        forced,
+        top_ids.cpu().numpy(),
+        top_log_probs.float().cpu().numpy(),
+        torch.special.entr(every.exp()).sum(1).float().cpu().numpy(),
+        _by_row(output.decoder_self),
+        _by_row(output.cross),
+    )
+
+
+def _by_row(weights: Tensor | None) -> Floats | None:
+    """[L, R, H, n] on any device to [R, L, H, n] in NumPy."""
+    if weights is None:
+        return None
+    array: Floats = weights.transpose(0, 1).float().cpu().numpy()
+    return array
+
+
+def _advance(
+    state: _State,
+    rows: range,
+    scored: _Continuations,
+    settings: SearchSettings,
+    t: int,
+    src_lengths: Sequence[int] | None,
+    piece: Callable[[int], str],
+) -> None:
+    """One step of one sentence: rank the continuations, set the finished aside, keep the rest."""
+    nodes = sorted(
+        _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)
+    )
+    chosen = nodes[: settings.beam_size]
+    finished = [node for node in chosen if node.token == settings.eos_id]
+    live = [node for node in chosen if node.token != settings.eos_id]
+    state.finished += finished
+    at_limit = t + 1 >= state.max_length
+    if at_limit or not chosen:
+        state.cut = live or ([] if chosen else state.live)
+    going = [] if at_limit or _is_decided(state, live, settings) else live
+    if settings.record:
+        kept = going if not at_limit else live
+        places = {id(node): row for row, node in enumerate(going)}
+        candidates = tuple(
+            Candidate(
+                parent=node.row,
+                token_id=node.token,
+                token=piece(node.token),
+                log_prob=node.log_prob,
+                total=node.total,
+                score=node.total / length_penalty(node.length, settings.alpha),
+                fate="finished" if node in finished else "kept" if node in kept else "dropped",
+                row=places.get(id(node), -1),
+            )
+            for node in nodes
+        )
+        n_source = None if src_lengths is None else src_lengths[state.index]
+        state.steps.append(_record(candidates, rows, scored, n_source))
+    state.live = going
+
+
+def _continue(
+    state: _State, rows: range, scored: _Continuations, settings: SearchSettings, t: int
+) -> Iterator[_Node]:
+    """The continuations that may be chosen: each row's best, or the one that a prefix forces."""
+    for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
+        if t < len(state.prefix):
+            log_prob = scored.forced[at]
+            yield _Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
+            continue
+        n_taken = 0
+        for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
+            if token in settings.suppressed or log_prob == -math.inf:
+                continue
+            yield _Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            n_taken += 1
+            if n_taken == settings.beam_size:
+                break
+
+
+def _is_decided(state: _State, live: Sequence[_Node], settings: SearchSettings) -> bool:
+    """Whether no live hypothesis can still enter the best `n_best` finished ones."""
+    if not live:
+        return True
+    n_best = settings.n_best or settings.beam_size
+    if len(state.finished) < n_best:
+        return False
+    scores = sorted((_node_score(node, settings) for node in state.finished), reverse=True)
+    bound = live[0].total / length_penalty(state.max_length, settings.alpha)
+    return bound <= scores[n_best - 1]
+
+
+def _node_score(node: _Node, settings: SearchSettings) -> float:
+    return node.total / length_penalty(node.length, settings.alpha)
+
+
+def _record(
+    candidates: tuple[Candidate, ...],
+    rows: range,
+    scored: _Continuations,
+    n_source: int | None,
+) -> SearchStep:
+    assert scored.top_ids is not None
+    assert scored.top_log_probs is not None and scored.entropy is not None
+    here = slice(rows.start, rows.stop)
+    nothing = torch.zeros(len(rows), 0, 0, 0).numpy()
+    own = nothing if scored.decoder_self is None else scored.decoder_self[here]
+    cross = nothing if scored.cross is None else scored.cross[here, ..., :n_source]
+    step = SearchStep(
+        candidates=candidates,
+        top_ids=scored.top_ids[here].copy(),
+        top_log_probs=scored.top_log_probs[here].copy(),
+        entropy=scored.entropy[here].copy(),
+        decoder_self=own.copy(),
+        cross=cross.copy(),
+    )
+    for array in (step.top_ids, step.top_log_probs, step.entropy, step.decoder_self, step.cross):
+        array.setflags(write=False)
+    return step
+
+
+def _result(state: _State, settings: SearchSettings, piece: Callable[[int], str]) -> Found:
+    nodes = state.finished or state.cut
+    best = sorted(nodes, key=lambda node: -_node_score(node, settings))[: settings.beam_size]
+    return Found(
+        tuple(_hypothesis(node, settings, piece) for node in best),
+        tuple(state.steps),
+    )
+
+
+def _hypothesis(node: _Node, settings: SearchSettings, piece: Callable[[int], str]) -> Hypothesis:
+    path = node.path()
+    ids = tuple(each.token for each in path)
+    return Hypothesis(
+        ids=ids,
+        tokens=tuple(piece(token) for token in ids),
+        total=node.total,
+        score=_node_score(node, settings),
+        rows=tuple(each.row for each in path),
+        complete=bool(ids) and ids[-1] == settings.eos_id,
+        log_probs=tuple(each.log_prob for each in path),
+    )
