@@ -1,0 +1,143 @@
+"""One attention map as a Plotly heatmap, and maps in words.
+
+Everywhere rows are queries (the tokens that look) and columns are keys (the tokens looked at);
+a map of T queries and S keys has shape [T, S] and is never turned around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from figures.labels import plotly_token, show_token
+from figures.palette import CHROME, Theme, as_plotly, attention_table
+from transformer.records import Floats
+
+FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
+_MOST_LABELS = 64  # more than this and the axis labels of a 700 px plot touch each other
+
+
+def heatmap(
+    weights: Floats,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    theme: Theme,
+    *,
+    query_title: str = "query",
+    key_title: str = "key",
+    dimmed_keys: Sequence[int] = (),
+) -> go.Figure:
+    """One attention map, exact values on hover.
+
+    Args:
+        weights: [T, S], rows sum to 1. Drawn as float32: Plotly would send float16 as text.
+        query_tokens: [T], the rows.  key_tokens: [S], the columns. Positions keep repeats apart.
+        query_title, key_title: what the axes hold; shown after "query:" and "key:".
+        dimmed_keys: columns to cover in grey; hovering still tells their values.
+
+    Returns: a figure whose first trace is the heatmap, `z` equal to `weights`.
+
+    Raises: `ValueError` where the shape is not [queries, keys].
+    """
+    check_map(weights, query_tokens, key_tokens)
+    chrome = CHROME[theme]
+    queries, keys = ([plotly_token(t) for t in side] for side in (query_tokens, key_tokens))
+    words = np.empty((len(queries), len(keys), 2), dtype=object)
+    words[..., 0] = np.array([f"{i} {t}" for i, t in enumerate(queries, 1)], dtype=object)[:, None]
+    words[..., 1] = np.array([f"{j} {t}" for j, t in enumerate(keys, 1)], dtype=object)[None, :]
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.asarray(weights, dtype=np.float32),
+            x=np.arange(len(keys)),
+            y=np.arange(len(queries)),
+            zmin=0,
+            zmax=1,
+            colorscale=as_plotly(attention_table(theme)),
+            customdata=words,
+            hovertemplate=(
+                "query %{customdata[0]}<br>key %{customdata[1]}<br>weight %{z:.4f}<extra></extra>"
+            ),
+            colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 10, "dtick": 0.25},
+        )
+    )
+    for key in dimmed_keys:
+        figure.add_vrect(
+            x0=key - 0.5, x1=key + 0.5, fillcolor=chrome.rule, opacity=0.92, line_width=0
+        )
+    style(figure, theme)
+    figure.update_xaxes(title_text=f"key: {key_title}", side="top", **_ticks(keys), tickangle=-45)
+    figure.update_yaxes(title_text=f"query: {query_title}", autorange="reversed", **_ticks(queries))
+    return figure
+
+
+def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> None:
+    """Raise `ValueError` unless `weights` is [queries, keys]."""
+    expected = (len(query_tokens), len(key_tokens))
+    if weights.shape != expected:
+        raise ValueError(
+            f"map of shape {weights.shape} for {expected[0]} queries and {expected[1]} keys; "
+            f"expected {expected}, rows are queries"
+        )
+
+
+def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
+    """Give a Plotly figure the look of the house: transparent, quiet, one font."""
+    chrome = CHROME[theme]
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": FONT, "size": 14, "color": chrome.ink},
+        hoverlabel={
+            "bgcolor": chrome.surface,
+            "bordercolor": chrome.muted,
+            "font": {"family": FONT, "size": 14, "color": chrome.ink},
+        },
+    )
+    axis = {"showgrid": False, "zeroline": False, "automargin": True, "ticks": ""}
+    figure.update_xaxes(**axis)
+    figure.update_yaxes(**axis)
+
+
+def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> str:
+    """The map in one sentence, for screen readers and hover cards.
+
+    It names the size, the largest weight, and how wide rows spread: the mean entropy in bits.
+    """
+    check_map(weights, query_tokens, key_tokens)
+    query, key = np.unravel_index(int(np.argmax(weights)), weights.shape)
+    return (
+        f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest weight is "
+        f"{weights[query, key]:.2f}, from query {query + 1} {show_token(query_tokens[query])} "
+        f"to key {key + 1} {show_token(key_tokens[key])}; "
+        f"rows spread over {2 ** entropy_bits(weights).mean():.1f} keys on average"
+    )
+
+
+def entropy_bits(weights: Floats) -> NDArray[np.float64]:
+    """Entropy of each row in bits; 0 where all weight is on one key. Shapes: [..., S] to [...]."""
+    values = weights.astype(np.float64)
+    logs = np.log2(values, out=np.zeros_like(values), where=values > 0)
+    result: NDArray[np.float64] = -(values * logs).sum(axis=-1)
+    return result
+
+
+def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:
+    """Share of attention on `keys`: the mean over queries of the weight those columns hold.
+
+    Shapes: [..., queries, keys] to [...]; between 0 and 1, and 0 for no keys.
+    """
+    taken = weights[..., list(keys)].astype(np.float64)
+    result: NDArray[np.float64] = taken.sum(axis=-1).mean(axis=-1)
+    return result
+
+
+def _ticks(labels: Sequence[str]) -> dict[str, object]:
+    """Tick positions and texts; thinned out where all of them would touch."""
+    every = -(-len(labels) // _MOST_LABELS)
+    at = list(range(0, len(labels), every))
+    return {"tickmode": "array", "tickvals": at, "ticktext": [labels[i] for i in at]}

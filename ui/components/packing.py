@@ -1,0 +1,36 @@
+"""One message for a canvas component: a JSON header and raw bytes behind it.
+
+Streamlit hands bytes to a component untouched only where they are the whole of `data=`, so what
+the bytes mean travels in front of them:
+
+    4 bytes   length of the header, little-endian
+    header    UTF-8 JSON, padded with spaces so that the body starts at a multiple of 4
+    body      raw bytes; float32 and uint32 views of it need no copy in JavaScript
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from figures.palette import THEMES, Bytes, attention_table
+
+
+def pack(header: Mapping[str, Any], body: bytes) -> bytes:
+    """The message. Raises `ValueError` for NaN and infinities, which JSON cannot carry."""
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # A lone half of a surrogate pair is not text that UTF-8 can carry; show it as missing.
+    encoded = text.encode("utf-8", errors="replace")
+    encoded += b" " * (-len(encoded) % 4)
+    return len(encoded).to_bytes(4, "little") + encoded + body
+
+
+def attention_colours() -> dict[str, str]:
+    """The attention scale of each theme as 256 "rrggbb" in a row, for a header."""
+    return {theme: colours_as_text(attention_table(theme)) for theme in THEMES}
+
+
+def colours_as_text(table: Bytes) -> str:
+    """A colour table as hex digits, six a colour."""
+    return table.tobytes().hex()
