@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.attention import KeysValues, MultiHeadAttention
+from transformer.attention import KeysValues, MultiHeadAttention, causal_mask
 from transformer.config import ModelConfig
 from transformer.positions import make_positions
 
@@ -173,20 +173,18 @@ class DecoderLayer(nn.Module):
         """Map x [B, T, d_model]; also the self [B, H, T, T'] and cross [B, H, T, S] weights."""
         seen = self.around_self.enter(x)
         prefix = self.self_attention.keys_values(seen)
+        from_start, mask = True, None
         if cache is not None:
             if layer < len(cache.prefix):
+                from_start = False
                 k, v = cache.prefix[layer]
                 prefix = KeysValues(torch.cat([k, prefix.k], 2), torch.cat([v, prefix.v], 2))
                 cache.prefix[layer] = prefix
             else:
                 cache.prefix.append(prefix)
-        n_new, n_keys = x.size(1), prefix.k.size(2)
-        # One new position may see everything before it; several with a prefix need the cut mask.
-        from_start = n_new == n_keys
-        mask = None
-        if not from_start and n_new > 1:
-            ahead = torch.ones(n_new, n_keys, dtype=torch.bool, device=x.device)
-            mask = ahead.tril(n_keys - n_new)
+        if not from_start and x.size(1) > 1:
+            # One new position may see everything before it; several need the mask cut to size.
+            mask = causal_mask(x.size(1), prefix.k.size(2), x.device)
         output, self_weights = self.self_attention(
             seen,
             prefix,
