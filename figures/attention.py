@@ -106,15 +106,16 @@ def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
 def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> str:
     """The map in one sentence, for screen readers and hover cards.
 
-    It names the size, the largest weight, and how wide rows spread: the mean entropy in bits.
+    It names the size, the largest weight, and over how many keys a row spreads: 2 to the power of
+    its entropy in bits, averaged over rows.
     """
     check_map(weights, query_tokens, key_tokens)
-    query, key = np.unravel_index(int(np.argmax(weights)), weights.shape)
+    query, key = divmod(int(np.argmax(weights)), weights.shape[1])
     return (
         f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest weight is "
         f"{weights[query, key]:.2f}, from query {query + 1} {show_token(query_tokens[query])} "
         f"to key {key + 1} {show_token(key_tokens[key])}; "
-        f"rows spread over {2 ** entropy_bits(weights).mean():.1f} keys on average"
+        f"rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from figures.palette import THEMES, Bytes, attention_table
@@ -24,6 +25,12 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     encoded = text.encode("utf-8", errors="replace")
     encoded += b" " * (-len(encoded) % 4)
     return len(encoded).to_bytes(4, "little") + encoded + body
+
+
+def script(path: Path) -> str:
+    """A component's JavaScript with what all components share in front of it."""
+    shared = Path(__file__).with_name("shared.js").read_text("utf-8")
+    return f"{shared}\n{path.read_text('utf-8')}"
 
 
 def attention_colours() -> dict[str, str]:

@@ -1,0 +1,196 @@
+// The grid of all layers and heads of one kind of attention: a small map each, click to choose.
+//
+// Input: one message of ui/components/packing.py. The header names the maps and the colours, the
+// body holds them as bytes, [row][column][query][key], 255 = weight 1. Text only ever becomes
+// textContent. A choice goes back to Python as the trigger `chosen`: [row, column], 0-based.
+//
+// Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
+// block, so that a single bright cell never disappears; smaller ones grow without blur.
+
+// component key -> {revision, chosen}. A remount gets the old message again; what was chosen since
+// is kept here, and on the window, since the module itself may be loaded anew.
+const remembered = (window[Symbol.for("headlight.grid")] ??= new Map());
+
+export default function (component) {
+  const { data, key, parentElement, setTriggerValue } = component;
+  const root = parentElement.querySelector(".maps");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  const { header, body } = unpack(data);
+  const memory = remembered.get(key);
+  const chosen =
+    memory && memory.revision === header.revision ? memory.chosen : header.chosen;
+  remembered.set(key, { revision: header.revision, chosen });
+  const cells = build(root, header, chosen);
+
+  const choose = (row, column) => {
+    if (!cells[row] || !cells[row][column]) return;
+    for (const cell of cells.flat()) cell.button.setAttribute("aria-selected", "false");
+    cells[row][column].button.setAttribute("aria-selected", "true");
+    remembered.set(key, { revision: header.revision, chosen: [row, column] });
+    setTriggerValue("chosen", [row, column]);
+  };
+
+  const note = root.querySelector(".note");
+  const say = (row, column) => {
+    note.textContent = header.summaries[row][column];
+  };
+  const sayChosen = () => {
+    const at = remembered.get(key).chosen;
+    if (header.summaries[at[0]]) say(at[0], at[1]);
+  };
+  sayChosen();
+
+  const focus = (row, column) => {
+    for (const cell of cells.flat()) cell.button.tabIndex = -1;
+    cells[row][column].button.tabIndex = 0;
+    cells[row][column].button.focus();
+  };
+  const moves = {
+    ArrowLeft: (r, c) => [r, c - 1],
+    ArrowRight: (r, c) => [r, c + 1],
+    ArrowUp: (r, c) => [r - 1, c],
+    ArrowDown: (r, c) => [r + 1, c],
+    Home: (r) => [r, 0],
+    End: (r) => [r, cells[r].length - 1],
+  };
+  cells.forEach((line, row) =>
+    line.forEach(({ button }, column) => {
+      button.onclick = () => {
+        focus(row, column);
+        choose(row, column);
+      };
+      button.onpointerenter = button.onfocus = () => say(row, column);
+      button.onpointerleave = button.onblur = sayChosen;
+      button.onkeydown = (event) => {
+        const move = moves[event.key];
+        if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        const [r, c] = move(row, column);
+        if (cells[r] && cells[r][c]) focus(r, c);
+      };
+    }),
+  );
+
+  return watch(root, () => drawAll(root, header, body, cells));
+}
+
+// Builds the table of buttons afresh; returns [row][column] -> {button, canvas}.
+function build(root, header, chosen) {
+  const { row_names: rows, column_names: columns } = header;
+  root.style.setProperty("--columns", columns.length);
+  const table = make("div", "table");
+  table.setAttribute("role", "grid");
+  table.setAttribute("aria-label", header.label);
+  const head = make("div", "line");
+  head.setAttribute("role", "row");
+  head.append(make("span", "corner"));
+  columns.forEach((name, i) => {
+    const short = i === columns.length - 1 ? name : String(i + 1);
+    head.append(heading("columnheader", name, short, i === columns.length - 1));
+  });
+  table.append(head);
+  const cells = rows.map((name, row) => {
+    const line = make("div", "line");
+    line.setAttribute("role", "row");
+    line.append(heading("rowheader", name, name, row === rows.length - 1));
+    table.append(line);
+    return columns.map((_, column) => {
+      const button = make("button", "map");
+      const here = chosen[0] === row && chosen[1] === column;
+      button.type = "button";
+      button.tabIndex = here ? 0 : -1;
+      button.setAttribute("role", "gridcell");
+      button.setAttribute("aria-selected", String(here));
+      button.setAttribute("aria-label", header.summaries[row][column]);
+      const canvas = document.createElement("canvas");
+      canvas.setAttribute("aria-hidden", "true");
+      button.append(canvas);
+      if (row === rows.length - 1) button.classList.add("mean-row");
+      if (column === columns.length - 1) button.classList.add("mean-column");
+      line.append(button);
+      return { button, canvas };
+    });
+  });
+  const scale = make("div", "scale");
+  scale.setAttribute("aria-hidden", "true");
+  scale.append(make("span", "", "0"), document.createElement("canvas"), make("span", "", "1"));
+  scale.append(make("span", "unit", "attention weight"));
+  root.replaceChildren(table, make("p", "note", ""), scale);
+  return cells;
+}
+
+function heading(role, name, short, isMean) {
+  const element = make("span", isMean ? "heading mean" : "heading");
+  element.setAttribute("role", role);
+  element.setAttribute("aria-label", name);
+  element.append(make("span", "long", name), make("span", "short", short));
+  return element;
+}
+
+function drawAll(root, header, body, cells) {
+  const width = cells[0][0].button.clientWidth;
+  if (!width) return; // hidden
+  const { queries, keys } = header;
+  // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
+  const height = Math.round(width * Math.min(1.5, Math.max(0.45, queries / keys)));
+  root.style.setProperty("--map-height", `${height}px`);
+  root.classList.toggle("narrow", width < 48);
+  const colours = palette(root, header);
+  const ratio = window.devicePixelRatio || 1;
+  const w = Math.min(keys, Math.max(1, Math.round(width * ratio)));
+  const h = Math.min(queries, Math.max(1, Math.round(height * ratio)));
+  const image = new ImageData(w, h);
+  const pixels = new Uint32Array(image.data.buffer);
+  const size = queries * keys;
+  cells.forEach((line, row) =>
+    line.forEach(({ canvas }, column) => {
+      const at = (row * line.length + column) * size;
+      shrink(body.subarray(at, at + size), queries, keys, w, h, header.dimmed, colours, pixels);
+      canvas.width = w;
+      canvas.height = h;
+      canvas.getContext("2d").putImageData(image, 0, 0);
+    }),
+  );
+  drawScale(root.querySelector(".scale canvas"), colours);
+}
+
+// Writes h x w pixels, each the colour of the largest weight in its block. Covered columns go last.
+function shrink(map, queries, keys, w, h, dimmed, colours, pixels) {
+  const covered = new Uint8Array(keys);
+  for (const column of dimmed) covered[column] = 1;
+  for (let y = 0; y < h; y++) {
+    const top = Math.floor((y * queries) / h);
+    const bottom = Math.floor(((y + 1) * queries) / h);
+    for (let x = 0; x < w; x++) {
+      const left = Math.floor((x * keys) / w);
+      const right = Math.floor(((x + 1) * keys) / w);
+      let best = -1;
+      for (let i = top; i < bottom; i++) {
+        for (let j = left; j < right; j++) {
+          if (!covered[j] && map[i * keys + j] > best) best = map[i * keys + j];
+        }
+      }
+      pixels[y * w + x] = best < 0 ? colours.cover : colours.table[best];
+    }
+  }
+}
+
+// The 256 colours of the theme now shown, as little-endian RGBA words.
+function palette(root, header) {
+  const theme = themeOf(root);
+  const words = (text) =>
+    Uint32Array.from({ length: text.length / 6 }, (_, i) => {
+      const rgb = parseInt(text.slice(6 * i, 6 * i + 6), 16);
+      return (0xff000000 | ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+    });
+  return { table: words(header.colours[theme]), cover: words(header.cover[theme])[0] };
+}
+
+function drawScale(canvas, colours) {
+  canvas.width = 256;
+  canvas.height = 1;
+  const image = new ImageData(256, 1);
+  new Uint32Array(image.data.buffer).set(colours.table);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+}

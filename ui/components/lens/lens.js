@@ -1,0 +1,207 @@
+// One attention map, large: labels on both axes, the exact value under the pointer or the cursor.
+//
+// Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
+// the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
+// becomes textContent. Nothing is sent back to Python.
+
+const LARGEST_CELL = 46;
+const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
+const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".lens");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  const map = read(data);
+  const parts = build(root, map);
+  let cursor = null; // [row, column] under the pointer or the keyboard's cursor
+  let cell = 0;
+
+  const draw = () => {
+    const side = layOut(root, map, parts);
+    if (!side) return;
+    cell = side;
+    paint(root, map, parts, cell);
+    if (cursor) point(map, parts, cell, cursor);
+  };
+  const move = (next) => {
+    cursor = next;
+    point(map, parts, cell, cursor);
+  };
+
+  parts.canvas.onpointermove = parts.canvas.onpointerdown = (event) => {
+    const box = parts.canvas.getBoundingClientRect();
+    const row = Math.floor(((event.clientY - box.top) / box.height) * map.queries);
+    const column = Math.floor(((event.clientX - box.left) / box.width) * map.keys);
+    if (row >= 0 && column >= 0 && row < map.queries && column < map.keys) move([row, column]);
+  };
+  parts.canvas.onpointerleave = () => {
+    if (parts.plot.getRootNode().activeElement !== parts.plot) move(null);
+  };
+  parts.plot.onfocus = () => {
+    if (!cursor) move([0, 0]);
+  };
+  parts.plot.onblur = () => move(null);
+  parts.plot.onkeydown = (event) => {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+    const by = step[event.key];
+    if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const [row, column] = cursor || [0, 0];
+    const clip = (value, length) => Math.min(length - 1, Math.max(0, value));
+    move([clip(row + by[0], map.queries), clip(column + by[1], map.keys)]);
+  };
+
+  return watch(root, draw);
+}
+
+function read(data) {
+  const { header, body } = unpack(data);
+  return {
+    ...header,
+    weights: new Float32Array(body.slice().buffer), // a copy: float32 needs an aligned start
+    queries: header.query_tokens.length,
+    keys: header.key_tokens.length,
+    covered: new Set(header.dimmed),
+  };
+}
+
+function build(root, map) {
+  const parts = {
+    plot: make("div", "plot"),
+    keyTitle: make("div", "key-title", map.key_title),
+    queryTitle: make("div", "query-title", map.query_title),
+    canvas: make("canvas", "cells"),
+    cursor: make("div", "cursor"),
+    readout: make("p", "readout"),
+    rows: map.query_tokens.map((token) => make("span", "row-label", token)),
+    columns: map.key_tokens.map((token) => make("span", "column-label", token)),
+  };
+  parts.plot.tabIndex = 0;
+  parts.plot.setAttribute("role", "group");
+  parts.plot.setAttribute("aria-label", map.label);
+  parts.readout.setAttribute("role", "status");
+  parts.canvas.setAttribute("aria-hidden", "true");
+  for (const column of map.dimmed) parts.columns[column].classList.add("covered");
+  parts.plot.append(parts.keyTitle, parts.queryTitle, ...parts.rows, ...parts.columns);
+  parts.plot.append(parts.canvas, parts.cursor);
+  root.replaceChildren(parts.plot, parts.readout);
+  point(map, parts, 0, null);
+  return parts;
+}
+
+// Sets every size and place; returns the side of a cell in px, 0 while hidden.
+function layOut(root, map, parts) {
+  const width = root.clientWidth;
+  if (!width) return 0;
+  const style = getComputedStyle(root);
+  const pen = parts.canvas.getContext("2d");
+  const fontSize = parseFloat(style.fontSize);
+  pen.font = `${fontSize}px ${style.fontFamily}`;
+  const widest = (tokens) => Math.max(...tokens.map((token) => pen.measureText(token).width));
+  const titleBand = fontSize * 1.9;
+  const left = Math.min(widest(map.query_tokens), width * 0.35) + 10 + titleBand;
+  const slant = Math.PI / 3;
+  const longest = Math.min(widest(map.key_tokens), width * 0.35);
+  const top = longest * Math.sin(slant) + fontSize + titleBand;
+  const overhang = longest * Math.cos(slant); // the last label leans out to the right
+  const room = (width - left - 4) / map.keys;
+  const fitting = (width - left - overhang) / map.keys;
+  const tall = (map.max_height - top) / map.queries;
+  const cell = Math.max(2, Math.min(LARGEST_CELL, Math.max(fitting, room * 0.85), tall));
+  const side = cell > 8 ? Math.floor(cell) : cell;
+  const [w, h] = [side * map.keys, side * map.queries];
+
+  parts.plot.style.height = `${top + h}px`;
+  place(parts.canvas, left, top, w, h);
+  place(parts.keyTitle, left, 0, Math.max(w, 120));
+  place(parts.queryTitle, 0, top, titleBand, Math.max(h, 90));
+  const every = Math.ceil(SMALLEST_LABEL / side);
+  parts.rows.forEach((label, i) => {
+    label.hidden = i % every !== 0;
+    place(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);
+  });
+  parts.columns.forEach((label, j) => {
+    label.hidden = j % every !== 0;
+    place(label, left + side * (j + 0.5), top - 4, longest + 6);
+  });
+  return side;
+}
+
+function place(element, left, top, width, height) {
+  element.style.left = `${left}px`;
+  element.style.top = `${top}px`;
+  if (width !== undefined) element.style.width = `${width}px`;
+  if (height !== undefined) element.style.height = `${height}px`;
+}
+
+function paint(root, map, parts, cell) {
+  const theme = themeOf(root);
+  const table = map.colours[theme];
+  const ratio = window.devicePixelRatio || 1;
+  const { canvas } = parts;
+  canvas.width = Math.round(cell * map.keys * ratio);
+  canvas.height = Math.round(cell * map.queries * ratio);
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  const style = getComputedStyle(root);
+  const gap = cell >= 12 ? 1 : 0;
+  const written = cell >= ROOM_FOR_VALUES;
+  pen.font = `${Math.round(cell * 0.3)}px ${style.fontFamily}`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  for (let i = 0; i < map.queries; i++) {
+    for (let j = 0; j < map.keys; j++) {
+      const [x, y] = [j * cell, i * cell];
+      if (map.causal && j > i) {
+        if (cell >= 6) cross(pen, x, y, cell, style.color);
+        continue;
+      }
+      const weight = map.weights[i * map.keys + j];
+      const level = Math.round(255 * Math.min(1, Math.max(0, weight)));
+      const covered = map.covered.has(j);
+      pen.fillStyle = `#${covered ? map.cover[theme] : table.slice(6 * level, 6 * level + 6)}`;
+      pen.fillRect(x, y, cell - gap, cell - gap);
+      if (written && !covered && weight >= 0.005) {
+        pen.fillStyle = inkOn(pen.fillStyle);
+        pen.fillText(weight.toFixed(2), x + cell / 2, y + cell / 2);
+      }
+    }
+  }
+}
+
+// What the mask forbids is no weight of 0 that the model chose: it gets a small dot, no colour.
+function cross(pen, x, y, cell, colour) {
+  pen.globalAlpha = 0.25;
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.arc(x + cell / 2, y + cell / 2, Math.min(1.4, cell / 8), 0, 2 * Math.PI);
+  pen.fill();
+  pen.globalAlpha = 1;
+}
+
+function inkOn(colour) {
+  const [r, g, b] = [1, 3, 5].map((i) => (parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#14131a" : "#ffffff";
+}
+
+function point(map, parts, cell, cursor) {
+  for (const label of [...parts.rows, ...parts.columns]) label.classList.remove("pointed");
+  parts.cursor.hidden = !cursor;
+  if (!cursor) {
+    parts.readout.textContent = map.hint;
+    return;
+  }
+  const [row, column] = cursor;
+  parts.rows[row].classList.add("pointed");
+  parts.columns[column].classList.add("pointed");
+  const left = parseFloat(parts.canvas.style.left) + column * cell;
+  place(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
+  const pair = `query ${row + 1} ${map.query_tokens[row]} → key ${column + 1} ${map.key_tokens[column]}`;
+  const value =
+    map.causal && column > row
+      ? "masked: this key comes later than the query"
+      : map.weights[row * map.keys + column].toFixed(4) + (map.covered.has(column) ? " (dimmed)" : "");
+  parts.readout.textContent = `${pair}: ${value}`;
+}

@@ -1,0 +1,46 @@
+// What canvas components share. Python puts this text in front of each component's own, since
+// a component is one module without imports (see packing.py).
+
+// A message of packing.py as {header, body}; the body is a view, not a copy.
+function unpack(data) {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const length = view.getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
+  return { header, body: data.subarray(4 + length) };
+}
+
+// An element with plain text: tokens are never markup.
+function make(tag, className, text) {
+  const element = document.createElement(tag);
+  element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+// Calls `draw` now, when `root` changes its size, and when the theme changes. Streamlit changes its
+// CSS variables without calling the component again; the probe's colour follows them through a
+// short transition, and its end is an event. Replaces an earlier watch over the same root.
+function watch(root, draw) {
+  root.unwatch?.();
+  const probe = make("i", "probe");
+  probe.style.cssText =
+    "position:absolute;width:1px;height:1px;opacity:0.01;pointer-events:none;" +
+    "background-color:var(--st-background-color);transition:background-color 30ms";
+  root.append(probe);
+  probe.ontransitionend = draw;
+  const observer = new ResizeObserver(draw);
+  observer.observe(root);
+  root.unwatch = () => {
+    observer.disconnect();
+    probe.remove();
+  };
+  draw();
+  return root.unwatch;
+}
+
+// "light" or "dark", by the background that the page shows.
+function themeOf(root) {
+  const probe = root.querySelector(".probe");
+  const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
+  return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
+}
