@@ -21,7 +21,7 @@ from transformer.records import Floats
 from ui.components.packing import attention_colours, pack, script
 
 #: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
-MAX_SIDE = 256
+MAX_SIDE = 128
 
 _HERE = Path(__file__).parent
 _component = st.components.v2.component(

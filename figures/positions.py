@@ -1,0 +1,182 @@
+"""Positional encodings in pictures (section 3.5): the table, its curves, its products.
+
+Positions are numbered as in the formula: the first token has pos 0. Values lie in -1..1 and take
+the diverging scale; 0 has the colour of the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+from figures.attention import style
+from figures.labels import escape_plotly
+from figures.palette import CHROME, Theme, as_plotly, categorical, signed_table
+from transformer.records import Floats
+
+
+def encoding_heatmap(
+    table: Floats, dimension_names: Sequence[str], theme: Theme, *, trained: int | None = None
+) -> go.Figure:
+    """The encoding of positions 0, 1, ... as rows, its dimensions as columns.
+
+    Args:
+        table: [n, d], float32.
+        dimension_names: [d], such as "sin, pair 3", for the hover.
+        trained: number of positions that training saw; a line is drawn under the last of them.
+
+    Returns: a figure whose first trace is the heatmap, `z` equal to `table`.
+    """
+    n, d = table.shape
+    if len(dimension_names) != d:
+        raise ValueError(f"{len(dimension_names)} names for {d} dimensions")
+    limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
+    names = np.broadcast_to(np.array([escape_plotly(x) for x in dimension_names]), (n, d))
+    figure = go.Figure(
+        _signed_heatmap(
+            table,
+            limit,
+            theme,
+            hover="pos %{y}, dimension %{x} (%{customdata})<br>value %{z:.4f}<extra></extra>",
+            title="value",
+            customdata=names,
+        )
+    )
+    style(figure, theme, height=420)
+    figure.update_xaxes(title_text="dimension of the encoding")
+    figure.update_yaxes(title_text="position pos", autorange="reversed")
+    if trained is not None and trained < n:
+        _training_ends(figure, trained, theme, horizontal=True)
+    return figure
+
+
+def curves(
+    positions: NDArray[np.int64],
+    values: Floats,
+    names: Sequence[str],
+    theme: Theme,
+    *,
+    trained: int | None = None,
+) -> go.Figure:
+    """One line per dimension along the positions; what lies beyond training is shaded.
+
+    Args:
+        positions: [n].  values: [n, D], one column per line.  names: [D].
+
+    Returns: a figure with D line traces.
+    """
+    if values.shape != (len(positions), len(names)):
+        raise ValueError(
+            f"values of shape {values.shape} for {len(positions)} positions and {len(names)} lines"
+        )
+    figure = go.Figure()
+    for column, (name, colour) in enumerate(
+        zip(names, categorical(len(names), theme), strict=True)
+    ):
+        figure.add_scatter(
+            x=positions,
+            y=np.asarray(values[:, column], dtype=np.float32),
+            name=escape_plotly(name),
+            mode="lines",
+            line={"color": colour, "width": 2.5},
+            hovertemplate="%{y:.4f}",
+        )
+    style(figure, theme, height=340)
+    figure.update_layout(
+        hovermode="x unified",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+        showlegend=True,
+    )
+    figure.update_xaxes(title_text="position pos", hoverformat="d")
+    figure.update_yaxes(title_text="value", range=_range_of(values))
+    if trained is not None and len(positions) and trained <= positions[-1]:
+        _training_ends(figure, trained, theme, horizontal=False, end=float(positions[-1]))
+    return figure
+
+
+def products(
+    matrix: Floats, theme: Theme, *, limit: float, title: str = "PE · PE", height: int = 420
+) -> go.Figure:
+    """Every position against every position: dot products, or cosines with `limit` 1.
+
+    Args:
+        matrix: [n, n].
+        limit: the largest possible size of a value; the scale runs from -limit to limit.
+
+    Returns: a figure whose first trace is the heatmap, `z` equal to `matrix`.
+    """
+    figure = go.Figure(
+        _signed_heatmap(
+            matrix,
+            limit,
+            theme,
+            hover="pos %{y} with pos %{x}<br>%{z:.3f}<extra></extra>",
+            title=escape_plotly(title),
+        )
+    )
+    style(figure, theme, height=height)
+    figure.update_xaxes(title_text="position", constrain="domain")
+    figure.update_yaxes(title_text="position", autorange="reversed", scaleanchor="x")
+    return figure
+
+
+def cosines(table: Floats) -> Floats:
+    """Cosine similarity of every row with every row; a row of zeros is similar to nothing.
+
+    Shapes: [n, d] to [n, n], float32, values in -1..1.
+    """
+    rows = table.astype(np.float64)
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit = np.divide(rows, length, out=np.zeros_like(rows), where=length > 0)
+    similarity: Floats = np.clip(unit @ unit.T, -1, 1).astype(np.float32)
+    return similarity
+
+
+def _signed_heatmap(
+    values: Floats,
+    limit: float,
+    theme: Theme,
+    *,
+    hover: str,
+    title: str,
+    customdata: NDArray[np.str_] | None = None,
+) -> go.Heatmap:
+    return go.Heatmap(
+        z=np.asarray(values, dtype=np.float32),
+        zmin=-limit,
+        zmax=limit,
+        colorscale=as_plotly(signed_table(theme)),
+        customdata=customdata,
+        hovertemplate=hover,
+        colorbar={"title": {"text": title, "side": "right"}, "thickness": 10, "nticks": 5},
+    )
+
+
+def _training_ends(
+    figure: go.Figure, trained: int, theme: Theme, *, horizontal: bool, end: float = 0.0
+) -> None:
+    chrome = CHROME[theme]
+    note = {
+        "text": "beyond training",
+        "font": {"size": 13, "color": chrome.ink},
+        "showarrow": False,
+    }
+    if horizontal:
+        figure.add_hline(y=trained - 0.5, line={"color": chrome.ink, "width": 1.5, "dash": "dot"})
+        figure.add_annotation(
+            x=0, xref="paper", xanchor="left", y=trained - 0.5, yanchor="top",
+            bgcolor=chrome.surface, **note,
+        )  # fmt: skip
+        return
+    figure.add_vrect(
+        x0=trained - 0.5, x1=end, fillcolor=chrome.muted, opacity=0.15, line_width=0, layer="below"
+    )
+    figure.add_annotation(x=trained - 0.5, xanchor="left", y=1, yref="paper", yanchor="top", **note)
+
+
+def _range_of(values: Floats) -> list[float]:
+    limit = max(1.0, float(np.abs(values).max())) if values.size else 1.0
+    return [-1.08 * limit, 1.08 * limit]

@@ -1,0 +1,165 @@
+"""Why sinusoids: what a shift by k does to them, in pictures (section 3.5, last paragraph)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.attention import FONT
+from figures.palette import CHROME, Theme, categorical
+from transformer.records import Floats
+
+Drawing = TypeVar("Drawing", alt.LayerChart, alt.FacetChart)
+
+
+def product_by_offset(
+    offsets: NDArray[np.int64], values: Floats, starts: Sequence[int], theme: Theme
+) -> alt.LayerChart:
+    """Dot products along the offset k, from several starts: the points fall on one line.
+
+    Args:
+        offsets: [n].  values: [n, P], PE(start) · PE(start + k).  starts: [P].
+    """
+    if values.shape != (len(offsets), len(starts)):
+        raise ValueError(f"values of shape {values.shape} for {len(offsets)} x {len(starts)}")
+    rows = [
+        {"k": int(k), "product": float(values[i, j]), "from pos": f"pos {start}"}
+        for j, start in enumerate(starts)
+        for i, k in enumerate(offsets)
+    ]
+    names = [f"pos {start}" for start in starts]
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("k:Q", title="offset k"),
+        y=alt.Y("product:Q", title="PE(pos) · PE(pos + k)"),
+        color=alt.Color(
+            "from pos:N",
+            scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
+            legend=alt.Legend(title="measured from", orient="top"),
+        ),
+        tooltip=[
+            alt.Tooltip("from pos:N"),
+            alt.Tooltip("k:Q"),
+            alt.Tooltip("product:Q", format=".3f"),
+        ],
+    )
+    line = base.mark_line(opacity=0.5, strokeWidth=2)
+    # Later series are smaller, so that points of equal height show as rings inside each other.
+    points = base.mark_point(filled=False, strokeWidth=2).encode(
+        shape=alt.Shape("from pos:N", scale=alt.Scale(domain=names), legend=None)
+    )
+    return _quiet(alt.layer(line, points).properties(height=300), theme)
+
+
+def clocks(
+    before: Floats, after: Floats, expected: Floats, names: Sequence[str], theme: Theme
+) -> alt.FacetChart:
+    """Each (sin, cos) pair as the hand of a clock, before and after its turn.
+
+    Sine goes up and cosine to the right, so a hand stands at the angle pos w_i.
+
+    Args:
+        before: [P, 2], the pairs of PE(pos), sine first.  after: [P, 2], the same turned by M_k.
+        expected: [P, 2], the pairs of PE(pos + k).  names: [P].
+    """
+    for pairs in (before, after, expected):
+        if pairs.shape != (len(names), 2):
+            raise ValueError(f"pairs of shape {pairs.shape}; expected ({len(names)}, 2)")
+    rows: list[dict[str, object]] = []
+    for i, name in enumerate(names):
+        for what, (sine, cosine) in (
+            ("PE(pos)", before[i]),
+            ("turned by k", after[i]),
+            ("PE(pos + k)", expected[i]),
+        ):
+            place = {"pair": name, "what": what, "x": float(cosine), "y": float(sine)}
+            rows.append(place | {"x0": 0.0, "y0": 0.0})
+    chrome = CHROME[theme]
+    circle = [
+        {"cx": float(np.cos(a)), "cy": float(np.sin(a)), "i": i}
+        for i, a in enumerate(np.linspace(0, 2 * np.pi, 61))
+    ]
+    scale = alt.Scale(domain=[-1.15, 1.15])
+    data = alt.InlineData(values=rows)
+    rim = (
+        alt.Chart()
+        .mark_line(color=chrome.muted, opacity=0.5, strokeWidth=1)
+        .encode(
+            x=alt.X("cx:Q", scale=scale, axis=None),
+            y=alt.Y("cy:Q", scale=scale, axis=None),
+            order="i:O",
+        )
+        .properties(data=alt.InlineData(values=circle))
+    )
+    first, second = categorical(2, theme)
+    colour = alt.Color(
+        "what:N",
+        scale=alt.Scale(
+            domain=["PE(pos)", "turned by k", "PE(pos + k)"],
+            range=[chrome.muted, first, second],
+        ),
+        legend=alt.Legend(title=None, orient="top"),
+    )
+    hands = (
+        alt.Chart()
+        .mark_rule(strokeWidth=3, strokeCap="round")
+        .encode(
+            x=alt.X("x0:Q", scale=scale, axis=None),
+            y=alt.Y("y0:Q", scale=scale, axis=None),
+            x2="x:Q",
+            y2="y:Q",
+            color=colour,
+        )
+        .transform_filter("datum.what != 'PE(pos + k)'")
+    )
+    goal = (
+        alt.Chart()
+        .mark_point(size=130, strokeWidth=3, filled=False)
+        .encode(
+            x=alt.X("x:Q", scale=scale, axis=None),
+            y=alt.Y("y:Q", scale=scale, axis=None),
+            color=colour,
+            tooltip=[
+                alt.Tooltip("pair:N"),
+                alt.Tooltip("y:Q", title="sin", format=".4f"),
+                alt.Tooltip("x:Q", title="cos", format=".4f"),
+            ],
+        )
+        .transform_filter("datum.what == 'PE(pos + k)'")
+    )
+    layers = alt.layer(rim, hands, goal, data=data).properties(width=120, height=120)
+    facets = layers.facet(
+        facet=alt.Facet(
+            "pair:N",
+            sort=list(names),
+            title=None,
+            header=alt.Header(labelColor=chrome.ink, labelFontSize=13, labelFont=FONT),
+        ),
+        columns=len(names),
+    )
+    return _quiet(facets, theme)
+
+
+def _quiet(chart: Drawing, theme: Theme) -> Drawing:
+    chrome = CHROME[theme]
+    quiet: Drawing = (
+        chart.configure(background="transparent", font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=chrome.ink,
+            titleColor=chrome.ink,
+            gridColor=chrome.rule,
+            domainColor=chrome.muted,
+            tickColor=chrome.muted,
+            labelFontSize=13,
+            titleFontSize=13,
+            titleFontWeight="normal",
+        )
+        .configure_legend(
+            labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
+        )
+    )
+    return quiet

@@ -1,0 +1,95 @@
+"""Positional encodings as NumPy arrays, for the page that shows them.
+
+The arithmetic is `transformer.positions`; this module only asks it and converts. No Streamlit here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer.config import PositionLayout
+from transformer.positions import angular_frequencies, shift_matrix, sinusoidal
+from transformer.records import Floats
+
+
+def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Floats:
+    """The sinusoidal table of `n` positions. Returns: [n, d_model], float32."""
+    table: Floats = sinusoidal(n, d_model, start=start, layout=layout).numpy()
+    return table
+
+
+def pair_columns(d_model: int, layout: PositionLayout) -> NDArray[np.int64]:
+    """Where each pair's sine and cosine stand. Returns: [d_model / 2, 2]."""
+    pairs = np.arange(d_model // 2, dtype=np.int64)
+    if layout == "concatenated":
+        return np.stack([pairs, pairs + d_model // 2], axis=1)
+    return np.stack([2 * pairs, 2 * pairs + 1], axis=1)
+
+
+def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
+    """What stands in each dimension: "sin of pair 0", ... Returns: [d_model]."""
+    names = [""] * d_model
+    for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout)):
+        names[sine], names[cosine] = f"sin of pair {pair}", f"cos of pair {pair}"
+    return names
+
+
+def wavelengths(d_model: int) -> NDArray[np.float64]:
+    """Positions after which each pair repeats, 2 pi / w_i. Returns: [d_model / 2]."""
+    periods: NDArray[np.float64] = 2 * np.pi / angular_frequencies(d_model).numpy()
+    return periods
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """The shift property on numbers: M_k PE(pos) beside PE(pos + k), pair by pair.
+
+    Attributes:
+        before: [P, 2], the (sin, cos) pairs of PE(pos).
+        after: [P, 2], the same pairs after multiplying PE(pos) by M_k.
+        expected: [P, 2], the pairs of PE(pos + k), from the formula.
+        angles: [P], k w_i in radians, by which M_k turns each pair.
+        largest_error: max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos.
+        largest_error_anywhere: the same over positions 0 .. `positions_checked` - 1.
+        positions_checked: how many.
+    """
+
+    before: Floats
+    after: Floats
+    expected: Floats
+    angles: NDArray[np.float64]
+    largest_error: float
+    largest_error_anywhere: float
+    positions_checked: int
+
+
+def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) -> Shift:
+    """Check PE(pos + k) = M_k PE(pos) at `pos`, and with the same M_k at positions 0 .. n - 1.
+
+    `k` may be negative. M_k is multiplied in float64 with the float32 encodings that models use,
+    so the errors are those of rounding a float32.
+    """
+    turn = shift_matrix(k, d_model, layout=layout)
+    tables = {at: sinusoidal(1, d_model, start=at, layout=layout).double() for at in (pos, pos + k)}
+    turned = tables[pos] @ turn.T
+    many = sinusoidal(n, d_model, layout=layout).double()
+    many_shifted = sinusoidal(n, d_model, start=k, layout=layout).double()
+    columns = pair_columns(d_model, layout)
+
+    def pairs(row: torch.Tensor) -> Floats:
+        picked: Floats = row[0].numpy()[columns].astype(np.float32)
+        return picked
+
+    return Shift(
+        before=pairs(tables[pos]),
+        after=pairs(turned),
+        expected=pairs(tables[pos + k]),
+        angles=k * angular_frequencies(d_model).numpy(),
+        largest_error=float((turned - tables[pos + k]).abs().max()),
+        largest_error_anywhere=float((many @ turn.T - many_shifted).abs().max()),
+        positions_checked=n,
+    )
