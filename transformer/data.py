@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import random
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,7 +56,7 @@ def read_lines(path: Path) -> list[str]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: {error}") from None
     # Only line feeds end a line: str.splitlines would also split at form feeds and the like.
     lines = text.removeprefix("\ufeff").split("\n")

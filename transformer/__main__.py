@@ -1,0 +1,276 @@
+"""The command line: `python -m transformer COMMAND`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+if TYPE_CHECKING:
+    from transformer.translator import Translator
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage above it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(BAD_INPUT, f"{self.prog}: {message} (see --help)\n")
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog="python -m transformer",
+        description='The Transformer of "Attention Is All You Need": train it, use it, look into it.',
+    )
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=_Parser
+    )
+
+    translate = commands.add_parser("translate", help="translate sentences")
+    _add_decoding(translate)
+    translate.add_argument("--prefix", metavar="TEXT", help="what translations have to begin with")
+    translate.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE",
+        help="without one, each line of standard input is translated to a line",
+    )  # fmt: skip
+    translate.set_defaults(run=_translate)
+
+    evaluate = commands.add_parser("evaluate", help="translate a file and score it")
+    _add_decoding(evaluate)
+    evaluate.add_argument("--src", required=True, metavar="FILE", help="plain or .gz text")
+    evaluate.add_argument("--ref", required=True, metavar="FILE", help="plain or .gz text")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+    evaluate.add_argument(
+        "--protocol", metavar="NAME",
+        help="multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
+    )  # fmt: skip
+    evaluate.add_argument(
+        "--language", metavar="CODE",
+        help="the target's, for --protocol; default: from the name of --ref, as in test.de.gz",
+    )  # fmt: skip
+    evaluate.add_argument("--output", metavar="FILE", help="also write the translations here")
+    evaluate.set_defaults(run=_evaluate)
+
+    trace = commands.add_parser("trace", help="record every attention map of one sentence")
+    _add_decoding(trace)
+    trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
+    trace.add_argument("--tgt", metavar="TEXT", help="a translation to follow instead of searching")
+    trace.add_argument("--top-k", type=int, default=10, metavar="N", help="alternatives per step")
+    trace.add_argument("--out", required=True, metavar="FILE.npz", help="where to write the arrays")
+    trace.set_defaults(run=_trace)
+
+    train = commands.add_parser("train", help="train a model")
+    train.add_argument("recipe", metavar="PRESET_OR_TOML", help="a preset, or a TOML recipe")
+    train.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
+    train.add_argument("--out", required=True, metavar="DIR", help="where the run is kept")
+    train.add_argument("--resume", action="store_true", help="go on where the run stopped")
+    train.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    train.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    train.set_defaults(run=_train)
+
+    info = commands.add_parser("info", help="say what a checkpoint holds")
+    info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.set_defaults(run=_info)
+    return parser
+
+
+def _add_decoding(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--checkpoint", required=True, metavar="PATH", help="a checkpoint folder")
+    parser.add_argument("--beam", type=int, default=4, metavar="N", help="beam size; 1 is greedy")
+    parser.add_argument(
+        "--alpha", type=float, default=0.6, metavar="A", help="exponent of the length penalty"
+    )
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command. Returns the exit status: 0, 2 for bad input, 130 when interrupted."""
+    options = _parser().parse_args(arguments)
+    for stream in (sys.stdout, sys.stderr):
+        # One sentence must not end the run because a terminal cannot show it.
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    run: Callable[[argparse.Namespace], None] = options.run
+    try:
+        run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has what it wanted, as in `... | head`. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (ValueError, OSError) as error:
+        # What can be wrong with the input derives from ValueError here, see the errors of
+        # config, data, tokenizer, checkpoint and inputs.
+        if not _is_about_input(error):
+            raise
+        print(f"python -m transformer {options.command}: {_one_line(error)}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+def _is_about_input(error: Exception) -> bool:
+    return isinstance(error, OSError) or type(error).__module__.startswith("transformer.")
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+def _load(options: argparse.Namespace) -> Translator:
+    from transformer.translator import Translator
+
+    return Translator.load(options.checkpoint, device=options.device)
+
+
+def _translate(options: argparse.Namespace) -> None:
+    from transformer.inputs import InputError
+
+    translator = _load(options)
+    settings = {"beam_size": options.beam, "alpha": options.alpha, "prefix": options.prefix}
+    translator.translate([], **settings)  # complains about settings before any input is read
+    if options.sentences:
+        for each in translator.translate(options.sentences, **settings):
+            print(each.text)
+        return
+    n_read = 0
+    for lines in _stdin_lines():
+        bad: InputError | None = None
+        for index, line in enumerate(lines):
+            try:
+                translator.tokenize(line)
+            except InputError as error:
+                bad, lines = InputError(f"line {n_read + index + 1}: {error}"), lines[:index]
+                break
+        for each in translator.translate(lines, **settings):
+            print(each.text)
+        sys.stdout.flush()
+        if bad is not None:
+            raise bad
+        n_read += len(lines)
+
+
+def _stdin_lines() -> Iterator[list[str]]:
+    """Lines of standard input, as many at a time as are there.
+
+    So a file is translated in large batches, while a program or a person that writes one line and
+    waits gets its answer. Lines end at a newline only; bytes that are not UTF-8 become U+FFFD.
+    """
+    rest = b""
+    stdin = cast(BufferedReader, sys.stdin.buffer)
+    while block := stdin.read1(1 << 18):
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield [line.decode("utf-8", errors="replace") for line in lines]
+    if rest:
+        yield [rest.decode("utf-8", errors="replace")]
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from tqdm import tqdm  # type: ignore[import-untyped]
+
+    from transformer.evaluate import evaluate_files
+    from transformer.weights import write_atomic
+
+    translator = _load(options)
+    with tqdm(unit=" sentences", delay=1, mininterval=0.5, file=sys.stderr) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        result = evaluate_files(
+            translator,
+            options.src,
+            options.ref,
+            beam_size=options.beam,
+            alpha=options.alpha,
+            protocol=options.protocol,
+            language=options.language,
+            on_translated=show,
+        )
+    if options.output:
+        text = "".join(f"{line}\n" for line in result.hypotheses)
+        write_atomic(Path(options.output), text.encode())
+    values = result.to_dict()
+    if options.json:
+        print(json.dumps(values, indent=2))
+    else:
+        for name, value in values.items():
+            print(f"{name:<18} {value}")
+
+
+def _trace(options: argparse.Namespace) -> None:
+    from transformer.tracing import save_npz
+
+    trace = _load(options).trace(
+        options.src,
+        target=options.tgt,
+        beam_size=options.beam,
+        alpha=options.alpha,
+        top_k=options.top_k,
+    )
+    path = save_npz(trace, options.out)
+    print(f"{trace.text}")
+    print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")
+
+
+def _train(options: argparse.Namespace) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    from transformer.recipe import Recipe
+    from transformer.train import train
+
+    folder = train(
+        Recipe.load(options.recipe),
+        Path(options.data),
+        Path(options.out),
+        device=options.device,
+        resume=options.resume,
+        tensorboard=options.tensorboard,
+    )
+    print(folder)
+
+
+def _info(options: argparse.Namespace) -> None:
+    from transformer.checkpoint import inspect_checkpoint, list_checkpoints
+    from transformer.weights import CheckpointError
+
+    path = Path(options.path)
+    entries = list_checkpoints(path) or [inspect_checkpoint(path)]
+    values: list[dict[str, Any]] = []
+    for entry in entries:
+        config = entry.config
+        about: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
+        if config is not None:
+            about |= {"parameters": config.n_parameters, "config": json.loads(config.to_json())}
+        if entry.error is not None:
+            about["error"] = entry.error
+        values.append(about | {"metrics": dict(entry.metrics)})
+    if len(entries) == 1 and entries[0].error is not None:
+        raise CheckpointError(entries[0].error)
+    if options.json:
+        print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
+        return
+    for about in values:
+        print(about["name"] + (f": {about['error']}" if "error" in about else ""))
+        if "parameters" in about:
+            print(f"  parameters: {about['parameters']:,}")
+        for name, value in (*about.get("config", {}).items(), *about["metrics"].items()):
+            if value is not None and not isinstance(value, dict | list):
+                print(f"  {name}: {value}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

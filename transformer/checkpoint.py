@@ -1,0 +1,281 @@
+"""Checkpoints: a folder that holds a trained model whole.
+
+    config.json         the `ModelConfig`
+    model.safetensors   the weights (or model.pt, a torch file with a state dict)
+    tokenizer.model     the SentencePiece model
+    metrics.json        measured figures, optional
+    README.md           the model card, optional
+
+A checkpoint may come from anywhere, so nothing in it is believed. Weights are read as numbers and
+never as code, and every shape is compared with the config before memory is taken. What is wrong is
+said in one line that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from transformer.config import ConfigError, ModelConfig
+from transformer.model import Transformer
+from transformer.positions import make_positions
+from transformer.tokenizer import Tokenizer, TokenizerError
+from transformer.weights import (
+    SAFETENSORS,
+    TORCH_FILE,
+    CheckpointError,
+    check_weights,
+    read_weights,
+    stored_names,
+    write_atomic,
+)
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointEntry",
+    "CheckpointError",
+    "fingerprint",
+    "inspect_checkpoint",
+    "list_checkpoints",
+    "load_checkpoint",
+    "save_checkpoint",
+    "write_atomic",
+]
+
+CONFIG, TOKENIZER, METRICS = "config.json", "tokenizer.model", "metrics.json"
+PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, TOKENIZER)
+
+#: How weights may be stored; they are computed with in float32.
+STORED_DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+#: Bounds on what a config may ask for, beyond its number of parameters.
+MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
+
+    path: Path
+    model: Transformer
+    tokenizer: Tokenizer
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    @property
+    def config(self) -> ModelConfig:
+        """Shape of the model."""
+        return self.model.config
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """A checkpoint on disk, looked at without reading its weights.
+
+    Attributes:
+        name, path: the folder.
+        config: shape of the model, None where it could not be read.
+        error: why it cannot be loaded, as one line, or None.
+        fingerprint: changes whenever one of its files does; good for cache keys.
+        metrics: what metrics.json says, {} without one.
+    """
+
+    name: str
+    path: Path
+    config: ModelConfig | None
+    error: str | None
+    fingerprint: str
+    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it looks loadable."""
+        return self.error is None
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint folder. Raises `CheckpointError` naming the file and what is wrong."""
+    path = Path(path)
+    config = _read_config(path)
+    tokenizer = _read_tokenizer(path, config)
+    state = read_weights(path, config)
+    return Checkpoint(path, _build(config, state), tokenizer, _read_metrics(path))
+
+
+def save_checkpoint(
+    path: str | Path,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+) -> Path:
+    """Write a checkpoint folder; each file appears whole or not at all.
+
+    Args:
+        path: the folder, made where missing.
+        metrics: written to metrics.json; None leaves the file as it is.
+        dtype: how to store the weights, a name of `STORED_DTYPES`.
+
+    Returns: the folder.
+    """
+    if dtype not in STORED_DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    aliases = stored_names(model.config)
+    state = {
+        name: tensor.detach().to("cpu", STORED_DTYPES[dtype]).contiguous()
+        for name, tensor in model.state_dict().items()
+        if name not in aliases
+    }
+    tokenizer_file = path / TOKENIZER
+    tokenizer.save(tokenizer_file.with_name(TOKENIZER + ".new"))
+    os.replace(tokenizer_file.with_name(TOKENIZER + ".new"), tokenizer_file)
+    write_atomic(path / SAFETENSORS, safetensors.torch.save(state, {"format": "pt"}))
+    write_atomic(path / CONFIG, model.config.to_json().encode())
+    if metrics is not None:
+        text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(path / METRICS, text.encode())
+    return path
+
+
+def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
+    """The checkpoints directly under `root`, by name, broken ones with the reason.
+
+    Only configs, tokenizers and the header of each weight file are read. A folder counts where it
+    holds one of a checkpoint's files; an absent `root` holds none.
+    """
+    root = Path(root)
+    try:
+        folders = sorted(each for each in root.iterdir() if each.is_dir())
+    except OSError:
+        return []
+    return [
+        _inspect(folder, fingerprint(folder))
+        for folder in folders
+        if any((folder / part).exists() for part in PARTS)
+    ]
+
+
+def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
+    """Look at one checkpoint folder without reading its weights."""
+    return _inspect(Path(path), fingerprint(path))
+
+
+def fingerprint(path: str | Path) -> str:
+    """A text that changes when a file of the checkpoint does: names, sizes, modification times."""
+    marks = []
+    for name in (*PARTS, METRICS):
+        try:
+            status = (Path(path) / name).stat()
+        except OSError:
+            continue
+        marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
+    return " ".join(marks)
+
+
+@lru_cache(maxsize=256)
+def _inspect(path: Path, mark: str) -> CheckpointEntry:
+    config = None
+    try:
+        config = _read_config(path)
+        _read_tokenizer(path, config)
+        check_weights(path, config)
+    except CheckpointError as error:
+        return CheckpointEntry(path.resolve().name, path, config, str(error), mark)
+    return CheckpointEntry(path.resolve().name, path, config, None, mark, _read_metrics(path))
+
+
+def _read_small(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_SMALL_FILE:
+            raise CheckpointError(f"{path}: {size:,} bytes; at most {MAX_SMALL_FILE:,} are allowed")
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CheckpointError(f"{path}: the file is missing") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from None
+
+
+def _read_config(folder: Path) -> ModelConfig:
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such checkpoint folder")
+    path = folder / CONFIG
+    try:
+        config = ModelConfig.from_json(_read_small(path).decode())
+    except (ConfigError, TypeError) as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text") from None
+    for name in ("n_encoder_layers", "n_decoder_layers"):
+        if getattr(config, name) > MAX_LAYERS:
+            raise CheckpointError(
+                f"{path}: {name}={getattr(config, name):,}; at most {MAX_LAYERS} are allowed"
+            )
+    if config.max_positions * config.d_model > MAX_POSITION_ENTRIES:
+        raise CheckpointError(
+            f"{path}: max_positions={config.max_positions:,} with d_model={config.d_model:,} "
+            f"asks for a table of more than {MAX_POSITION_ENTRIES:,} numbers"
+        )
+    return config
+
+
+def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
+    path = folder / TOKENIZER
+    try:
+        tokenizer = Tokenizer(_read_small(path))
+    except TokenizerError as error:
+        raise CheckpointError(f"{path}: {error}") from None
+    for side, size in (("vocab_size", config.vocab_size), ("target", config.target_vocab_size)):
+        if tokenizer.vocab_size != size:
+            raise CheckpointError(
+                f"{path}: {tokenizer.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
+            )
+    for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
+        if getattr(tokenizer, name) != getattr(config, name):
+            raise CheckpointError(
+                f"{path}: {name} is {getattr(tokenizer, name)}, "
+                f"but {CONFIG} says {getattr(config, name)}"
+            )
+    return tokenizer
+
+
+def _read_metrics(folder: Path) -> Mapping[str, Any]:
+    """What metrics.json says; a missing or unreadable file must not stop a good model."""
+    try:
+        values = json.loads(_read_small(folder / METRICS))
+    except (CheckpointError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
+    """The model around these weights, without initialising any first."""
+    with torch.device("meta"):
+        model = Transformer(config)
+    tied = {name: state[stored] for name, stored in stored_names(config).items()}
+    model.load_state_dict({**state, **tied}, assign=True)
+    if config.tie_embeddings != "none":
+        model.generator.weight = model.tgt_embedding.weight
+    if config.positions == "sinusoidal":  # not part of the state, so still without memory
+        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
+    return model.eval().requires_grad_(False)

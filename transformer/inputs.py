@@ -1,0 +1,87 @@
+"""Checks of what callers ask for, each failing with one line: what, which value, what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from transformer.config import ModelConfig
+from transformer.search import SearchSettings
+
+MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message says what, which value, and what is allowed."""
+
+
+def available_devices() -> tuple[str, ...]:
+    """Devices that exist here, best first: "cuda" where there is a GPU, and "cpu"."""
+    return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
+
+
+def resolve_device(device: str) -> torch.device:
+    """The device called "auto", "cpu" or "cuda". Raises `InputError` where there is no such."""
+    present = available_devices()
+    if device == "auto":
+        return torch.device(present[0])
+    if device not in present:
+        raise InputError(f"device {device!r} is not here; there is: auto, {', '.join(present)}")
+    return torch.device(device)
+
+
+def checked_whole(name: str, value: object, most: int | None = None) -> int:
+    """`value` if it is a whole number of at least 1 (and at most `most`), else `InputError`."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or int(value) < 1 or (most is not None and int(value) > most):  # type: ignore[call-overload]
+        allowed = "of at least 1" if most is None else f"from 1 to {most}"
+        raise InputError(f"{name} {value!r} is not a whole number {allowed}")
+    return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def search_settings(
+    config: ModelConfig,
+    beam_size: int,
+    alpha: float,
+    *,
+    allow_unknown: bool,
+    top_k: int | None = None,
+) -> SearchSettings:
+    """Checked settings for a search: a recording one where `top_k` is given.
+
+    Padding and `<s>` are never generated, `<unk>` only where allowed. Without a record, only the
+    best hypothesis has to be certain.
+    """
+    size = checked_whole("beam size", beam_size, MAX_BEAM)
+    number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
+    if not number or not (math.isfinite(alpha) and 0 <= alpha <= MAX_ALPHA):
+        raise InputError(f"alpha {alpha!r} is not a number from 0 to {MAX_ALPHA:g}")
+    suppressed = (config.pad_id, config.bos_id) + (() if allow_unknown else (config.unk_id,))
+    return SearchSettings(
+        beam_size=size,
+        alpha=float(alpha),
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        suppressed=tuple(dict.fromkeys(suppressed)),
+        n_best=None if top_k is not None else 1,
+        record=top_k is not None,
+        top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
+    )
+
+
+def checked_ids(what: str, ids: Sequence[int], config: ModelConfig) -> list[int]:
+    """Target token ids that a decoder may be made to read, else `InputError`."""
+    size = config.target_vocab_size
+    banned = (config.pad_id, config.bos_id, config.eos_id)
+    for token in ids:
+        if isinstance(token, bool) or not isinstance(token, int | np.integer):
+            raise InputError(f"{what} token {token!r} is not a whole number")
+        if not 0 <= token < size or token in banned:
+            raise InputError(
+                f"{what} token {token} cannot be used; allowed are 0 to {size - 1} "
+                f"without {', '.join(map(str, banned))}"
+            )
+    return [int(token) for token in ids]

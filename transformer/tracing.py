@@ -1,0 +1,206 @@
+"""Traces: a search put together along its best hypothesis, or a given target read in one pass."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.model import Encoded, Transformer
+from transformer.records import Floats, Ints, SearchRecord, Trace
+from transformer.search import Found, SearchSettings, length_penalty
+from transformer.tokenizer import Tokenized, Tokenizer
+from transformer.weights import write_atomic
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source sentence, ready for the encoder.
+
+    Attributes:
+        text: the sentence, cleaned (`transformer.tokenizer.clean`).
+        ids, pieces: with `</s>` at the end; empty for a blank sentence.
+        unknown: positions in `pieces` that the vocabulary does not hold.
+        unknown_text: what stands there.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    unknown: tuple[int, ...]
+    unknown_text: tuple[str, ...]
+
+
+def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:
+    """What stands at the unknown positions, a character that is spelled in bytes as one."""
+    found: list[str] = []
+    previous = -2
+    for position in tokenized.unknown:
+        surface = tokenized.surfaces[position]
+        # Of a character's byte pieces, only one carries its text.
+        if surface and not (position == previous + 1 and found and found[-1] == surface):
+            found.append(surface)
+        previous = position
+    return tuple(found)
+
+
+def trace_search(
+    source: Source,
+    encoded: Encoded,
+    found: Found,
+    settings: SearchSettings,
+    max_length: int,
+    tokenizer: Tokenizer,
+) -> Trace:
+    """Stitch the maps that the search recorded together, along its best hypothesis.
+
+    Args:
+        encoded: one sentence, with attention.  found: of a search that recorded.
+    """
+    best, steps = found.hypotheses[0], found.steps
+    n_steps = len(best.ids)
+    n_layers, n_heads = steps[0].cross.shape[1:3]
+    decoder_self = np.zeros((n_layers, n_heads, n_steps, n_steps), dtype=np.float32)
+    for t, row in enumerate(best.rows):
+        decoder_self[:, :, t, : t + 1] = steps[t].decoder_self[row]
+    along = [(steps[t], row) for t, row in enumerate(best.rows)]
+    return _trace(
+        source,
+        encoded,
+        tokenizer,
+        predicted=best.ids,
+        decoder_self=decoder_self,
+        cross=np.stack([step.cross[row] for step, row in along], axis=2),
+        log_probs=np.array(best.log_probs, dtype=np.float32),
+        top_ids=np.stack([step.top_ids[row] for step, row in along]),
+        top_log_probs=np.stack([step.top_log_probs[row] for step, row in along]),
+        entropy=np.array([step.entropy[row] for step, row in along], dtype=np.float32),
+        score=best.score,
+        complete=best.complete,
+        search=SearchRecord(
+            settings.beam_size, settings.alpha, max_length, steps, found.hypotheses
+        ),
+    )
+
+
+def trace_target(
+    model: Transformer,
+    source: Source,
+    encoded: Encoded,
+    target: Sequence[int],
+    settings: SearchSettings,
+    tokenizer: Tokenizer,
+) -> Trace:
+    """Teacher forcing: the decoder reads `target` in one pass, shifted right (section 3.1).
+
+    Args:
+        encoded: one sentence, with attention.  target: [T] ids, ending in `</s>`.
+    """
+    device = encoded.memory.device
+    wanted = torch.tensor(target, device=device)  # [T]
+    bos = torch.tensor([settings.bos_id], device=device)
+    decoded = model.decode(torch.cat([bos, wanted[:-1]])[None], encoded, need_weights=True)
+    assert decoded.self_attention is not None and decoded.cross_attention is not None
+    every = model.logits(decoded.hidden[0]).log_softmax(1)  # [T, V]
+    top_log_probs, top_ids = every.topk(min(settings.top_k, every.size(1)), dim=1)
+    log_probs = every.gather(1, wanted[:, None])[:, 0]
+    return _trace(
+        source,
+        encoded,
+        tokenizer,
+        predicted=tuple(target),
+        decoder_self=_array(decoded.self_attention[:, 0]),
+        cross=_array(decoded.cross_attention[:, 0]),
+        log_probs=_array(log_probs),
+        top_ids=top_ids.cpu().numpy(),
+        top_log_probs=_array(top_log_probs),
+        entropy=_array(torch.special.entr(every.exp()).sum(1)),
+        score=float(log_probs.double().sum()) / length_penalty(len(target), settings.alpha),
+        complete=True,
+        forced=True,
+    )
+
+
+def _trace(
+    source: Source,
+    encoded: Encoded,
+    tokenizer: Tokenizer,
+    *,
+    predicted: tuple[int, ...],
+    decoder_self: Floats,
+    cross: Floats,
+    log_probs: Floats,
+    top_ids: Ints,
+    top_log_probs: Floats,
+    entropy: Floats,
+    score: float,
+    complete: bool,
+    forced: bool = False,
+    search: SearchRecord | None = None,
+) -> Trace:
+    assert encoded.attention is not None
+    encoder_self = _array(encoded.attention[:, 0])
+    for array in (encoder_self, decoder_self, cross, log_probs, top_ids, top_log_probs, entropy):
+        array.setflags(write=False)
+    piece = tokenizer.id_to_piece
+    tgt_ids = (tokenizer.bos_id, *predicted[:-1])
+    return Trace(
+        src_tokens=source.pieces,
+        tgt_tokens=tuple(piece(token) for token in tgt_ids),
+        predicted_tokens=tuple(piece(token) for token in predicted),
+        src_ids=source.ids,
+        tgt_ids=tgt_ids,
+        predicted_ids=predicted,
+        encoder_self=encoder_self,
+        decoder_self=decoder_self,
+        cross=cross,
+        log_probs=log_probs,
+        top_ids=top_ids,
+        top_log_probs=top_log_probs,
+        top_tokens=tuple(tuple(piece(token) for token in row) for row in top_ids.tolist()),
+        entropy=entropy,
+        source=source.text,
+        text=tokenizer.decode(predicted),
+        score=score,
+        src_unknown=source.unknown,
+        src_special=(len(source.ids) - 1,),
+        tgt_special=(0,),
+        complete=complete,
+        forced=forced,
+        search=search,
+    )
+
+
+def _array(tensor: Tensor) -> Floats:
+    """A float32 NumPy copy on the CPU, in one piece."""
+    array: Floats = np.ascontiguousarray(tensor.float().cpu().numpy())
+    return array
+
+
+def save_npz(trace: Trace, path: str | Path) -> Path:
+    """Write a trace's arrays as one .npz file that `np.load` reads without pickle.
+
+    Texts are Unicode arrays: `src_tokens` [S], `tgt_tokens` and `predicted_tokens` [T],
+    `top_tokens` [T, K], `source` and `text` [].
+
+    Returns: the path, with `.npz` added where it was missing.
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        path = path.with_name(path.name + ".npz")
+    names = (
+        "src_tokens", "tgt_tokens", "predicted_tokens", "src_ids", "tgt_ids", "predicted_ids",
+        "encoder_self", "decoder_self", "cross", "log_probs", "top_ids", "top_log_probs",
+        "top_tokens", "entropy", "source", "text", "score", "complete", "forced", "src_unknown",
+    )  # fmt: skip
+    arrays = {name: np.asarray(getattr(trace, name)) for name in names}
+    arrays["src_unknown"] = arrays["src_unknown"].astype(np.int64)
+    written = io.BytesIO()
+    np.savez_compressed(written, allow_pickle=False, **arrays)
+    write_atomic(path, written.getvalue())
+    return path

@@ -1,0 +1,355 @@
+"""A checkpoint, its tokenizer and a device, ready to translate and to be looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from transformer.checkpoint import Checkpoint, load_checkpoint
+from transformer.config import ModelConfig
+from transformer.decoding import CachedSteps
+from transformer.inputs import (
+    InputError,
+    available_devices,
+    checked_ids,
+    checked_whole,
+    resolve_device,
+    search_settings,
+)
+from transformer.model import Encoded, Transformer
+from transformer.records import Hypothesis, Trace, Translation
+from transformer.search import Found, SearchSettings, search
+from transformer.tokenizer import Tokenized, Tokenizer, clean
+from transformer.tracing import Source, trace_search, trace_target, unknown_text
+from transformer.weights import CheckpointError
+
+__all__ = ["CheckpointError", "InputError", "Translator", "available_devices"]
+
+#: The paper lets a translation be this much longer than its source (section 6.1).
+EXTRA_LENGTH = 50
+#: Longest sentence, in characters, that is cut into pieces at all.
+MAX_CHARACTERS = 10_000
+#: Rows of a batch times their source tokens stay below this.
+BATCH_TOKENS = 6_000
+#: A trace that might need more memory than this for its record is refused.
+MAX_RECORD_BYTES = 2 * 2**30
+
+Progress = Callable[[int, int], None]
+Prefix = str | Sequence[int] | None
+
+
+class Translator:
+    """Translates sentences, and records what the model does while it does.
+
+    It holds no state between calls and may be shared by threads.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        tokenizer: Tokenizer,
+        *,
+        device: str = "auto",
+        name: str = "model",
+        path: Path | None = None,
+        max_tokens: int = 512,
+    ) -> None:
+        """Args: max_tokens: longest source and longest translation, `</s>` included."""
+        self._device = resolve_device(device)
+        self.model = model.to(self._device).eval()
+        self.tokenizer = tokenizer
+        self.name, self.path = name, path
+        self.max_tokens = max_tokens
+        if model.config.positions == "learned":
+            self.max_tokens = min(max_tokens, model.config.max_positions)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> Translator:
+        """Read a checkpoint folder.
+
+        Raises: `CheckpointError` naming the file and what is wrong, `InputError` for a device
+            that does not exist.
+        """
+        resolve_device(device)  # before the weights are read
+        return cls.from_checkpoint(load_checkpoint(path), device, max_tokens)
+
+    @classmethod
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, device: str = "auto", max_tokens: int = 512
+    ) -> Translator:
+        """A translator around a checkpoint that is in memory."""
+        return cls(
+            checkpoint.model,
+            checkpoint.tokenizer,
+            device=device,
+            name=checkpoint.name,
+            path=checkpoint.path,
+            max_tokens=max_tokens,
+        )
+
+    @property
+    def config(self) -> ModelConfig:
+        """Shape of the model."""
+        return self.model.config
+
+    @property
+    def device(self) -> str:
+        """The device's name, "cpu" or "cuda"."""
+        return self._device.type
+
+    def tokenize(self, sentence: str) -> Tokenized:
+        """Cut a sentence into pieces, without running the model.
+
+        Raises: `InputError` for more characters or tokens than allowed. A blank sentence has no
+            pieces.
+        """
+        if not isinstance(sentence, str):
+            raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
+        if len(sentence) > MAX_CHARACTERS:
+            raise InputError(
+                f"the sentence has {len(sentence):,} characters; "
+                f"at most {MAX_CHARACTERS:,} are allowed"
+            )
+        tokenized = self.tokenizer.tokenize(sentence)
+        if len(tokenized.ids) + 1 > self.max_tokens:
+            raise InputError(
+                f"the sentence has {len(tokenized.ids) + 1:,} tokens (</s> included); "
+                f"at most {self.max_tokens} are allowed"
+            )
+        return tokenized
+
+    def read(self, sentence: str) -> Source:
+        """The sentence as the encoder gets it. Raises `InputError` like `tokenize`."""
+        tokenized = self.tokenize(sentence)
+        if not tokenized.ids:
+            return Source(clean(sentence), (), (), (), ())
+        eos = self.config.eos_id
+        return Source(
+            text=clean(sentence),
+            ids=(*tokenized.ids, eos),
+            pieces=(*tokenized.pieces, self.tokenizer.id_to_piece(eos)),
+            unknown=tokenized.unknown,
+            unknown_text=unknown_text(tokenized),
+        )
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        *,
+        max_length: int | None = None,
+        prefix: Prefix = None,
+        allow_unknown: bool = False,
+        progress: Progress | None = None,
+        on_translated: Progress | None = None,
+    ) -> list[Translation]:
+        """Translate sentences by beam search (section 6.1); `beam_size=1` is greedy.
+
+        Args:
+            sentences: any number, in any order; sentences of like length share a batch. A blank
+                one gives an empty translation.
+            alpha: exponent of the length penalty.
+            max_length: longest translation in tokens, `</s>` included; None is the paper's source
+                length + 50, and never more than `max_tokens`.
+            prefix: what every translation has to begin with, as text or token ids.
+            allow_unknown: let the model generate `<unk>`.
+            progress: called with (step, longest step) within each batch; may raise to stop.
+            on_translated: called with (sentences done, sentences in all) after each batch.
+
+        Returns: one translation a sentence, in the same order.
+
+        Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
+        """
+        if isinstance(sentences, str):
+            raise InputError("translate takes a list of sentences, not one text")
+        settings = search_settings(self.config, beam_size, alpha, allow_unknown=allow_unknown)
+        forced = self._forced(prefix)
+        sources = []
+        for index, sentence in enumerate(sentences):
+            try:
+                sources.append(self.read(sentence))
+            except InputError as error:
+                where = f"sentence {index + 1}: " if len(sentences) > 1 else ""
+                raise InputError(f"{where}{error}") from None
+        limits = [self._limit(len(source.ids), max_length, forced) for source in sources]
+        empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
+        results = [empty] * len(sources)
+        done = sum(not source.ids for source in sources)
+        for batch in _batches(sources, beam_size):
+            found = self._search(
+                [sources[index] for index in batch],
+                [limits[index] for index in batch],
+                settings,
+                forced,
+                progress,
+            )
+            for index, each in zip(batch, found, strict=True):
+                results[index] = self._translation(sources[index], each.hypotheses[0])
+            done += len(batch)
+            if on_translated is not None:
+                on_translated(done, len(sources))
+        return results
+
+    def trace(
+        self,
+        sentence: str,
+        target: str | Sequence[int] | None = None,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        top_k: int = 10,
+        *,
+        max_length: int | None = None,
+        prefix: Prefix = None,
+        allow_unknown: bool = False,
+        progress: Progress | None = None,
+    ) -> Trace:
+        """Translate one sentence and record every attention map on the way.
+
+        Args:
+            sentence: the source.
+            target: a translation to follow (teacher forcing, one pass) instead of searching.
+            beam_size, alpha, max_length, prefix, allow_unknown, progress: see `translate`.
+            top_k: alternatives recorded for every step, at most the vocabulary.
+
+        Returns: the record. Searched for, its maps are those that the search itself saw.
+
+        Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
+        """
+        settings = search_settings(
+            self.config, beam_size, alpha, allow_unknown=allow_unknown, top_k=top_k
+        )
+        source = self.read(sentence)
+        if not source.ids:
+            raise InputError("the sentence is blank; type at least one character")
+        if target is not None:
+            if prefix is not None:
+                raise InputError("give a target or a prefix, not both")
+            ids = self._target_ids(target)
+            with torch.inference_mode():
+                encoded = self._encode([source], need_weights=True)
+                return trace_target(self.model, source, encoded, ids, settings, self.tokenizer)
+        forced = self._forced(prefix)
+        limit = self._limit(len(source.ids), max_length, forced)
+        self._check_memory(len(source.ids), limit, beam_size)
+        with torch.inference_mode():
+            encoded = self._encode([source], need_weights=True)
+            found = search(
+                CachedSteps(self.model, encoded, need_weights=True),
+                [limit],
+                settings,
+                prefixes=[forced],
+                src_lengths=[len(source.ids)],
+                piece=self.tokenizer.id_to_piece,
+                device=self._device,
+                progress=progress,
+            )[0]
+            return trace_search(source, encoded, found, settings, limit, self.tokenizer)
+
+    def _limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
+        """Longest translation of a source of `n_source` tokens, both counted with `</s>`."""
+        limit = n_source + EXTRA_LENGTH
+        if max_length is not None:
+            limit = checked_whole("max_length", max_length)
+        limit = min(limit, self.max_tokens)
+        if len(forced) >= limit:
+            raise InputError(
+                f"the prefix has {len(forced):,} tokens; the translation may have {limit} at most"
+            )
+        return limit
+
+    def _forced(self, prefix: Prefix) -> list[int]:
+        if prefix is None:
+            return []
+        if isinstance(prefix, str):
+            return list(self.tokenize(prefix).ids)
+        return checked_ids("prefix", prefix, self.config)
+
+    def _target_ids(self, target: str | Sequence[int]) -> list[int]:
+        """What the decoder is to predict, ending in `</s>`."""
+        eos = self.config.eos_id
+        if isinstance(target, str):
+            ids = [*self.tokenize(target).ids, eos]
+            if len(ids) == 1:
+                raise InputError("the target is blank; type at least one character")
+            return ids
+        ids = list(target)
+        ids = ids[:-1] if ids[-1:] == [eos] else ids
+        ids = [*checked_ids("target", ids, self.config), eos]
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
+            )
+        return ids
+
+    def _search(
+        self,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        settings: SearchSettings,
+        forced: Sequence[int],
+        progress: Progress | None,
+    ) -> list[Found]:
+        with torch.inference_mode():
+            return search(
+                CachedSteps(self.model, self._encode(sources)),
+                limits,
+                settings,
+                prefixes=[forced] * len(sources),
+                piece=self.tokenizer.id_to_piece,
+                device=self._device,
+                progress=progress,
+            )
+
+    def _encode(self, sources: Sequence[Source], *, need_weights: bool = False) -> Encoded:
+        width = max(len(source.ids) for source in sources)
+        pad = self.config.pad_id
+        rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
+        src = torch.tensor(rows, device=self._device)  # [B, S]
+        return self.model.encode(src, need_weights=need_weights)
+
+    def _check_memory(self, n_source: int, limit: int, beam_size: int) -> None:
+        """Refuse a record that could outgrow `MAX_RECORD_BYTES`."""
+        config = self.config
+        heads = config.n_decoder_layers * config.n_heads
+        n_bytes = 4 * beam_size * heads * limit * (n_source + limit // 2)
+        if n_bytes > MAX_RECORD_BYTES:
+            raise InputError(
+                f"recording beam size {beam_size} over {n_source} tokens could take "
+                f"{n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are allowed, "
+                "so take a smaller beam or a shorter sentence"
+            )
+
+    def _translation(self, source: Source, best: Hypothesis) -> Translation:
+        n_words = len(best.ids) - best.complete
+        return Translation(
+            text=self.tokenizer.decode(best.ids[:n_words]),
+            tokens=best.tokens[:n_words],
+            ids=best.ids[:n_words],
+            score=best.score,
+            log_probs=best.log_probs,
+            complete=best.complete,
+            unknown=source.unknown_text,
+        )
+
+
+def _batches(sources: Sequence[Source], beam_size: int) -> list[list[int]]:
+    """Indices of the sentences to translate, longest first, those of like length together.
+
+    The longest go first so that a batch that is too large for the machine fails at once.
+    """
+    order = sorted(
+        (index for index, source in enumerate(sources) if source.ids),
+        key=lambda index: -len(sources[index].ids),
+    )
+    batches: list[list[int]] = []
+    for index in order:
+        # The first sentence of a batch is its longest.
+        widest = len(sources[batches[-1][0]].ids) if batches else 0
+        if batches and (len(batches[-1]) + 1) * widest * beam_size <= BATCH_TOKENS:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches

@@ -1,0 +1,171 @@
+"""Reading weight files that may come from anywhere.
+
+Weights are numbers and never code: safetensors, or torch files with `weights_only=True`. Names,
+shapes and types are compared with the config before memory is taken for a model.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+
+SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: the message names the file and says what is wrong."""
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file so that it appears whole or not at all, also when the machine goes down."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def stored_names(config: ModelConfig) -> dict[str, str]:
+    """Names of tied tensors, each with the name under which it is stored."""
+    if config.tie_embeddings == "all":
+        names = ("tgt_embedding.weight", "generator.weight")
+        return dict.fromkeys(names, "src_embedding.weight")
+    if config.tie_embeddings == "decoder":
+        return {"generator.weight": "tgt_embedding.weight"}
+    return {}
+
+
+@lru_cache(maxsize=64)
+def expected_shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
+    """Every tensor of the model's state dict and its shape; takes no memory."""
+    with torch.device("meta"):
+        model = Transformer(config)
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def _weights_file(folder: Path) -> Path:
+    if not (folder / SAFETENSORS).exists() and (folder / TORCH_FILE).exists():
+        return folder / TORCH_FILE
+    return folder / SAFETENSORS
+
+
+def check_weights(folder: Path, config: ModelConfig) -> None:
+    """Compare names, shapes and types with the config, from the header alone where there is one."""
+    path = _weights_file(folder)
+    if path.name == TORCH_FILE:
+        _compare(path, config, {name: _describe(t) for name, t in _open_torch(path).items()})
+        return
+    with _open_safetensors(path) as file:
+        found, names = {}, file.keys()
+        for name in names:
+            part = file.get_slice(name)
+            found[name] = (tuple(part.get_shape()), str(part.get_dtype()))
+    _compare(path, config, found)
+
+
+def _describe(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+    return tuple(tensor.shape), {
+        torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
+    }.get(tensor.dtype, str(tensor.dtype))  # fmt: skip
+
+
+def _compare(
+    path: Path, config: ModelConfig, found: Mapping[str, tuple[tuple[int, ...], str]]
+) -> None:
+    expected, aliases = expected_shapes(config), stored_names(config)
+    for name, (shape, dtype) in found.items():
+        if name not in expected:
+            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
+        if shape != expected[name]:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} has shape {list(shape)}, "
+                f"but config.json asks for {list(expected[name])}"
+            )
+        if dtype not in ("F32", "F16", "BF16"):
+            raise CheckpointError(
+                f"{path}: tensor {name!r} is stored as {dtype}; "
+                "allowed are float32, float16 and bfloat16"
+            )
+    stored = {aliases.get(name, name) for name in found}
+    missing = [name for name in expected if aliases.get(name, name) not in stored]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
+
+
+def _open_safetensors(path: Path) -> Any:
+    """The file, opened; its header has been read and fits the file's length."""
+    if not path.exists():
+        raise CheckpointError(f"{path}: the file is missing")
+    try:
+        return safetensors.safe_open(path, framework="pt", device="cpu")
+    except (safetensors.SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path}: not a whole safetensors file ({error})") from None
+
+
+def _open_torch(path: Path) -> dict[str, Tensor]:
+    """A torch file's state dict, mapped from disk where its format allows that."""
+    try:
+        content = torch.load(
+            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
+        )
+    except pickle.UnpicklingError:
+        raise CheckpointError(
+            f"{path}: holds more than weights, or is damaged; it is not loaded, since it could run code"
+        ) from None
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+    if isinstance(content, dict) and isinstance(content.get("model"), dict):
+        content = content["model"]
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content.items()
+    ):
+        raise CheckpointError(f"{path}: not a state dict (tensors by name)")
+    return content
+
+
+def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
+    """All tensors by their stored names, in float32 on the CPU; NaN and infinity are refused."""
+    check_weights(folder, config)
+    path, aliases = _weights_file(folder), stored_names(config)
+    if path.name == TORCH_FILE:
+        tensors = _open_torch(path)
+    else:
+        with _open_safetensors(path) as file:
+            names = file.keys()
+            tensors = {name: file.get_tensor(name) for name in names}
+    state: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        # A copy, so that the weights do not change when the file does.
+        tensor = tensor.detach().to(torch.float32, copy=True).contiguous()
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(f"{path}: tensor {name!r} holds NaN or infinite values")
+        stored = aliases.get(name, name)
+        if stored in state and not torch.equal(state[stored], tensor):
+            raise CheckpointError(
+                f"{path}: tensors {name!r} and {stored!r} differ, but config.json ties them"
+            )
+        state[stored] = tensor
+    return state
