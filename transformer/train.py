@@ -298,6 +298,9 @@ class Trainer:
                     "updates": self.progress.update,
                     "epochs": self.progress.epoch,
                     "target_tokens": self.progress.tokens,
+                    # Positions that training saw, `</s>` or `<s>` included; the app marks what lies beyond.
+                    "longest_source": max(len(ids) for ids in self._encoded[0]) + 1,
+                    "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
                     "averaged_epochs": len(files),
                     "hours": round(self.progress.seconds / 3600, 2),
                     "hardware": _hardware(self.device),
