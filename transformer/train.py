@@ -298,7 +298,7 @@ class Trainer:
                     "updates": self.progress.update,
                     "epochs": self.progress.epoch,
                     "target_tokens": self.progress.tokens,
-                    # Positions that training saw, `</s>` or `<s>` included; the app marks what lies beyond.
+                    # Positions that training saw; the app marks what lies beyond them.
                     "longest_source": max(len(ids) for ids in self._encoded[0]) + 1,
                     "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
                     "averaged_epochs": len(files),
