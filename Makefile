@@ -1,0 +1,58 @@
+# make app    the app on the shipped checkpoints
+# make test   style, types and the whole test suite, a real browser included
+# Both make .venv first where it is missing or older than the lock files.
+
+# The first of these that is Python 3.11 or later; or say make PYTHON=/path/to/python.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	2>/dev/null && echo $$p && break; done)
+# Where to take torch from, when not from pip's usual place (see "CPU or GPU" in the README).
+TORCH_INDEX ?=
+PORT ?= 8501
+
+VENV := .venv
+BIN := $(VENV)/bin
+UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
+
+.PHONY: app test check lock clean
+
+app: $(VENV)/.app
+	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+test: $(VENV)/.dev
+	$(BIN)/python tests/browser/chromium.py
+	$(MAKE) check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module failed; on Debian it is the package python3-venv" >&2; exit 2; }
+
+$(VENV)/.app: requirements.txt constraints-cuda.txt | $(BIN)/python
+ifneq ($(TORCH_INDEX),)
+	$(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0 --index-url $(TORCH_INDEX)
+endif
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+$(VENV)/.dev: requirements-dev.txt $(VENV)/.app
+	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+# Writes the lock files anew from pyproject.toml; needs uv. What only CUDA builds of torch need goes
+# to a constraints file, which pins a package without installing it.
+lock:
+	$(UV_COMPILE) -o .lock.all
+	{ echo "-c constraints-cuda.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.all; } > requirements.txt
+	grep -E '^(nvidia-|cuda-|triton)' .lock.all > constraints-cuda.txt
+	$(UV_COMPILE) --extra dev -c .lock.all -o .lock.dev
+	{ echo "-r requirements.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
+	rm -f .lock.all .lock.dev
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
