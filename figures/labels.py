@@ -1,8 +1,8 @@
 """Token text as labels: never markup, nothing invisible, short enough to draw.
 
 Tokens are untrusted. They may hold `<script>`, `<b>`, `$x$`, line breaks, characters that turn the
-direction of the text around, or hundreds of letters. `show_token` gives plain text for `textContent`
-and canvas; `plotly_token` also escapes what Plotly would read as formatting.
+direction of the text around, or hundreds of letters. `show_token` gives plain text for
+`textContent` and canvas; `plotly_token` also escapes what Plotly would read as formatting.
 """
 
 from __future__ import annotations

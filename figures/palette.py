@@ -210,7 +210,7 @@ def _lch_to_lab(lch: Reals) -> Reals:
 
 
 def _to_srgb(lab: Reals) -> Bytes:
-    """sRGB bytes of CIELAB colours [n, 3]. What no screen can show loses chroma, never lightness."""
+    """Colours [n, 3] from CIELAB to sRGB. What no screen can show loses chroma, never lightness."""
     inside = np.zeros(len(lab))
     outside = np.ones(len(lab))
     fits = _in_gamut(lab)

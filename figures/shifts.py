@@ -51,7 +51,8 @@ def product_by_offset(
     points = base.mark_point(filled=False, strokeWidth=2).encode(
         shape=alt.Shape("from pos:N", scale=alt.Scale(domain=names), legend=None)
     )
-    return _quiet(alt.layer(line, points).properties(height=300), theme)
+    layers = alt.layer(line, points, height=300)
+    return _quiet(layers, theme)
 
 
 def clocks(

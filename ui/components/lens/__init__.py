@@ -40,6 +40,7 @@ def attention_lens(
     query_title: str,
     key_title: str,
     key: str,
+    query_notes: Sequence[str] = (),
     dimmed_keys: Sequence[int] = (),
     causal: bool = False,
     max_height: int = 520,
@@ -49,6 +50,7 @@ def attention_lens(
     Args:
         name: what it is ("Layer 2, head 3"), for screen readers.
         query_title, key_title: what the axes hold; shown after "query:" and "key:".
+        query_notes: [queries] or nothing: said about a query when the pointer is in its row.
         dimmed_keys: columns covered in grey; hovering still tells their values.
         causal: keys after the query are masked; they are drawn apart from weights of 0.
         max_height: pixels that labels and cells may take together.
@@ -56,11 +58,13 @@ def attention_lens(
     Raises: `ValueError` where the shape is not [queries, keys].
     """
     check_map(weights, query_tokens, key_tokens)
+    described = describe(weights, query_tokens, key_tokens)
     header = {
-        "label": f"{name}: {describe(weights, query_tokens, key_tokens)}. Arrow keys read the values.",
+        "label": f"{name}: {described}. Arrow keys read the values.",
         "hint": "Point at a cell to read its exact weight.",
         "query_tokens": [show_token(token, 18) for token in query_tokens],
         "key_tokens": [show_token(token, 18) for token in key_tokens],
+        "query_notes": [show_token(note, 40) for note in query_notes],
         "query_title": f"query: {query_title}",
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),

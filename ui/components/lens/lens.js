@@ -198,10 +198,12 @@ function point(map, parts, cell, cursor) {
   parts.columns[column].classList.add("pointed");
   const left = parseFloat(parts.canvas.style.left) + column * cell;
   place(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
-  const pair = `query ${row + 1} ${map.query_tokens[row]} → key ${column + 1} ${map.key_tokens[column]}`;
+  const note = map.query_notes[row] ? ` (${map.query_notes[row]})` : "";
+  const query = `query ${row + 1} ${map.query_tokens[row]}${note}`;
+  const key = `key ${column + 1} ${map.key_tokens[column]}`;
   const value =
     map.causal && column > row
       ? "masked: this key comes later than the query"
       : map.weights[row * map.keys + column].toFixed(4) + (map.covered.has(column) ? " (dimmed)" : "");
-  parts.readout.textContent = `${pair}: ${value}`;
+  parts.readout.textContent = `${query} → ${key}: ${value}`;
 }

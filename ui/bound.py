@@ -1,0 +1,29 @@
+"""Widgets that show and store a setting of the view."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ui import state
+from ui.state import Param
+
+T = TypeVar("T")
+
+
+def bound(param: Param[T]) -> dict[str, Any]:
+    """Arguments for a widget that holds `param`: its key, already filled, and its callback.
+
+    The store in `ui.state` stays the one source of truth: the widget shows what it says, and what
+    the user chooses goes there, and from there into the URL.
+    """
+    key = f"{param.name}_widget"
+    value = state.get(param)
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+    def store() -> None:
+        state.put(param, st.session_state[key])
+
+    return {"key": key, "on_change": store}
