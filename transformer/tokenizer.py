@@ -83,6 +83,10 @@ class Tokenizer:
         except TokenizerError as error:
             raise TokenizerError(f"{path}: {error}") from None
 
+    def to_bytes(self) -> bytes:
+        """The contents of the `.model` file."""
+        return self._model
+
     def save(self, path: str | Path) -> None:
         """Write the `.model` file."""
         Path(path).write_bytes(self._model)
@@ -173,18 +177,21 @@ def train_tokenizer(
     texts: Iterable[str],
     vocab_size: int,
     *,
-    model_type: Literal["unigram", "bpe"] = "unigram",
+    model_type: Literal["unigram", "bpe", "char"] = "unigram",
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
+    casefold: bool = False,
 ) -> Tokenizer:
     """Train a joint tokenizer on the sentences of both languages.
 
     Args:
         texts: sentences of both sides.
         vocab_size: number of pieces, the four special ones included.
-        model_type: "unigram" (Kudo 2018) or "bpe" (Sennrich et al. 2016, the paper's choice).
+        model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016, the paper's choice), or
+            "char", which takes as many pieces as there are characters, up to `vocab_size`.
         character_coverage: share of the characters that get a piece of their own.
         byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
+        casefold: read capital letters as small ones.
 
     Raises: `TokenizerError` where the text is too small for `vocab_size`.
     """
@@ -197,6 +204,8 @@ def train_tokenizer(
             model_type=model_type,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
+            normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
+            hard_vocab_limit=model_type != "char",
             pad_id=PAD_ID,
             bos_id=BOS_ID,
             eos_id=EOS_ID,
