@@ -10,6 +10,7 @@ Streamlit's does, therefore loses nothing.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -23,6 +24,12 @@ _STORE = "headlight_store"
 _WRITTEN = "headlight_written"
 _SHOWN = "headlight_shown"
 _ARRIVED = "headlight_arrived"
+_BEFORE = "headlight_before"
+_PAGE = "headlight_page"
+_ENTERED = "headlight_entered"
+
+#: For this long after a change of the URL a browser may still send the one before, in seconds.
+_SETTLING = 1.5
 
 #: Longer values stay out of the URL: servers refuse request lines of about 64 kB, and one
 #: character takes up to 12 bytes there.
@@ -117,13 +124,32 @@ HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
 def read_url() -> None:
     """Take over what the URL says and this session did not. Called once, first, by the frame."""
     store, written = _dict(_STORE), _dict(_WRITTEN)
+    before, changed_at = st.session_state.get(_BEFORE, ({}, -math.inf))
+    if time.monotonic() - changed_at > _SETTLING:
+        before = {}
     arrived = {}
     for name in st.query_params:
         value = st.query_params[name]
-        if written.get(name) != value:
+        if value != written.get(name) and value != before.get(name):
             store[name] = arrived[name] = value
     st.session_state[_ARRIVED] = arrived
     st.session_state[_SHOWN] = []
+
+
+def enter(url_path: str) -> None:
+    """Say which page is on screen in this run."""
+    st.session_state[_ENTERED] = st.session_state.get(_PAGE) != url_path
+    st.session_state[_PAGE] = url_path
+
+
+def entered() -> bool:
+    """Whether the page was opened by this run: another one was on screen before it."""
+    return bool(st.session_state.get(_ENTERED))
+
+
+def page() -> str:
+    """The url_path of the page on screen."""
+    return str(st.session_state.get(_PAGE, ""))
 
 
 def arrived(*params: Param[Any]) -> bool:
@@ -146,6 +172,11 @@ def get(param: Param[T]) -> T:
 def put(param: Param[T], value: T) -> None:
     """Store a value. The URL follows at the end of the run, see `write_url`."""
     _dict(_STORE)[param.name] = param.write(value)
+
+
+def stored(param: Param[Any]) -> bool:
+    """Whether a value, valid or not, is there in place of the default."""
+    return param.name in _dict(_STORE)
 
 
 def forget(*params: Param[Any]) -> None:
@@ -174,6 +205,7 @@ def write_url() -> None:
     updated = {name: value for name, value in current.items() if name not in stale} | wanted
     if updated != current:
         st.query_params.from_dict(updated)
+        st.session_state[_BEFORE] = (current, time.monotonic())
     st.session_state[_WRITTEN] = wanted
 
 
@@ -187,10 +219,10 @@ def query() -> dict[str, str]:
     }
 
 
-def link(url_path: str) -> str:
+def link() -> str:
     """The address that reopens this view; relative where the browser's own is not known."""
-    base = (st.context.url or "").rstrip("/")
-    return f"{base}/{url_path}?{urlencode(query())}"
+    base = (st.context.url or "").rstrip("/").removesuffix(f"/{page()}")
+    return f"{base}/{page()}?{urlencode(query())}"
 
 
 def _dict(key: str) -> dict[str, str]:

@@ -1,0 +1,310 @@
+"""The sidebar that every page shares: what to translate, with which model, where, and how.
+
+`draw_sidebar` draws it and `current_view` says what was chosen. The session's store is the one
+source of truth (see `ui.state`): widgets are filled from it and write back to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import streamlit as st
+import torch
+
+from transformer.checkpoint import CheckpointEntry, list_checkpoints
+from transformer.tokenizer import clean
+from transformer.translator import available_devices
+from ui import state
+from ui.examples import Examples, examples_for
+from ui.progress import resume
+from ui.state import Param
+from ui.text import code, plain, shorten
+
+T = TypeVar("T")
+
+#: Opened first where it is there.
+DEFAULT_CHECKPOINT = "everyday-en-de"
+
+#: The input box takes no more; whether a sentence is too long for a model is counted in tokens.
+MAX_CHARACTERS = 20_000
+
+_VIEW = "headlight_view"
+_KIND = "headlight_kind"
+
+
+def _parse_sentence(raw: str) -> str:
+    if len(raw) > MAX_CHARACTERS:
+        raise ValueError("too long")
+    return raw
+
+
+CHECKPOINT: Param[str] = Param("checkpoint", str, "")
+DEVICE: Param[str] = Param("device", str, "")
+SENTENCE: Param[str] = Param("sentence", _parse_sentence, "")
+BEAM: Param[int] = Param("beam", state.whole(1, 10), 4)
+ALPHA: Param[float] = Param("alpha", state.number(0, 2), 0.6, lambda value: f"{value:g}")
+
+
+@dataclass(frozen=True)
+class View:
+    """What the sidebar says.
+
+    Attributes:
+        checkpoint: its name, "" where there is none.
+        path: its folder.
+        device: "cpu" or "cuda".
+        sentence: as typed; may be blank.
+        beam_size: hypotheses kept; 1 is greedy.
+        alpha: exponent of the length penalty.
+    """
+
+    checkpoint: str
+    path: Path
+    device: str
+    sentence: str
+    beam_size: int = 4
+    alpha: float = 0.6
+
+    @property
+    def examples(self) -> Examples:
+        """Sentences that fit the checkpoint."""
+        return examples_for(self.checkpoint)
+
+
+def current_view() -> View:
+    """What the sidebar says in this run. The frame has drawn it before any page asks."""
+    view: View = st.session_state[_VIEW]
+    return view
+
+
+def checkpoints_root() -> Path:
+    """The folder of checkpoints: HEADLIGHT_CHECKPOINTS in the environment, else beside app.py."""
+    named = os.environ.get("HEADLIGHT_CHECKPOINTS")
+    return Path(named) if named else Path(__file__).resolve().parent.parent / "checkpoints"
+
+
+def without_root(message: str) -> str:
+    """A message about a checkpoint's file, without the folders of this machine in front."""
+    return message.replace(f"{checkpoints_root()}{os.sep}", "")
+
+
+def draw_sidebar() -> View:
+    """Draw the shared controls and keep what they say for `current_view`."""
+    root = checkpoints_root()
+    entries = list_checkpoints(root)
+    usable = {entry.name: entry for entry in entries if entry.ok}
+    chosen = _settle_checkpoint(entries, tuple(usable))
+    _settle_sentence(chosen)
+    state.show(SENTENCE, CHECKPOINT, BEAM, ALPHA)
+    with st.sidebar:
+        _draw_sentence(examples_for(chosen))
+        _draw_checkpoint(tuple(usable), usable.get(chosen))
+        _draw_broken([entry for entry in entries if not entry.ok])
+        device = _draw_device(available_devices())
+        _draw_decoding()
+    view = View(
+        checkpoint=chosen,
+        path=usable[chosen].path if chosen else root,
+        device=device,
+        sentence=state.get(SENTENCE),
+        beam_size=state.get(BEAM),
+        alpha=state.get(ALPHA),
+    )
+    st.session_state[_VIEW] = view
+    return view
+
+
+def device_label(device: str) -> str:
+    """A device in words."""
+    if device == "cpu":
+        return "CPU"
+    return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
+
+
+def _settle_checkpoint(entries: Sequence[CheckpointEntry], usable: tuple[str, ...]) -> str:
+    """The checkpoint to use: the one asked for, else the default one, else the first."""
+    asked = state.get(CHECKPOINT)
+    if asked in usable:
+        return asked
+    broken = next((entry for entry in entries if entry.name == asked), None)
+    fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+    if asked and fallback:
+        why = "cannot be used" if broken else "is not here"
+        st.toast(
+            f"The checkpoint {code(asked)} {why}; this is {code(fallback)}.",
+            icon=":material/info:",
+        )
+    if fallback:
+        state.put(CHECKPOINT, fallback)
+    else:
+        state.forget(CHECKPOINT)
+    return fallback
+
+
+def _settle_sentence(checkpoint: str) -> None:
+    """See that there is a sentence, and one that this kind of checkpoint can read.
+
+    Checkpoints of one kind share the sentence; a model of letter strings and a model of sentences
+    each get back what was typed for them last.
+    """
+    examples = examples_for(checkpoint)
+    kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
+    state.get(SENTENCE)  # drops what is not allowed
+    if not state.stored(SENTENCE):
+        state.put(SENTENCE, examples.items[0].sentence)
+    elif kept["now"] != examples.kind and not state.arrived(SENTENCE):
+        kept[f"last {kept['now']}"] = state.get(SENTENCE)
+        state.put(SENTENCE, kept.get(f"last {examples.kind}", examples.items[0].sentence))
+    kept["now"] = examples.kind
+
+
+def _draw_sentence(examples: Examples) -> None:
+    _fill("sentence_box", state.get(SENTENCE))
+    with st.form("sentence_form", border=False):
+        st.text_area(
+            "Sentence",
+            key="sentence_box",
+            height=100,
+            max_chars=MAX_CHARACTERS,
+            placeholder=f"Type {examples.hint}",
+        )
+        st.form_submit_button(
+            "Translate", type="primary", width="stretch", on_click=_take_sentence,
+            icon=":material/arrow_forward:",
+        )  # fmt: skip
+    st.selectbox(
+        "Examples",
+        [item.sentence for item in examples.items],
+        index=None,
+        key="example_box",
+        placeholder="Try an example",
+        label_visibility="collapsed",
+        on_change=_take_example,
+        format_func=lambda sentence: shorten(sentence, 80),
+    )
+
+
+def _take_sentence() -> None:
+    state.put(SENTENCE, st.session_state["sentence_box"])
+    restart()
+
+
+def _take_example() -> None:
+    chosen = st.session_state["example_box"]
+    if chosen is not None:
+        state.put(SENTENCE, chosen)
+        st.session_state["example_box"] = None
+        restart()
+
+
+def restart() -> None:
+    """A new sentence: the player starts anew, and work that was stopped may go on."""
+    state.forget(state.STEP)
+    resume()
+
+
+def _draw_checkpoint(usable: tuple[str, ...], entry: CheckpointEntry | None) -> None:
+    if entry is None:
+        return
+    _fill("checkpoint_box", entry.name)
+    st.selectbox(
+        "Checkpoint", usable, key="checkpoint_box",
+        on_change=_follow(CHECKPOINT, "checkpoint_box"),
+    )  # fmt: skip
+    config = entry.config
+    if config is not None:
+        depth = f"{config.n_encoder_layers}+{config.n_decoder_layers}"
+        st.caption(
+            f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
+            f"{config.n_heads} heads, {_millions(config.n_parameters)} parameters."
+        )
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"
+
+
+def _draw_broken(broken: Sequence[CheckpointEntry]) -> None:
+    """Name what cannot be used and why; the app goes on without it."""
+    if not broken:
+        return
+    count = "1 checkpoint" if len(broken) == 1 else f"{len(broken)} checkpoints"
+    with st.expander(f"{count} cannot be used", icon=":material/warning:"):
+        for entry in broken:
+            st.caption(plain(without_root(str(entry.error))))
+
+
+def _draw_device(available: tuple[str, ...]) -> str:
+    if len(available) == 1:
+        st.caption(
+            ":material/memory: Runs on the CPU; this machine has no GPU that PyTorch can use."
+        )
+        return available[0]
+    device = state.get(DEVICE)
+    if device not in available:
+        device = available[0]
+        state.put(DEVICE, device)
+    _fill("device_box", device)
+    state.show(DEVICE)
+    st.selectbox(
+        "Device", available, key="device_box", format_func=device_label,
+        on_change=_follow(DEVICE, "device_box"),
+    )  # fmt: skip
+    return device
+
+
+def _draw_decoding() -> None:
+    beam, alpha = state.get(BEAM), state.get(ALPHA)
+    state.put(BEAM, beam)
+    state.put(ALPHA, alpha)
+    greedy = beam == 1
+    with st.expander("Decoding", icon=":material/tune:"):
+        _fill("search_box", "Greedy" if greedy else "Beam search")
+        st.segmented_control(
+            "Search", ["Beam search", "Greedy"], key="search_box", on_change=_take_search,
+            label_visibility="collapsed", width="stretch", required=True,
+        )  # fmt: skip
+        if greedy:
+            st.caption("The most probable token is taken at every step.")
+            return
+        _fill("beam_box", beam)
+        st.slider(
+            "Beam size", 2, 10, key="beam_box", on_change=_follow(BEAM, "beam_box"),
+            help="Hypotheses kept alive at every step (section 6.1 of the paper).",
+        )  # fmt: skip
+        _fill("alpha_box", alpha)
+        st.slider(
+            "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
+            on_change=_follow(ALPHA, "alpha_box"),
+            help="Score = log P / ((5 + |Y|) / 6)^α; 0 compares log-probabilities alone.",
+        )  # fmt: skip
+
+
+def _take_search() -> None:
+    state.put(BEAM, 1 if st.session_state["search_box"] == "Greedy" else BEAM.default)
+    restart()
+
+
+def _fill(key: str, value: object) -> None:
+    """Let a widget show what the store says."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
+def _follow(param: Param[T], key: str) -> Callable[[], None]:
+    """A callback that stores what a widget says."""
+
+    def store() -> None:
+        state.put(param, st.session_state[key])
+        restart()
+
+    return store
+
+
+def is_blank(sentence: str) -> bool:
+    """Whether nothing is left of a sentence once it is cleaned for the tokenizer."""
+    return not clean(sentence)

@@ -1,0 +1,90 @@
+"""Sentences worth looking at, for each kind of checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence to start from.
+
+    Attributes:
+        sentence: as a user would type it.
+        watch: the source word whose translation the player opens on, "" for the first step.
+    """
+
+    sentence: str
+    watch: str = ""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """What one kind of checkpoint understands.
+
+    Attributes:
+        kind: "sentences", "captions" or "letters"; checkpoints of one kind can share a sentence.
+        task: what the model does, in a few words.
+        hint: what to type, in a few words.
+        items: the examples, the one to open with first.
+    """
+
+    kind: str
+    task: str
+    hint: str
+    items: tuple[Example, ...]
+
+    def find(self, sentence: str) -> Example | None:
+        """The example with this sentence, or None."""
+        return next((item for item in self.items if item.sentence == sentence), None)
+
+
+_LETTERS = Examples(
+    kind="letters",
+    task="reverses strings of letters",
+    hint="letters, such as abcdefgh",
+    items=(
+        Example("transformer"),
+        Example("attention"),
+        Example("abcdefghijklm"),
+        Example("aabbaabbcc"),
+        Example("level"),
+    ),
+)
+
+_CAPTIONS = Examples(
+    kind="captions",
+    task="translates photo captions",
+    hint="a photo caption in English",
+    items=(
+        Example("A man in a blue shirt is standing on a ladder cleaning a window.", "ladder"),
+        Example("Two young girls are playing with a red ball in the park.", "ball"),
+        Example("A brown dog is running through the snow.", "snow"),
+        Example("A woman with long hair plays the guitar on a stage.", "guitar"),
+        Example("Several people are waiting at a bus stop in the rain.", "bus"),
+    ),
+)
+
+_SENTENCES = Examples(
+    kind="sentences",
+    task="translates everyday sentences",
+    hint="a sentence in English",
+    items=(
+        Example("The animal didn't cross the street because it was too tired.", "it"),
+        Example("The cat sat on the mat because it was tired.", "it"),
+        Example("I have never been to Germany, but my brother lives there.", "brother"),
+        Example("Do you know where the nearest bank is?", "bank"),
+        Example("She opened the window because it was hot.", "hot"),
+        Example("A dog runs through the snow.", "snow"),
+    ),
+)
+
+
+def examples_for(checkpoint: str) -> Examples:
+    """The examples that fit a checkpoint, judged by its name; sentences where it says nothing."""
+    name = checkpoint.lower()
+    if "reverse" in name:
+        return _LETTERS
+    if "multi30k" in name:
+        return _CAPTIONS
+    return _SENTENCES
