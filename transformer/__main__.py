@@ -76,6 +76,17 @@ def _parser() -> _Parser:
     train.add_argument("--device", default="auto", help="auto, cpu or cuda")
     train.set_defaults(run=_train)
 
+    publish = commands.add_parser("publish", help="measure a finished run and write its checkpoint")
+    publish.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
+    publish.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
+    publish.add_argument("--out", required=True, metavar="DIR", help="the checkpoint to write")
+    publish.add_argument("--beam", type=int, default=5, metavar="N", help="beam size measured with")
+    publish.add_argument("--dtype", default="float16", help="float32, float16 or bfloat16")
+    publish.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    publish.add_argument("--command", default="", help="what trains it again, for the card")
+    publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
+    publish.set_defaults(run=_publish)
+
     info = commands.add_parser("info", help="say what a checkpoint holds")
     info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
     info.add_argument("--json", action="store_true", help="print JSON")
@@ -239,6 +250,22 @@ def _train(options: argparse.Namespace) -> None:
         device=options.device,
         resume=options.resume,
         tensorboard=options.tensorboard,
+    )
+    print(folder)
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from transformer.publish import publish
+
+    folder = publish(
+        Path(options.run_folder),
+        Path(options.data),
+        Path(options.out),
+        beam_size=options.beam,
+        device=options.device,
+        dtype=options.dtype,
+        command=options.command,
+        notes=options.note,
     )
     print(folder)
 
