@@ -1,4 +1,4 @@
-"""What training minimises: label-smoothed cross-entropy (section 5.4), and when it moves how far."""
+"""What training minimises: label-smoothed cross-entropy (section 5.4), and how fast."""
 
 from __future__ import annotations
 

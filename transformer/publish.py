@@ -21,7 +21,7 @@ from transformer.data import Pair, source_key
 from transformer.evaluate import PROTOCOLS, score
 from transformer.prepare import load_corpus
 from transformer.recipe import Recipe
-from transformer.train import average_weights
+from transformer.run_folder import RunFolder, average_weights
 from transformer.translator import Translator
 
 #: What is tried on the validation text.
@@ -72,7 +72,7 @@ def publish(
     corpus = load_corpus(recipe.data, data)
     val = corpus.val[:1500]
     checkpoint = load_checkpoint(run)
-    files = sorted((run / "epochs").glob("*.safetensors"))
+    files = RunFolder(run).epochs()
     if not files:
         raise CheckpointError(f"{run / 'epochs'}: holds no weights to average")
     translator = Translator.from_checkpoint(checkpoint, device)
@@ -138,11 +138,11 @@ def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, 
     for src, tgt in pairs:
         references.setdefault(src, []).append(tgt)
     most = max(map(len, references.values()))
-    streams = [[r[i] if i < len(r) else "" for r in references.values()] for i in range(most)]
+    # sacreBLEU takes one stream for each rank of reference; a source with fewer repeats its first,
+    # which changes no n-gram's largest count and no closest length.
+    streams = [[r[i] if i < len(r) else r[0] for r in references.values()] for i in range(most)]
     bleu = BLEU()
-    result = bleu.corpus_score(
-        [texts[src] for src in references], [[line or None for line in s] for s in streams]
-    )
+    result = bleu.corpus_score([texts[src] for src in references], streams)
     first = BLEU().corpus_score([texts[src] for src in references], [streams[0]])
     return {
         "sentences": len(references),

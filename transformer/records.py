@@ -189,7 +189,7 @@ class Trace:
         return maps
 
     def axis_tokens(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The (query tokens, key tokens) of one kind of map, in the order of its rows and columns."""
+        """The (query tokens, key tokens) of one kind of map: those of its rows and columns."""
         if kind == "encoder_self":
             return self.src_tokens, self.src_tokens
         if kind == "decoder_self":

@@ -3,24 +3,19 @@
     transformer train recipes/multi30k-en-de.toml --data DIR --out DIR [--resume]
     torchrun --nproc-per-node 2 -m transformer train ...
 
-Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is small:
-weights, Adam's moments and two counters. A run that was killed and resumed ends in the same bits.
-
-The output folder holds recipe.json, tokenizer.model, state.pt (to resume from), metrics.jsonl (a
-line per logged update and per epoch), epochs/ (weights after the last epochs) and, at the end, a
-checkpoint with their average.
+Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is
+small: weights, Adam's moments and two counters. A run that was killed and resumed ends in the same bits.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import platform
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,31 +27,19 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
-from transformer.checkpoint import CheckpointError, save_checkpoint, write_atomic
+from transformer.checkpoint import CheckpointError, save_checkpoint
 from transformer.config import ConfigError
 from transformer.data import Batch, Corpus, Pair, collate, in_chunks, token_batches
 from transformer.model import Transformer
 from transformer.objective import Objective, learning_rate, smoothed_cross_entropy
 from transformer.prepare import load_corpus, make_tokenizer
 from transformer.recipe import Recipe
+from transformer.run_folder import Progress, RunFolder, average_weights
 from transformer.tokenizer import Tokenizer, seed_sampling
 
 log = logging.getLogger(__name__)
 
-#: Settings that may change between a run and its continuation.
-RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
 LOG_EVERY = 50
-
-
-@dataclass
-class Progress:
-    """Where a run stands: updates made, epoch (from 0), batches of it done, time, tokens seen."""
-
-    update: int = 0
-    epoch: int = 0
-    batch: int = 0
-    seconds: float = 0.0
-    tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,15 +73,17 @@ class Trainer:
         recipe: Recipe,
         corpus: Corpus,
         tokenizer: Tokenizer,
-        out: Path,
+        folder: RunFolder,
         device: str,
         world: World,
     ) -> None:
-        self.recipe, self.corpus, self.tokenizer, self.out = recipe, corpus, tokenizer, out
-        self.world = world
+        self.recipe, self.corpus, self.tokenizer = recipe, corpus, tokenizer
+        self.folder, self.world = folder, world
         self.settings = recipe.training
         self.config = recipe.model.replace(vocab_size=tokenizer.vocab_size)
-        self.device = torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
+        self.device = (
+            torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
+        )
         torch.manual_seed(self.settings.seed)
         self.model = Transformer(self.config).to(self.device)
         if self.settings.init:
@@ -127,7 +112,7 @@ class Trainer:
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates = self.n_updates
-        board = _board(self.out) if tensorboard and self.world.leads else None
+        board = _board(self.folder.path) if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates,
             initial=self.progress.update,
@@ -185,13 +170,13 @@ class Trainer:
                 values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
                 self._log("update", values, board)
             if self.settings.save_every and progress.update % self.settings.save_every == 0:
-                self.save_state()
+                self._save_state()
         if progress.batch >= len(batches):
             progress.epoch, progress.batch = progress.epoch + 1, 0
             if self.world.leads:
-                self._save_epoch()
+                self.folder.save_epoch(self.model, progress.epoch, self.settings.average)
                 self._log("epoch", {"val_nll": self.validate()}, board)
-        self.save_state()
+        self._save_state()
 
     def update(self, rows: Sequence[int], rate: float) -> tuple[float, float, int]:
         """One step of Adam on one batch.
@@ -252,44 +237,18 @@ class Trainer:
         self.model.train()
         return total / count if count else float("nan")
 
-    def save_state(self) -> None:
-        """Write state.pt, whole or not at all."""
-        if not self.world.leads:
-            return
-        state = {
-            "model": self.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "progress": asdict(self.progress),
-        }
-        temporary = self.out / "state.pt.partial"
-        with open(temporary, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.out / "state.pt")
-
-    def load_state(self) -> None:
-        """Continue from state.pt; log lines written after it are dropped, as they will come again."""
-        path = self.out / "state.pt"
-        try:
-            state = torch.load(path, map_location=self.device, weights_only=True)
-            self.model.load_state_dict(state["model"])
-            self.optimizer.load_state_dict(state["optimizer"])
-            self.progress = Progress(**state["progress"])
-        except Exception as error:
-            raise CheckpointError(f"{path}: cannot resume from it: {error}") from None
-        metrics = self.out / "metrics.jsonl"
-        if self.world.leads and metrics.exists():
-            lines = [line for line in metrics.read_text().splitlines() if line.endswith("}")]
-            kept = [line for line in lines if json.loads(line)["update"] <= self.progress.update]
-            write_atomic(metrics, "".join(line + "\n" for line in kept).encode())
+    def resume(self) -> None:
+        """Continue from the folder's state; log lines written after it will come again."""
+        self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
+        if self.world.leads:
+            self.folder.drop_lines_after(self.progress.update)
 
     def finish(self) -> Path:
         """Average the last epochs' weights and write the checkpoint (section 6.1)."""
         if self.world.size > 1:
             dist.barrier()
         if self.world.leads:
-            files = sorted((self.out / "epochs").glob("*.safetensors"))[-self.settings.average :]
+            files = self.folder.epochs()[-self.settings.average :]
             if files:
                 self.model.load_state_dict(average_weights(files))
             metrics = {
@@ -310,33 +269,19 @@ class Trainer:
                     "val_nll": round(self.validate(), 4) if self.corpus.val else None,
                 }
             }
-            save_checkpoint(self.out, self.model, self.tokenizer, metrics=metrics)
-        return self.out
+            save_checkpoint(self.folder.path, self.model, self.tokenizer, metrics=metrics)
+        return self.folder.path
 
-    def _save_epoch(self) -> None:
-        folder = self.out / "epochs"
-        folder.mkdir(exist_ok=True)
-        state = {name: tensor.cpu() for name, tensor in self.model.state_dict().items()}
-        shared: dict[int, str] = {}
-        unique = {n: t for n, t in state.items() if shared.setdefault(t.data_ptr(), n) == n}
-        write_atomic(
-            folder / f"{self.progress.epoch:04d}.safetensors", safetensors.torch.save(unique)
-        )
-        for old in sorted(folder.glob("*.safetensors"))[: -max(self.settings.average, 1)]:
-            old.unlink()
+    def _save_state(self) -> None:
+        if self.world.leads:
+            self.folder.save_state(self.model, self.optimizer, self.progress)
 
     def _log(self, kind: str, values: dict[str, float], board: Any) -> None:
-        if not self.world.leads:
-            return
-        progress = self.progress
-        line = {"kind": kind, "update": progress.update, "epoch": progress.epoch}
-        line |= {name: round(value, 6) for name, value in values.items()}
-        line |= {"seconds": round(progress.seconds, 1), "tokens": progress.tokens}
-        with open(self.out / "metrics.jsonl", "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        if self.world.leads:
+            self.folder.log(kind, self.progress, values)
         if board:
             for name, value in values.items():
-                board.add_scalar(name, value, progress.update)
+                board.add_scalar(name, value, self.progress.update)
 
     def _sample(self, epoch: int) -> tuple[list[list[int]], list[list[int]]]:
         alpha, limit = self.settings.subword_alpha, self.config.max_positions
@@ -362,8 +307,11 @@ class Trainer:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
 
     def _to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        move = {"device": self.device, "non_blocking": True}
-        return batch.src.to(**move), batch.tgt_in.to(**move), batch.tgt_out.to(**move)
+        src, tgt_in, tgt_out = (
+            tensor.to(self.device, non_blocking=True)
+            for tensor in (batch.src, batch.tgt_in, batch.tgt_out)
+        )
+        return src, tgt_in, tgt_out
 
     def _most(self, number: int) -> int:
         if self.world.size == 1:
@@ -389,19 +337,19 @@ def train(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    world = World.join(device)
+    world, folder = World.join(device), RunFolder(out)
     try:
         corpus = load_corpus(recipe.data, data)
         if world.leads:
-            _claim(out, recipe, resume=resume)
-            tokenizer = make_tokenizer(recipe, corpus, out / "tokenizer.model")
+            folder.claim(recipe, resume=resume)
+            tokenizer = make_tokenizer(recipe, corpus, folder.tokenizer)
         if world.size > 1:
             dist.barrier()
         if not world.leads:
-            tokenizer = Tokenizer.load(out / "tokenizer.model")
-        trainer = Trainer(recipe, corpus, tokenizer, out, device, world)
-        if resume and (out / "state.pt").exists():
-            trainer.load_state()
+            tokenizer = Tokenizer.load(folder.tokenizer)
+        trainer = Trainer(recipe, corpus, tokenizer, folder, device, world)
+        if resume:
+            trainer.resume()
         try:
             return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
         except KeyboardInterrupt:
@@ -412,44 +360,13 @@ def train(
             dist.destroy_process_group()
 
 
-def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Mean of the weights in several safetensors files (section 6.1), tied ones put back."""
-    total: dict[str, Tensor] = {}
-    for file in files:
-        for name, tensor in safetensors.torch.load_file(file).items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    mean = {name: (tensor / len(files)).float() for name, tensor in total.items()}
-    for name in ("tgt_embedding.weight", "generator.weight"):
-        mean.setdefault(name, mean.get("tgt_embedding.weight", mean["src_embedding.weight"]))
-    return mean
-
-
 def wants_bfloat16(precision: str, device: str) -> bool:
     """Whether matrix products run in bfloat16: where asked for, or by "auto" where it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device == "cuda":
-        return torch.cuda.is_bf16_supported()
+        return bool(torch.cuda.is_bf16_supported())
     return bool(torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_flag("avx512_bf16"))
-
-
-def _claim(out: Path, recipe: Recipe, *, resume: bool) -> None:
-    """Make `out` this run's folder, or check that it is the same run's."""
-    path = out / "recipe.json"
-    wanted = json.loads(json.dumps(recipe.to_dict()))
-    if path.exists():
-        if not resume:
-            raise ConfigError(f"{out} holds a run already; use --resume or another --out")
-        found = json.loads(path.read_text(encoding="utf-8"))
-        for table in wanted:
-            for name, value in wanted[table].items():
-                if name not in RESUMABLE and found.get(table, {}).get(name) != value:
-                    raise ConfigError(
-                        f"{path}: [{table}] {name} was {found.get(table, {}).get(name)!r} and is "
-                        f"now {value!r}; a run is resumed with the recipe it began with"
-                    )
-    out.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, (json.dumps(wanted, indent=2) + "\n").encode())
 
 
 def _encode(
@@ -495,4 +412,4 @@ def _hardware(device: torch.device) -> str:
 def _board(folder: Path) -> Any:
     from torch.utils.tensorboard import SummaryWriter
 
-    return SummaryWriter(str(folder / "tensorboard"))  # type: ignore[no-untyped-call]
+    return SummaryWriter(str(folder / "tensorboard"))
