@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="python -m transformer",
-        description='The Transformer of "Attention Is All You Need": train it, use it, look into it.',
+        description='The Transformer of "Attention Is All You Need": train, translate, look inside.',
     )
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
@@ -239,12 +239,14 @@ def _trace(options: argparse.Namespace) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
     from transformer.recipe import Recipe
+
+    recipe = Recipe.load(options.recipe)
     from transformer.train import train
 
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
     folder = train(
-        Recipe.load(options.recipe),
+        recipe,
         Path(options.data),
         Path(options.out),
         device=options.device,

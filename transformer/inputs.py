@@ -1,4 +1,4 @@
-"""Checks of what callers ask for, each failing with one line: what, which value, what is allowed."""
+"""Checks of what callers ask for; each fails with one line: what, which value, what is allowed."""
 
 from __future__ import annotations
 

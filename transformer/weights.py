@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
 from functools import lru_cache
@@ -127,23 +128,33 @@ def _open_safetensors(path: Path) -> Any:
 def _open_torch(path: Path) -> dict[str, Tensor]:
     """A torch file's state dict, mapped from disk where its format allows that."""
     try:
-        content = torch.load(
-            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickles that torch did not write
+            content = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
+            )
     except pickle.UnpicklingError:
         raise CheckpointError(
-            f"{path}: holds more than weights, or is damaged; it is not loaded, since it could run code"
+            f"{path}: holds more than weights, or is damaged; "
+            "it is not loaded, since it could run code"
         ) from None
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError) as error:
+    except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         content = content["model"]
     if not isinstance(content, dict) or not all(
-        isinstance(name, str) and isinstance(tensor, Tensor) for name, tensor in content.items()
+        isinstance(name, str) and _is_plain(tensor) for name, tensor in content.items()
     ):
-        raise CheckpointError(f"{path}: not a state dict (tensors by name)")
+        raise CheckpointError(f"{path}: not a state dict (plain tensors by name)")
     return content
+
+
+def _is_plain(value: object) -> bool:
+    """Whether this is a dense tensor with its numbers at hand."""
+    return (
+        isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == "cpu"
+    )
 
 
 def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:

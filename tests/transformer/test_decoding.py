@@ -1,0 +1,142 @@
+"""The model as a step function: with a cache as without, whatever rows are moved or dropped."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.decoding import CachedSteps
+from transformer.model import Encoded, Transformer
+from transformer.search import Found, SearchSettings, StepOutput, search
+
+CONFIGS = {
+    "post": ModelConfig(
+        vocab_size=30, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
+        n_encoder_layers=2, n_decoder_layers=3, output_bias=True,
+    ),
+    "pre": ModelConfig(
+        vocab_size=30, d_model=18, n_heads=3, d_ff=20, n_encoder_layers=3, n_decoder_layers=2,
+        norm="pre", positions="learned", max_positions=64, tie_embeddings="none",
+        attention_bias=True, activation="gelu", output_bias=True,
+    ),
+    "separate": ModelConfig(
+        vocab_size=25, tgt_vocab_size=30, d_model=20, n_heads=5, d_ff=20, n_encoder_layers=1,
+        n_decoder_layers=2, tie_embeddings="decoder", position_layout="concatenated",
+        scale_embedding=False, activation="silu",
+    ),
+}  # fmt: skip
+
+#: Four sources of unequal length, padded with 0 at the end.
+SOURCES = torch.tensor(
+    [[5, 9, 7, 12, 21, 2], [14, 2, 0, 0, 0, 0], [8, 8, 23, 11, 2, 0], [20, 6, 2, 0, 0, 0]]
+)
+LENGTHS = [6, 2, 5, 3]
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return random_model(CONFIGS[request.param], seed=4)
+
+
+class Uncached:
+    """The plainest step function: every prefix is read again from its start, alone."""
+
+    def __init__(self, model: Transformer, src: Tensor) -> None:
+        self.model = model
+        self.rows = [(sentence, ()) for sentence in range(len(src))]
+        self.src = [row[row != 0][None] for row in src]
+
+    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+        if parents is not None:
+            self.rows = [self.rows[parent] for parent in parents.tolist()]
+        self.rows = [
+            (sentence, (*prefix, token))
+            for (sentence, prefix), token in zip(self.rows, tokens.tolist(), strict=True)
+        ]
+        logits, own, cross = [], [], []
+        width = max(src.size(1) for src in self.src)
+        for sentence, prefix in self.rows:
+            encoded = self.model.encode(self.src[sentence])
+            decoded = self.model.decode(torch.tensor([prefix]), encoded, need_weights=True)
+            assert decoded.self_attention is not None and decoded.cross_attention is not None
+            logits.append(self.model.logits(decoded.hidden[0, -1]))
+            own.append(decoded.self_attention[:, 0, :, -1])  # [Ld, H, t]
+            seen = decoded.cross_attention[:, 0, :, -1]
+            cross.append(torch.nn.functional.pad(seen, (0, width - seen.size(-1))))
+        return StepOutput(torch.stack(logits), torch.stack(own, 1), torch.stack(cross, 1))
+
+
+def find(step: object, settings: SearchSettings, n: int = 4, **options: object) -> list[Found]:
+    with torch.inference_mode():
+        return search(step, [12] * n, settings, src_lengths=LENGTHS[:n], **options)  # type: ignore[arg-type]
+
+
+def assert_same(found: list[Found], expected: list[Found]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.ids for h in ours.hypotheses] == [h.ids for h in theirs.hypotheses]
+        for one, other in zip(ours.hypotheses, theirs.hypotheses, strict=True):
+            assert one.rows == other.rows
+            assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+        assert len(ours.steps) == len(theirs.steps)
+        for step, wanted in zip(ours.steps, theirs.steps, strict=True):
+            torch.testing.assert_close(
+                [torch.tensor(step.decoder_self), torch.tensor(step.cross)],
+                [torch.tensor(wanted.decoder_self), torch.tensor(wanted.cross)],
+                atol=1e-5,
+                rtol=0,
+            )
+
+
+def encode(model: Transformer, n: int = 4) -> Encoded:
+    src = SOURCES[:n]
+    return model.encode(src[:, : max(LENGTHS[:n])])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_cache_equals_no_cache(model: Transformer, beam: int) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
+    expected = find(Uncached(model, SOURCES), settings)
+    assert_same(find(CachedSteps(model, encode(model), need_weights=True), settings), expected)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_one_sentence_equals_no_cache(model: Transformer, beam: int) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
+    expected = find(Uncached(model, SOURCES[:1]), settings, 1)
+    assert_same(
+        find(CachedSteps(model, encode(model, 1), need_weights=True), settings, 1), expected
+    )
+
+
+def test_asking_for_weights_changes_nothing_else(model: Transformer) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), n_best=1)
+    plain = find(CachedSteps(model, encode(model)), settings)
+    looked_at = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    assert_same(plain, looked_at)
+
+
+def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transformer) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
+    found = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    for sentence, each in enumerate(found):
+        best = each.hypotheses[0]
+        encoded = model.encode(SOURCES[sentence : sentence + 1, : LENGTHS[sentence]])
+        tgt_in = torch.tensor([[1, *best.ids[:-1]]])
+        decoded = model.decode(tgt_in, encoded, need_weights=True)
+        assert decoded.self_attention is not None and decoded.cross_attention is not None
+        for t, row in enumerate(best.rows):
+            torch.testing.assert_close(
+                torch.tensor(each.steps[t].decoder_self[row]),
+                decoded.self_attention[:, 0, :, t, : t + 1],
+                atol=1e-5,
+                rtol=0,
+            )
+            torch.testing.assert_close(
+                torch.tensor(each.steps[t].cross[row]),
+                decoded.cross_attention[:, 0, :, t],
+                atol=1e-5,
+                rtol=0,
+            )

@@ -1,0 +1,221 @@
+"""The command line, called as a user does for what a process shows, in-process for the rest."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import SENTENCES
+from transformer.__main__ import main
+from transformer.translator import Translator
+
+ROOT = Path(__file__).parents[2]
+
+
+class Stdin(io.TextIOWrapper):
+    """Standard input holding these bytes."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(io.BufferedReader(io.BytesIO(data)), encoding="utf-8")  # type: ignore[arg-type]
+
+
+def translate_stdin(
+    data: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.stdin", Stdin(data))
+    status = main(["translate", "--checkpoint", str(folder), "--beam", "2"])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_sentences_as_arguments(
+    tiny_checkpoint: Path, tiny_translator: Translator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentences = [SENTENCES[0], "", SENTENCES[4]]
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *sentences]) == 0
+    expected = [each.text for each in tiny_translator.translate(sentences)]
+    assert capsys.readouterr().out.split("\n") == [*expected, ""]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"])
+def test_lines_in_lines_out(
+    tiny_checkpoint: Path,
+    tiny_translator: Translator,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    end: bytes,
+) -> None:
+    lines = [SENTENCES[6], "", "  ", SENTENCES[0], "A \x0c\u2028\x85 dog", "\x00", SENTENCES[4]]
+    data = (b"\r\n" if end == b"\r\n" else b"\n").join(line.encode() for line in lines) + end
+    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
+    assert (status, err) == (0, "")
+    expected = [each.text for each in tiny_translator.translate(lines, beam_size=2)]
+    assert out.split("\n") == [*expected, ""]
+    assert expected[1] == expected[2] == expected[5] == ""
+
+
+def test_no_lines_and_bad_bytes(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translate_stdin(b"", tiny_checkpoint, monkeypatch, capsys) == (0, "", "")
+    status, out, err = translate_stdin(b"\xff\xfe\n\n", tiny_checkpoint, monkeypatch, capsys)
+    assert (status, out.count("\n"), err) == (0, 2, "")
+
+
+def test_a_line_that_is_too_long_is_named_after_those_before_it(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n"
+    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
+    assert status == 2
+    assert out.count("\n") == 2
+    assert err.count("\n") == 1
+    assert "line 3: " in err and "at most 512" in err
+
+
+BAD = {
+    "no checkpoint": (["translate", "--checkpoint", "{tmp}/none", "x"], "none: no such checkpoint"),
+    "beam": (["translate", "--checkpoint", "{ok}", "--beam", "0", "x"], "beam size 0"),
+    "beam is text": (["translate", "--checkpoint", "{ok}", "--beam", "x", "x"], "'x'"),
+    "alpha": (["translate", "--checkpoint", "{ok}", "--alpha", "-1", "x"], "alpha -1.0"),
+    "alpha is nan": (["translate", "--checkpoint", "{ok}", "--alpha", "nan", "x"], "alpha nan"),
+    "device": (["translate", "--checkpoint", "{ok}", "--device", "tpu", "x"], "device 'tpu'"),
+    "too long": (["translate", "--checkpoint", "{ok}", "a" * 10_001], "10,001 characters"),
+    "no command": ([], "COMMAND"),
+    "other command": (["fly"], "'fly'"),
+    "blank trace": (["trace", "--checkpoint", "{ok}", "--src", " ", "--out", "{tmp}/x"], "blank"),
+    "trace nowhere": (
+        ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/no/x.npz"], "no/",
+    ),
+    "no source": (
+        ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de"],
+        "no.en",
+    ),
+    "bad recipe": (["train", "huge", "--data", "{tmp}", "--out", "{tmp}/run"], "huge"),
+    "info": (["info", "{tmp}/none"], "none: no such checkpoint"),
+    "bad weights": (["translate", "--checkpoint", "{bad}", "x"], "model.safetensors: not a whole"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_status_2(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+) -> None:
+    bad = tmp_path / "bad"
+    bad.mkdir()
+    for file in tiny_checkpoint.iterdir():
+        (bad / file.name).write_bytes(file.read_bytes())
+    (bad / "model.safetensors").write_bytes(b"short")
+    arguments, message = BAD[case]
+    places = {"tmp": str(tmp_path), "ok": str(tiny_checkpoint), "bad": str(bad)}
+    try:
+        status: Any = main([each.format(**places) for each in arguments])
+    except SystemExit as stop:  # how argparse ends
+        status = stop.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1 and err.endswith("\n")
+
+
+def test_evaluate_prints_json(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    src, ref, out = tmp_path / "t.en", tmp_path / "t.de.gz", tmp_path / "out.txt"
+    src.write_text("".join(f"{line}\n" for line in SENTENCES[::2]), encoding="utf-8")
+    ref.write_bytes(gzip.compress("".join(f"{line}\n" for line in SENTENCES[1::2]).encode()))
+    files = ["--src", str(src), "--ref", str(ref), "--output", str(out)]
+    common = ["evaluate", "--checkpoint", str(tiny_checkpoint), *files, "--beam", "1"]
+    assert main([*common, "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)
+    assert {"bleu", "chrf", "signature", "sentences", "tokens_per_second"} <= set(values)
+    assert "lc_tok_bleu" not in values
+    assert values["sentences"] == 5
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 5
+    assert main([*common, "--json", "--protocol", "multi30k-lc-tok"]) == 0
+    assert "lc_tok_bleu" in json.loads(capsys.readouterr().out)
+    assert main(common) == 0
+    assert "nrefs:1|case:mixed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("target", [None, SENTENCES[1]])
+def test_trace_writes_arrays(
+    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path, target: str | None
+) -> None:
+    path = tmp_path / "trace"
+    options = ["--tgt", target] if target else []
+    checkpoint = ["--checkpoint", str(tiny_checkpoint)]
+    status = main(["trace", *checkpoint, "--src", SENTENCES[0], *options, "--out", str(path)])
+    assert status == 0
+    expected = tiny_translator.trace(SENTENCES[0], target=target)
+    with np.load(tmp_path / "trace.npz", allow_pickle=False) as arrays:
+        for name in ("encoder_self", "decoder_self", "cross", "log_probs", "top_log_probs"):
+            np.testing.assert_allclose(arrays[name], getattr(expected, name), atol=1e-5)
+        assert tuple(arrays["src_tokens"]) == expected.src_tokens
+        assert tuple(arrays["predicted_tokens"]) == expected.predicted_tokens
+        assert arrays["top_tokens"].shape == arrays["top_ids"].shape
+        assert str(arrays["text"]) == expected.text
+        assert bool(arrays["forced"]) == (target is not None)
+
+
+def test_info(tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(tiny_checkpoint), "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert about["parameters"] == Translator.load(tiny_checkpoint).config.n_parameters
+    assert about["config"]["n_heads"] == 3
+    broken = tiny_checkpoint.parent / "broken"
+    broken.mkdir(exist_ok=True)
+    (broken / "config.json").write_text("{")
+    assert main(["info", str(tiny_checkpoint.parent)]) == 0
+    out = capsys.readouterr().out
+    assert "tiny" in out and "broken: " in out and "n_heads: 3" in out
+
+
+def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "transformer", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
+
+
+def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
+    process = start("translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1")
+    assert process.stdin is not None and process.stdout is not None
+    answers = []
+    for line in ("A dog runs.", "", "The cat sat."):
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+        answers.append(process.stdout.readline())
+    assert [answer[-1:] for answer in answers] == [b"\n"] * 3
+    assert answers[1] == b"\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+
+
+def test_a_reader_that_leaves_early(tiny_checkpoint: Path) -> None:
+    process = start("translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1")
+    assert process.stdin is not None and process.stdout is not None
+    process.stdout.close()
+    process.stdin.write(b"A dog runs.\n" * 50)
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == b""
+    process.stderr.close()

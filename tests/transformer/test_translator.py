@@ -1,0 +1,306 @@
+"""Translator: sentence in, translation or trace out, and one clear line for what cannot be done."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import SENTENCES, random_model
+from transformer.config import ModelConfig
+from transformer.records import Trace
+from transformer.tokenizer import Tokenizer, clean, train_tokenizer
+from transformer.translator import InputError, Translator, available_devices
+
+ANIMAL = SENTENCES[0]
+NASTY = [
+    "🙂🙂",
+    "שלום עולם",
+    "\x00\x01\x02",
+    "\ud800 lone \udfff",
+    "<script>alert(1)</script>",
+    "a\nb\tc\u2028d",
+    "\ufeff\u200b",
+    "$x$ *y* :red[z] <b>",
+    "\U0010ffff\ufffe",
+    "e\u0301" * 50,
+]
+
+
+def test_translations_come_in_the_order_of_the_sentences(tiny_translator: Translator) -> None:
+    sentences = [*SENTENCES, "", "A dog.", "   "]
+    together = tiny_translator.translate(sentences, beam_size=3)
+    for sentence, each in zip(sentences, together, strict=True):
+        alone = tiny_translator.translate([sentence], beam_size=3)[0]
+        assert (each.text, each.ids, each.complete) == (alone.text, alone.ids, alone.complete)
+        assert each.log_probs == pytest.approx(alone.log_probs, abs=1e-4)
+        assert each.score == pytest.approx(alone.score, abs=1e-4)
+
+
+def test_a_translation_says_how_it_was_scored(tiny_translator: Translator) -> None:
+    for alpha in (0.0, 0.6, 1.5):
+        for each in tiny_translator.translate(SENTENCES, alpha=alpha):
+            assert len(each.log_probs) == len(each.tokens) + each.complete
+            penalty = ((5 + len(each.log_probs)) / 6) ** alpha
+            assert each.score == pytest.approx(sum(each.log_probs) / penalty, abs=1e-5)
+            assert len(each.tokens) == len(each.ids)
+
+
+def test_a_beam_of_one_takes_the_most_probable_token(tiny_translator: Translator) -> None:
+    banned = {0, 1, 3}
+    for sentence in SENTENCES[:4]:
+        trace = tiny_translator.trace(sentence, beam_size=1)
+        for token, row in zip(trace.predicted_ids, trace.top_ids.tolist(), strict=True):
+            assert token == next(each for each in row if each not in banned)
+
+
+@pytest.mark.parametrize("blank", ["", "   ", "\n\t", "\x00", "\u2028 \u200b"])
+def test_blank_input(tiny_translator: Translator, blank: str) -> None:
+    (empty,) = tiny_translator.translate([blank])
+    assert (empty.text, empty.tokens, empty.log_probs, empty.complete) == ("", (), (), True)
+    assert tiny_translator.tokenize(blank).ids == ()
+    with pytest.raises(InputError, match="blank"):
+        tiny_translator.trace(blank)
+    assert tiny_translator.translate([]) == []
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_odd_text_is_translated_or_blank(tiny_translator: Translator, text: str) -> None:
+    (translation,) = tiny_translator.translate([text], beam_size=2, max_length=5)
+    translation.text.encode()  # can be shown
+    if clean(text):
+        trace = tiny_translator.trace(text, beam_size=2, max_length=5)
+        assert trace.text == translation.text
+        for shown in (trace.source, *trace.src_tokens, *trace.tgt_tokens):
+            shown.encode()
+
+
+@given(text=st.text(max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_any_text_can_be_read(tiny_translator: Translator, text: str) -> None:
+    source = tiny_translator.read(text)
+    assert len(source.ids) == len(source.pieces)
+    assert bool(source.ids) == bool(clean(text))
+    assert all(0 <= position < len(source.ids) - 1 for position in source.unknown)
+
+
+def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
+    (translation,) = tiny_translator.translate(["A 🙂 dog"], max_length=3)
+    assert translation.unknown == ("🙂",)
+    trace = tiny_translator.trace("A 🙂 dog", max_length=3)
+    assert [trace.src_tokens[position] for position in trace.src_unknown] == ["🙂"]
+    assert tiny_translator.translate([ANIMAL], max_length=3)[0].unknown == ()
+
+
+def test_characters_spelled_in_bytes_are_reported_once_each() -> None:
+    tokenizer = train_tokenizer(SENTENCES, 370, byte_fallback=True)
+    config = ModelConfig(
+        vocab_size=370, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=1
+    )
+    translator = Translator(random_model(config), tokenizer, device="cpu")
+    (translation,) = translator.translate(["A 🙂🙃 dog λ"], max_length=2)
+    assert translation.unknown == ("🙂", "🙃", "λ")
+
+
+def test_too_many_characters_or_tokens_are_refused(tiny_translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"10,001 characters.*10,000"):
+        tiny_translator.tokenize("a" * 10_001)
+    with pytest.raises(InputError, match=r"tokens.*at most 512"):
+        tiny_translator.translate(["dog " * 600])
+    with pytest.raises(InputError, match=r"sentence 2: .*at most 512"):
+        tiny_translator.translate(["A dog.", "dog " * 600])
+    with pytest.raises(InputError, match="at most 512"):
+        tiny_translator.trace("A dog.", target="dog " * 600)
+    with pytest.raises(InputError, match="at most 512"):
+        tiny_translator.trace("A dog.", target=[5] * 512)
+
+
+def test_learned_positions_lower_the_token_limit(tiny_tokenizer: Tokenizer) -> None:
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
+        n_decoder_layers=1, positions="learned", max_positions=20,
+    )  # fmt: skip
+    translator = Translator(random_model(config), tiny_tokenizer, device="cpu")
+    assert translator.max_tokens == 20
+    trace = translator.trace("A dog.")
+    assert len(trace.predicted_ids) <= 20
+    with pytest.raises(InputError, match="at most 20"):
+        translator.translate(["dog " * 20])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 0}, "beam size 0 .* from 1 to 64"),
+        ({"beam_size": 65}, "beam size 65"),
+        ({"beam_size": 2.5}, "beam size 2.5"),
+        ({"alpha": -0.1}, "alpha -0.1 .* from 0 to 10"),
+        ({"alpha": math.nan}, "alpha nan"),
+        ({"alpha": "x"}, "alpha 'x'"),
+        ({"max_length": 0}, "max_length 0"),
+        ({"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
+        ({"prefix": [110]}, "prefix token 110"),
+        ({"prefix": ["a"]}, "prefix token 'a'"),
+        ({"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),
+    ],
+)
+def test_bad_settings_say_what_is_allowed(
+    tiny_translator: Translator, options: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        tiny_translator.translate(["A dog."], **options)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        tiny_translator.trace("A dog.", **options)  # type: ignore[arg-type]
+
+
+def test_one_text_is_not_a_list_of_sentences(tiny_translator: Translator) -> None:
+    with pytest.raises(InputError, match="list"):
+        tiny_translator.translate("A dog.")
+
+
+def test_only_devices_that_exist(
+    tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert available_devices() == ("cpu",)
+    for device in ("cuda", "tpu", "cuda:9", ""):
+        with pytest.raises(InputError, match="auto, cpu"):
+            Translator(tiny_translator.model, tiny_translator.tokenizer, device=device)
+    assert Translator(tiny_translator.model, tiny_translator.tokenizer).device == "cpu"
+
+
+def check_trace(trace: Trace, config: ModelConfig) -> None:
+    """What holds for every trace."""
+    n_source, n_steps = len(trace.src_tokens), len(trace.tgt_tokens)
+    heads = config.n_heads
+    assert trace.encoder_self.shape == (config.n_encoder_layers, heads, n_source, n_source)
+    assert trace.decoder_self.shape == (config.n_decoder_layers, heads, n_steps, n_steps)
+    assert trace.cross.shape == (config.n_decoder_layers, heads, n_steps, n_source)
+    for maps in (trace.encoder_self, trace.decoder_self, trace.cross):
+        assert maps.dtype == np.float32
+        assert not maps.flags.writeable
+        np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    assert np.all(trace.decoder_self[..., np.triu_indices(n_steps, 1)[0],
+                                     np.triu_indices(n_steps, 1)[1]] == 0)  # fmt: skip
+    assert trace.src_tokens[-1] == "</s>"
+    assert trace.tgt_tokens[0] == "<s>"
+    assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
+    assert trace.tgt_ids[1:] == trace.predicted_ids[:-1]
+    assert (trace.predicted_tokens[-1] == "</s>") == trace.complete
+    assert len(trace.log_probs) == len(trace.entropy) == n_steps
+    assert trace.top_ids.shape == trace.top_log_probs.shape
+    for t, token in enumerate(trace.predicted_ids):
+        if token in trace.top_ids[t]:
+            at = trace.top_ids[t].tolist().index(token)
+            assert trace.top_log_probs[t, at] == pytest.approx(trace.log_probs[t], abs=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("sentence", SENTENCES[:5])
+def test_a_searched_trace_equals_teacher_forcing(
+    tiny_translator: Translator, sentence: str, beam: int
+) -> None:
+    searched = tiny_translator.trace(sentence, beam_size=beam, top_k=5)
+    check_trace(searched, tiny_translator.config)
+    assert searched.search is not None and not searched.forced
+    (translation,) = tiny_translator.translate([sentence], beam_size=beam)
+    assert searched.text == translation.text
+    assert searched.score == pytest.approx(translation.score, abs=1e-4)
+    if not searched.complete:
+        return
+    forced = tiny_translator.trace(sentence, target=searched.predicted_ids, top_k=5)
+    check_trace(forced, tiny_translator.config)
+    assert forced.forced and forced.search is None
+    assert forced.predicted_ids == searched.predicted_ids
+    assert forced.score == pytest.approx(searched.score, abs=1e-4)
+    for name in ("encoder_self", "decoder_self", "cross"):
+        np.testing.assert_allclose(getattr(searched, name), getattr(forced, name), atol=1e-5)
+    for name in ("log_probs", "top_log_probs", "entropy"):
+        np.testing.assert_allclose(getattr(searched, name), getattr(forced, name), atol=1e-4)
+
+
+def test_the_traces_tested_above_are_worth_it(tiny_translator: Translator) -> None:
+    """At least some have several tokens, and some end by themselves."""
+    traces = [tiny_translator.trace(sentence, beam_size=1) for sentence in SENTENCES[:5]]
+    assert any(trace.complete and len(trace.tgt_tokens) > 3 for trace in traces)
+    assert len({len(trace.tgt_tokens) for trace in traces}) > 2
+
+
+def test_a_target_as_text(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(ANIMAL, target=SENTENCES[1])
+    check_trace(trace, tiny_translator.config)
+    assert trace.text == SENTENCES[1]
+    with pytest.raises(InputError, match="target is blank"):
+        tiny_translator.trace(ANIMAL, target=" ")
+    with pytest.raises(InputError, match="target or a prefix"):
+        tiny_translator.trace(ANIMAL, target="Das", prefix="Das")
+
+
+def test_a_prefix_begins_the_translation(tiny_translator: Translator) -> None:
+    ids = tiny_translator.tokenize("Das Tier").ids
+    for prefix in ("Das Tier", ids):
+        trace = tiny_translator.trace(ANIMAL, prefix=prefix, beam_size=3)
+        check_trace(trace, tiny_translator.config)
+        assert trace.predicted_ids[: len(ids)] == ids
+        (translation,) = tiny_translator.translate([ANIMAL], prefix=prefix, beam_size=3)
+        assert translation.ids[: len(ids)] == ids
+        assert translation.text == trace.text
+
+
+def test_translations_are_at_most_fifty_longer_than_the_source(
+    tiny_tokenizer: Tokenizer, tiny_config: ModelConfig
+) -> None:
+    model = random_model(tiny_config)
+    model.generator.bias[tiny_config.eos_id] = -100.0
+    translator = Translator(model, tiny_tokenizer, device="cpu")
+    (endless,) = translator.translate(["A dog."], beam_size=1)
+    assert not endless.complete
+    assert len(endless.log_probs) == len(translator.read("A dog.").ids) + 50
+    trace = translator.trace("A dog.", beam_size=2, max_length=7)
+    assert len(trace.predicted_ids) == 7 and not trace.complete
+
+
+def test_pad_start_and_unknown_are_never_generated(
+    tiny_tokenizer: Tokenizer, tiny_config: ModelConfig
+) -> None:
+    model = random_model(tiny_config)
+    model.generator.bias[[0, 1, 3]] = 50.0
+    translator = Translator(model, tiny_tokenizer, device="cpu")
+    (each,) = translator.translate([ANIMAL], beam_size=2, max_length=6)
+    assert not {0, 1, 3} & set(each.ids)
+    (each,) = translator.translate([ANIMAL], beam_size=1, max_length=6, allow_unknown=True)
+    assert set(each.ids) == {3}
+
+
+def test_progress_may_stop_a_translation(tiny_translator: Translator) -> None:
+    steps: list[tuple[int, int]] = []
+
+    def stop(step: int, longest: int) -> None:
+        steps.append((step, longest))
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        tiny_translator.trace(ANIMAL, progress=stop)
+    with pytest.raises(InterruptedError):
+        tiny_translator.translate([ANIMAL], progress=stop)
+    assert steps == [(1, len(tiny_translator.read(ANIMAL).ids) + 50)] * 2
+
+
+def test_batches_are_reported_when_done(tiny_translator: Translator) -> None:
+    seen: list[tuple[int, int]] = []
+    tiny_translator.translate(
+        [*SENTENCES, ""], max_length=2, on_translated=lambda done, total: seen.append((done, total))
+    )
+    assert seen[-1] == (11, 11)
+
+
+def test_a_record_that_would_take_too_much_memory_is_refused(
+    tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer.translator.MAX_RECORD_BYTES", 100_000)
+    with pytest.raises(InputError, match="smaller beam"):
+        tiny_translator.trace(ANIMAL, beam_size=64)
