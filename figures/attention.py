@@ -98,7 +98,13 @@ def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
             "font": {"family": FONT, "size": 14, "color": chrome.ink},
         },
     )
-    axis = {"showgrid": False, "zeroline": False, "automargin": True, "ticks": ""}
+    axis = {
+        "title_font_size": 14,
+        "showgrid": False,
+        "zeroline": False,
+        "automargin": True,
+        "ticks": "",
+    }
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
 

@@ -17,6 +17,8 @@ from figures.labels import escape_plotly
 from figures.palette import CHROME, Theme, as_plotly, categorical, signed_table
 from transformer.records import Floats
 
+_MOST_MARKERS = 64  # up to this many positions each one gets a dot
+
 
 def encoding_heatmap(
     table: Floats, dimension_names: Sequence[str], theme: Theme, *, trained: int | None = None
@@ -80,7 +82,8 @@ def curves(
             x=positions,
             y=np.asarray(values[:, column], dtype=np.float32),
             name=escape_plotly(name),
-            mode="lines",
+            mode="lines+markers" if len(positions) <= _MOST_MARKERS else "lines",
+            marker={"size": 5},
             line={"color": colour, "width": 2.5},
             hovertemplate="%{y:.4f}",
         )
@@ -118,6 +121,9 @@ def products(
         )
     )
     style(figure, theme, height=height)
+    figure.update_traces(
+        colorbar={"orientation": "h", "y": -0.28, "yanchor": "top", "title": {"side": "bottom"}}
+    )
     figure.update_xaxes(title_text="position", constrain="domain")
     figure.update_yaxes(title_text="position", autorange="reversed", scaleanchor="x")
     return figure
@@ -167,14 +173,15 @@ def _training_ends(
     if horizontal:
         figure.add_hline(y=trained - 0.5, line={"color": chrome.ink, "width": 1.5, "dash": "dot"})
         figure.add_annotation(
-            x=0, xref="paper", xanchor="left", y=trained - 0.5, yanchor="top",
-            bgcolor=chrome.surface, **note,
-        )  # fmt: skip
+            x=0, xref="paper", xanchor="left", y=trained - 0.5, yanchor="top", **note
+        )
         return
     figure.add_vrect(
         x0=trained - 0.5, x1=end, fillcolor=chrome.muted, opacity=0.15, line_width=0, layer="below"
     )
-    figure.add_annotation(x=trained - 0.5, xanchor="left", y=1, yref="paper", yanchor="top", **note)
+    figure.add_annotation(
+        x=trained - 0.5, xanchor="left", y=0, yref="paper", yanchor="bottom", **note
+    )
 
 
 def _range_of(values: Floats) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any
 
 import altair as alt
 import numpy as np
@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from figures.attention import FONT
 from figures.palette import CHROME, Theme, categorical
 from transformer.records import Floats
-
-Drawing = TypeVar("Drawing", alt.LayerChart, alt.FacetChart)
 
 
 def product_by_offset(
@@ -32,27 +30,29 @@ def product_by_offset(
         for i, k in enumerate(offsets)
     ]
     names = [f"pos {start}" for start in starts]
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("k:Q", title="offset k"),
-        y=alt.Y("product:Q", title="PE(pos) · PE(pos + k)"),
-        color=alt.Color(
-            "from pos:N",
-            scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
-            legend=alt.Legend(title="measured from", orient="top"),
-        ),
-        tooltip=[
-            alt.Tooltip("from pos:N"),
-            alt.Tooltip("k:Q"),
-            alt.Tooltip("product:Q", format=".3f"),
-        ],
-    )
-    line = base.mark_line(opacity=0.5, strokeWidth=2)
-    # Later series are smaller, so that points of equal height show as rings inside each other.
-    points = base.mark_point(filled=False, strokeWidth=2).encode(
-        shape=alt.Shape("from pos:N", scale=alt.Scale(domain=names), legend=None)
-    )
-    layers = alt.layer(line, points, height=300)
-    return _quiet(layers, theme)
+    colours = categorical(len(names), theme)
+    lines = [
+        alt.Chart(alt.InlineData(values=[row for row in rows if row["from pos"] == name]))
+        # Wide lines below narrow ones, so that equal curves still show one by one.
+        .mark_line(strokeWidth=2 + 4 * (len(names) - 1 - i), strokeCap="round")
+        .encode(
+            x=alt.X("k:Q", title="offset k"),
+            y=alt.Y("product:Q", title="PE(pos) · PE(pos + k)"),
+            color=alt.Color(
+                "from pos:N",
+                scale=alt.Scale(domain=names, range=colours),
+                legend=alt.Legend(title="measured from", orient="top", symbolStrokeWidth=4),
+            ),
+            tooltip=[
+                alt.Tooltip("from pos:N"),
+                alt.Tooltip("k:Q"),
+                alt.Tooltip("product:Q", format=".3f"),
+            ],
+        )
+        for i, name in enumerate(names)
+    ]
+    chart: alt.LayerChart = _quiet(alt.layer(*lines).properties(height=280), theme)
+    return chart
 
 
 def clocks(
@@ -102,7 +102,7 @@ def clocks(
             domain=["PE(pos)", "turned by k", "PE(pos + k)"],
             range=[chrome.muted, first, second],
         ),
-        legend=alt.Legend(title=None, orient="top"),
+        legend=alt.Legend(title=None, orient="top", symbolStrokeWidth=3),
     )
     hands = (
         alt.Chart()
@@ -118,7 +118,7 @@ def clocks(
     )
     goal = (
         alt.Chart()
-        .mark_point(size=130, strokeWidth=3, filled=False)
+        .mark_point(size=110, strokeWidth=3, filled=False)
         .encode(
             x=alt.X("x:Q", scale=scale, axis=None),
             y=alt.Y("y:Q", scale=scale, axis=None),
@@ -131,7 +131,7 @@ def clocks(
         )
         .transform_filter("datum.what == 'PE(pos + k)'")
     )
-    layers = alt.layer(rim, hands, goal, data=data).properties(width=120, height=120)
+    layers = alt.layer(rim, hands, goal, data=data).properties(width=92, height=92)
     facets = layers.facet(
         facet=alt.Facet(
             "pair:N",
@@ -140,13 +140,15 @@ def clocks(
             header=alt.Header(labelColor=chrome.ink, labelFontSize=13, labelFont=FONT),
         ),
         columns=len(names),
+        spacing=14,
     )
-    return _quiet(facets, theme)
+    chart: alt.FacetChart = _quiet(facets, theme)
+    return chart
 
 
-def _quiet(chart: Drawing, theme: Theme) -> Drawing:
+def _quiet(chart: Any, theme: Theme) -> Any:
     chrome = CHROME[theme]
-    quiet: Drawing = (
+    return (
         chart.configure(background="transparent", font=FONT)
         .configure_view(stroke=None)
         .configure_axis(
@@ -163,4 +165,3 @@ def _quiet(chart: Drawing, theme: Theme) -> Drawing:
             labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
         )
     )
-    return quiet

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import streamlit as st
 
 from figures.attention import heatmap, mass_on
-from transformer.records import ATTENTION_KINDS, AttentionKind, Trace
+from transformer.records import ATTENTION_KINDS, AttentionKind, Floats, Trace
 from ui import state
 from ui.bound import bound
 from ui.cache import get_trace
@@ -16,6 +17,7 @@ from ui.components.lens import MOST_TOKENS, attention_lens
 from ui.controls import current_view
 from ui.frame import require_frame
 from ui.state import HEAD, LAYER, Param
+from ui.text import code
 from ui.theme import current_theme
 
 require_frame()
@@ -46,24 +48,24 @@ class Story:
 STORIES: dict[AttentionKind, Story] = {
     "encoder_self": Story(
         "Encoder self-attention",
-        "Every source token looks at all source tokens, itself included. Nothing is masked: the "
-        "whole sentence is there from the start.",
-        "source token that looks",
-        "source token looked at",
+        "Every source token looks at every source token. Nothing is masked: the whole sentence is "
+        "there from the start.",
+        "source",
+        "source",
     ),
     "decoder_self": Story(
         "Decoder self-attention",
-        "Every position of the translation looks at itself and at what was written before it. "
-        "What comes later is masked (small dots): while translating, it does not exist yet.",
-        "translation so far, token just read",
-        "translation so far, token looked at",
+        "Every token of the translation looks at itself and at those before it. Later ones are "
+        "masked (dots): while translating, they do not exist yet.",
+        "translation",
+        "translation",
     ),
     "cross": Story(
         "Cross-attention",
-        "Every position of the translation looks at the source, as the encoder left it. A row is "
-        "named after the token just read; what it sees helps to predict the next one.",
-        "translation so far, token just read",
-        "source token looked at",
+        "Every token of the translation looks at the whole source while the token after it is "
+        "predicted. Nothing is masked.",
+        "translation",
+        "source",
     ),
 }
 
@@ -117,6 +119,14 @@ def row_notes(kind: AttentionKind, trace: Trace) -> list[str]:
     return [] if kind == "encoder_self" else [f"predicts {t}" for t in trace.predicted_tokens]
 
 
+def hidden(shown: Floats, keys: Sequence[str], dimmed: Sequence[int]) -> str:
+    """How much of the attention in a map the dimmed columns hold, after the map's name."""
+    if not dimmed:
+        return ""
+    labels = " and ".join(dict.fromkeys(code(keys[position]) for position in dimmed))
+    return f" · dimming {labels} hides {mass_on(shown, dimmed):.1%} of the attention in this map"
+
+
 @st.fragment
 def maps(trace: Trace) -> None:
     """Controls, grid and lens. Runs again by itself when something here is chosen."""
@@ -129,7 +139,12 @@ def maps(trace: Trace) -> None:
     with right.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center"
     ):
-        st.toggle("Dim special tokens", help="Cover `<s>` and `</s>` as keys.", **bound(DIM))
+        st.toggle(
+            "Dim special tokens", **bound(DIM),
+            help="Cover the columns of `<s>` and `</s>`. Weight there is information: it says how "
+            "little a head takes from the words. The share of attention that is hidden is the mean "
+            "over the map's queries.",
+        )  # fmt: skip
         with st.popover("What is this?", icon=":material/info:"):
             explain()
     kind = next(kind for kind in ATTENTION_KINDS if kind == state.get(KIND))
@@ -149,8 +164,12 @@ def maps(trace: Trace) -> None:
             weights, queries, keys, chosen=cell, on_choose=choose, key="grid",
             label=f"{story.name}, all layers and heads", dimmed_keys=dimmed,
         )  # fmt: skip
+        st.caption(
+            "Attention shows where a head reads, not what the model does with it; by itself it is "
+            "not an explanation."
+        )
     with lens.container():
-        st.markdown(f"**{name}**")
+        st.markdown(f"**{name}**" + hidden(shown, keys, dimmed))
         if longest <= MOST_TOKENS:
             attention_lens(
                 shown, queries, keys, name=name, query_title=story.queries, key_title=story.keys,
@@ -163,20 +182,11 @@ def maps(trace: Trace) -> None:
                 key_title=story.keys, dimmed_keys=dimmed,
             )  # fmt: skip
             st.plotly_chart(figure, key="large", theme=None)
-        if dimmed:
-            labels = " and ".join(dict.fromkeys(f"`{keys[position]}`" for position in dimmed))
-            share = float(mass_on(shown, dimmed))
-            st.caption(
-                f"Dimming {labels} hides **{share:.1%}** of the attention in this map (the mean "
-                "over its queries). Weight there is information: it says how little a head takes "
-                "from the words."
-            )
     state.write_url()
 
 
 state.show(KIND, LAYER, HEAD, DIM)
 st.markdown(
-    "Each small map is one head. **Click one to read it large**, or move with the arrow keys and "
-    "press Enter. Attention shows where a head reads; it is not by itself an explanation."
+    "Each small map is one head. **Click one to read it large**, and compare its neighbours."
 )
 maps(get_trace(current_view()))

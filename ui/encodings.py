@@ -5,14 +5,22 @@ The arithmetic is `transformer.positions`; this module only asks it and converts
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from transformer.config import PositionLayout
-from transformer.positions import angular_frequencies, shift_matrix, sinusoidal
+from transformer.model import Transformer
+from transformer.positions import (
+    LearnedPositions,
+    angular_frequencies,
+    shift_matrix,
+    sinusoidal,
+)
 from transformer.records import Floats
 
 
@@ -42,6 +50,12 @@ def wavelengths(d_model: int) -> NDArray[np.float64]:
     """Positions after which each pair repeats, 2 pi / w_i. Returns: [d_model / 2]."""
     periods: NDArray[np.float64] = 2 * np.pi / angular_frequencies(d_model).numpy()
     return periods
+
+
+def offset_products(starts: Sequence[int], n: int, d_model: int) -> Floats:
+    """PE(start) · PE(start + k) for k = 0 .. n - 1. Returns: [n, len(starts)], float32."""
+    tables = [encoding(n, d_model, "interleaved", start) for start in starts]
+    return np.stack([table @ table[0] for table in tables], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,3 +107,23 @@ def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) 
         largest_error_anywhere=float((many @ turn.T - many_shifted).abs().max()),
         positions_checked=n,
     )
+
+
+def learned_tables(model: Transformer) -> dict[str, Floats]:
+    """The position tables that a model learned: {"Encoder": [n, d_model], "Decoder": ...} or {}."""
+    sides = {"Encoder": model.src_positions, "Decoder": model.tgt_positions}
+    return {
+        side: positions.table.detach().float().cpu().numpy()
+        for side, positions in sides.items()
+        if isinstance(positions, LearnedPositions)
+    }
+
+
+def trained_positions(metrics: Mapping[str, Any]) -> int | None:
+    """How many positions training saw, by a checkpoint's metrics; None where they do not say."""
+    training = metrics.get("training")
+    if not isinstance(training, Mapping):
+        return None
+    lengths = [training.get(name) for name in ("longest_source", "longest_target")]
+    known = [n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0]
+    return max(known, default=None)

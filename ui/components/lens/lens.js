@@ -113,10 +113,11 @@ function layOut(root, map, parts) {
   const side = cell > 8 ? Math.floor(cell) : cell;
   const [w, h] = [side * map.keys, side * map.queries];
 
-  parts.plot.style.height = `${top + h}px`;
+  const titleLength = pen.measureText(map.query_title).width;
+  parts.plot.style.height = `${top + Math.max(h, titleLength)}px`;
   place(parts.canvas, left, top, w, h);
-  place(parts.keyTitle, left, 0, Math.max(w, 120));
-  place(parts.queryTitle, 0, top, titleBand, Math.max(h, 90));
+  place(parts.keyTitle, left, 0);
+  place(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.rows.forEach((label, i) => {
     label.hidden = i % every !== 0;

@@ -1,0 +1,20 @@
+"""A page as a story: a heading, words on the left, and the picture they are about on the right."""
+
+from __future__ import annotations
+
+import streamlit as st
+from plotly.graph_objects import Figure
+from streamlit.delta_generator import DeltaGenerator
+
+
+def section(title: str, text: str) -> DeltaGenerator:
+    """One step of the story. Returns the place for its picture."""
+    st.markdown(f"#### {title}")
+    words, picture = st.columns([4, 9], gap="large")
+    words.markdown(text)
+    return picture.container()
+
+
+def draw_plot(place: DeltaGenerator, figure: Figure, key: str) -> None:
+    """Draw a Plotly figure, in the colours that it brings along."""
+    place.plotly_chart(figure, key=key, theme=None, config={"displaylogo": False})
