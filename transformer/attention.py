@@ -143,4 +143,4 @@ class MultiHeadAttention(nn.Module):
         return Attended(self.w_o(joined), weights)
 
     def _split(self, x: Tensor, width: int) -> Tensor:
-        return x.unflatten(2, (self.n_heads, width)).transpose(1, 2)  # [B, H, T, width]
+        return x.reshape(*x.shape[:2], self.n_heads, width).transpose(1, 2)  # [B, H, T, width]

@@ -42,7 +42,7 @@ class ModelConfig:
         attention_dropout: dropout on attention weights while training. Departure: not in the
             paper's text, 0 by default.
         activation: non-linearity of the feed-forward network; the paper's is ReLU.
-        norm: "post" is LayerNorm(x + Sublayer(x)), the paper's; "pre" is x + Sublayer(LayerNorm(x)).
+        norm: "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
         positions: sinusoidal (section 3.5) or learned (table 3, row E).
         position_layout: sines and cosines "interleaved" as in the paper's formula, or
             "concatenated" (all sines, then all cosines) as in several implementations.
@@ -50,7 +50,8 @@ class ModelConfig:
         tie_embeddings: "all" shares source, target and output matrices (section 3.4),
             "decoder" only target and output, "none" nothing.
         scale_embedding: multiply embeddings by sqrt(d_model) (section 3.4).
-        attention_bias: biases on the q, k, v and output projections. The paper's equations have none.
+        attention_bias: biases on the q, k, v and output projections; the paper's equations have
+            none.
         output_bias: a bias added to the logits.
         layer_norm_eps: epsilon inside LayerNorm.
         pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder.
@@ -91,12 +92,11 @@ class ModelConfig:
         for name in ("tgt_vocab_size", "d_k", "d_v"):
             if getattr(self, name) is not None:
                 _require_int(name, getattr(self, name), minimum=1)
-        if self.d_k is None or self.d_v is None:
-            if self.d_model % self.n_heads:
-                raise ConfigError(
-                    f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}; "
-                    "choose one that is, or set d_k and d_v"
-                )
+        if (self.d_k is None or self.d_v is None) and self.d_model % self.n_heads:
+            raise ConfigError(
+                f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}; "
+                "choose one that is, or set d_k and d_v"
+            )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
         for name in ("dropout", "attention_dropout"):
@@ -120,10 +120,12 @@ class ModelConfig:
             )
         for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
             _require_int(name, getattr(self, name), minimum=0)
-            if getattr(self, name) >= self.target_vocab_size:
+            # `<s>` is never a source token, the others stand on both sides.
+            size = self.target_vocab_size
+            size = size if name == "bos_id" else min(size, self.vocab_size)
+            if getattr(self, name) >= size:
                 raise ConfigError(
-                    f"{name}={getattr(self, name)} lies outside the vocabulary "
-                    f"(0 to {self.target_vocab_size - 1})"
+                    f"{name}={getattr(self, name)} lies outside the vocabulary (0 to {size - 1})"
                 )
         if self.n_parameters > MAX_PARAMETERS:
             raise ConfigError(
@@ -171,16 +173,16 @@ class ModelConfig:
         return encoder + decoder + embedding
 
     def replace(self, **changes: Any) -> ModelConfig:
-        """A copy with some fields changed, validated again."""
+        """Copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """The config as indented JSON, one field a line."""
+        """Write the config as indented JSON, one field a line."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
-        """Build a config from untrusted values; unknown names and wrong types raise `ConfigError`."""
+        """Build a config from untrusted values; raises `ConfigError` naming the one at fault."""
         known = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in values.items():
             if name not in known:
@@ -198,7 +200,7 @@ class ModelConfig:
         """Parse what `to_json` wrote. Raises `ConfigError` on anything else."""
         try:
             values = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise ConfigError(f"not valid JSON: {error}") from None
         if not isinstance(values, dict):
             raise ConfigError("expected a JSON object with the fields of a model config")
@@ -227,7 +229,7 @@ PRESETS: dict[str, ModelConfig] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """The preset called `name`, with some fields changed. Raises `ConfigError` for other names."""
+    """Look up a preset, with some fields changed. Raises `ConfigError` for unknown names."""
     if name not in PRESETS:
         raise ConfigError(f"unknown preset {name!r}; known: {', '.join(sorted(PRESETS))}")
     return PRESETS[name].replace(**changes)

@@ -6,6 +6,7 @@ held-out part, one is split off by *source sentence*, so that no source stands o
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import random
@@ -21,12 +22,19 @@ from torch import Tensor
 
 from transformer.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
+#: Test sets of Multi30k that English, German and French share.
+MULTI30K_TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
+
 #: A source sentence and its translation.
 Pair = tuple[str, str]
 
 
 class DataError(ValueError):
     """Text that cannot be used; the message names the file and what is wrong."""
+
+
+class MissingFileError(DataError):
+    """A file of text that is not there."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +47,12 @@ class Corpus:
 
 
 def find_file(path: Path) -> Path:
-    """`path`, or `path` + ".gz" where only that exists. Raises `DataError` if neither does."""
+    """`path`, or `path` + ".gz" where only that exists. Raises `MissingFileError`."""
     zipped = path.with_name(path.name + ".gz")
     for candidate in (path, zipped):
         if candidate.is_file():
             return candidate
-    raise DataError(f"{path}: no such file (nor {zipped.name})")
+    raise MissingFileError(f"{path}: no such file (nor {zipped.name})")
 
 
 def read_lines(path: Path) -> list[str]:
@@ -56,7 +64,9 @@ def read_lines(path: Path) -> list[str]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from None
+    except (EOFError, zlib.error) as error:
         raise DataError(f"{path}: {error}") from None
     # Only line feeds end a line: str.splitlines would also split at form feeds and the like.
     lines = text.removeprefix("\ufeff").split("\n")
@@ -66,7 +76,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
-    """Pairs from two files with one sentence a line. Raises `DataError` if they differ in length."""
+    """Pairs from two files, one sentence a line. Raises `DataError` if they differ in length."""
     src, tgt = read_lines(find_file(src_path)), read_lines(find_file(tgt_path))
     if len(src) != len(tgt):
         raise DataError(f"{src_path} has {len(src)} lines but {tgt_path} has {len(tgt)}")
@@ -74,15 +84,45 @@ def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
 
 
 def read_tsv(path: Path) -> tuple[Pair, ...]:
-    """Pairs from lines of source TAB target; further columns are left out."""
+    """Pairs from lines of source TAB target; further columns and blank lines are left out."""
     path = find_file(path)
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
-        if len(columns) < 2:
+        if len(columns) >= 2:
+            pairs.append((columns[0], columns[1]))
+        elif line.strip():
             raise DataError(f"{path}: line {number} has no tab between source and target")
-        pairs.append((columns[0], columns[1]))
     return tuple(pairs)
+
+
+def read_csv(path: Path, src: str, tgt: str) -> tuple[Pair, ...]:
+    """Pairs from comma-separated rows, quoted as spreadsheets do.
+
+    The columns are those that the first row calls `src` and `tgt`; where it does not, it is a pair
+    like the others and the first two columns count. Blank rows are left out.
+    """
+    path = find_file(path)
+    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    pairs: list[Pair] = []
+    first, second = 0, 1
+    try:
+        for row in rows:
+            names = [cell.strip().casefold() for cell in row]
+            if rows.line_num == 1 and src.casefold() in names and tgt.casefold() in names:
+                first, second = names.index(src.casefold()), names.index(tgt.casefold())
+            elif len(row) > max(first, second):
+                pairs.append((row[first], row[second]))
+            elif row:
+                raise DataError(f"{path}: line {rows.line_num} lacks a column of text")
+    except csv.Error as error:
+        raise DataError(f"{path}: line {rows.line_num}: {error}") from None
+    return tuple(pairs)
+
+
+def corpus_folder(name: str, folder: Path) -> Path:
+    """Where a named corpus lies: in a folder of its name, or `folder` is that folder itself."""
+    return folder / name if (folder / name).is_dir() else folder
 
 
 def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
@@ -91,13 +131,22 @@ def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
     def split(name: str) -> tuple[Pair, ...]:
         return read_parallel(folder / f"{name}.{src}", folder / f"{name}.{tgt}")
 
-    tests = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
-    return Corpus(split("train"), split("val"), {name: split(name) for name in tests})
+    return Corpus(split("train"), split("val"), {name: split(name) for name in MULTI30K_TESTS})
 
 
 def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
-    """Tatoeba's everyday sentences, with 1% of the sources held out for testing, 0.5% for val."""
-    train, val, test = split_by_source(read_tsv(folder / f"{src}-{tgt}.tsv"), (0.985, 0.005, 0.01))
+    """Tatoeba's everyday sentences, with 1% of the sources held out for testing, 0.5% for val.
+
+    They lie in SRC-TGT.tsv; TGT-SRC.tsv is read the other way round where only that exists.
+    """
+    path, turned = folder / f"{src}-{tgt}.tsv", folder / f"{tgt}-{src}.tsv"
+    try:
+        pairs = read_tsv(path)
+    except MissingFileError:
+        if not any(turned.with_name(turned.name + end).is_file() for end in ("", ".gz")):
+            raise
+        pairs = tuple((second, first) for first, second in read_tsv(turned))
+    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
     return Corpus(train, val, {"tatoeba_test": test})
 
 
@@ -112,7 +161,7 @@ def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
 
 
 def source_key(sentence: str) -> str:
-    """What two sources share when they count as the same: letters and digits, case aside."""
+    """Reduce a source to what equal ones share: letters and digits, case aside."""
     return "".join(character for character in sentence.casefold() if character.isalnum())
 
 

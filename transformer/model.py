@@ -113,12 +113,16 @@ class Residual(nn.Module):
 
     def enter(self, x: Tensor) -> Tensor:
         """What the sub-layer sees."""
-        return self.norm(x) if self.pre else x
+        if self.pre:
+            x = self.norm(x)
+        return x
 
     def leave(self, x: Tensor, output: Tensor) -> Tensor:
         """Join the residual stream `x` and the sub-layer's `output`."""
-        joined = x + self.dropout(output)
-        return joined if self.pre else self.norm(joined)
+        joined: Tensor = x + self.dropout(output)
+        if not self.pre:
+            joined = self.norm(joined)
+        return joined
 
 
 class EncoderLayer(nn.Module):
@@ -278,7 +282,9 @@ class Transformer(nn.Module):
         x = self._embed(src, self.src_embedding, self.src_positions, 0)  # [B, S, d_model]
         maps = []
         for index, layer in enumerate(self.encoder):
-            gate = None if gates is None or gates.encoder_self is None else gates.encoder_self[index]
+            gate = (
+                None if gates is None or gates.encoder_self is None else gates.encoder_self[index]
+            )
             x, weights = layer(x, src_mask, gate, need_weights)
             maps.append(weights)
         return Encoded(self.encoder_norm(x), src_mask, torch.stack(maps) if need_weights else None)
@@ -301,7 +307,7 @@ class Transformer(nn.Module):
             cache: extended in place with the new positions; starts as `DecoderCache()`.
         """
         start = cache.length if cache is not None else 0
-        x = self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, start)  # [B, T, d_model]
+        x = self.embed_target(tgt_in, start)  # [B, T, d_model]
         self_maps, cross_maps = [], []
         for index, layer in enumerate(self.decoder):
             self_gate = cross_gate = None
@@ -317,6 +323,10 @@ class Transformer(nn.Module):
         if not need_weights:
             return Decoded(x)
         return Decoded(x, torch.stack(self_maps), torch.stack(cross_maps))
+
+    def embed_target(self, tgt_in: Tensor, start: int = 0) -> Tensor:
+        """What enters the decoder for tokens [B, T] at positions start, start + 1, ..."""
+        return self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, start)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden states [..., d_model] to scores over the target vocabulary [..., V]."""

@@ -40,7 +40,7 @@ class Objective(nn.Module):
         self.smoothing, self.r_drop = recipe.label_smoothing, recipe.r_drop
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
-        """Summed loss and negative log-likelihood of one batch (nats)."""
+        """Sum the loss and the negative log-likelihood of one batch (nats)."""
         pad_id = self.model.config.pad_id
         if not self.r_drop:
             return smoothed_cross_entropy(self.model(src, tgt_in), tgt_out, self.smoothing, pad_id)
@@ -63,8 +63,8 @@ def learning_rate(update: int, recipe: TrainingRecipe, d_model: int, n_updates: 
     that is set, and led linearly to zero over the last `cooldown` share of `n_updates`.
     """
     warmup = max(recipe.warmup, 1)
-    peak = recipe.peak_lr or (d_model * warmup) ** -0.5
-    rate = peak * min(update / warmup, (warmup / update) ** 0.5)
+    peak: float = recipe.peak_lr or (d_model * warmup) ** -0.5
+    rate: float = peak * min(update / warmup, (warmup / update) ** 0.5)
     falling = recipe.cooldown * n_updates
     if falling:
         rate *= min(1.0, max(n_updates - update + 1, 1) / falling)

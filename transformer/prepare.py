@@ -1,68 +1,131 @@
-"""From a recipe's words to text and tokenizer: which corpora, where they lie, how they are cut."""
+"""From a recipe's words to text, tokenizer and token ids."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformer.checkpoint import write_atomic
 from transformer.data import (
     Corpus,
     DataError,
+    MissingFileError,
     Pair,
+    corpus_folder,
     merge,
     multi30k,
+    read_csv,
     read_parallel,
     read_tsv,
     reversal,
     split_by_source,
     tatoeba,
 )
+from transformer.download import HOMES
 from transformer.recipe import DataRecipe, Recipe
-from transformer.tokenizer import Tokenizer, train_tokenizer
+from transformer.tokenizer import Tokenizer, seed_sampling, train_tokenizer
+
+log = logging.getLogger(__name__)
+
+#: Token ids of many sentences, sources and targets in the same order, without special tokens.
+Encoded = tuple[list[list[int]], list[list[int]]]
 
 
 def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
-    """The text that a recipe names, from under `folder`. Raises `DataError`."""
-    if recipe.val is None:
-        return merge(_named(name, recipe, folder) for name in recipe.corpora)
-    parts = [Corpus(_pairs(folder / name, recipe)) for name in recipe.corpora]
-    return merge([*parts, Corpus((), _pairs(folder / recipe.val, recipe))])
+    """Read the text that a recipe names, from under `folder`.
+
+    Raises: `DataError` naming the file, and where it is to be had if it is missing.
+    """
+    corpora = [_corpus(name, recipe, folder) for name in recipe.corpora]
+    if recipe.val is not None:
+        corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
+    corpus = merge(corpora)
+    if not corpus.train:
+        raise DataError(f"{folder}: no training pairs in {', '.join(recipe.corpora)}")
+    return corpus
 
 
-def _named(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
-    # A corpus lies in a folder of its name, or --data is that folder itself.
-    own = folder / name if (folder / name).is_dir() else folder
+def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
     if name == "reversal":
         return reversal()
-    if name == "multi30k":
-        return multi30k(own, recipe.src, recipe.tgt)
-    if name == "tatoeba":
-        return tatoeba(own, recipe.src, recipe.tgt)
-    train, val, test = split_by_source(_pairs(folder / name, recipe), (0.985, 0.005, 0.01))
-    return Corpus(train, val, {f"{Path(name).stem}_test": test})
+    if name in HOMES:
+        read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
+        try:
+            return read(corpus_folder(name, folder), recipe.src, recipe.tgt)
+        except MissingFileError as error:
+            raise MissingFileError(
+                f"{error}; --download fetches {name}, or name a folder that holds it with --data"
+            ) from None
+    pairs = _pairs(folder / name, recipe)
+    if recipe.val is not None:
+        return Corpus(pairs)
+    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
+    return Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
 
 
 def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
-    if path.name.removesuffix(".gz").endswith(".tsv"):
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    if ending == ".tsv":
         return read_tsv(path)
+    if ending == ".csv":
+        return read_csv(path, recipe.src, recipe.tgt)
     return read_parallel(Path(f"{path}.{recipe.src}"), Path(f"{path}.{recipe.tgt}"))
 
 
 def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
-    """Train the joint tokenizer on the training text, or read the one already at `path`."""
+    """Read the joint tokenizer at `path`, or make it: from the training text, or as `init` has it.
+
+    Raises: `TokenizerError`.
+    """
     if path.exists():
         return Tokenizer.load(path)
-    if not corpus.train:
-        raise DataError("the corpus has no training pairs")
-    texts = [text for pair in corpus.train for text in pair]
-    settings = recipe.tokenizer
-    tokenizer = train_tokenizer(
-        texts,
-        settings.vocab_size,
-        model_type=settings.model_type,
-        character_coverage=settings.character_coverage,
-        byte_fallback=settings.byte_fallback,
-        casefold=settings.casefold,
-    )
+    settings, init = recipe.tokenizer, recipe.training.init
+    if init:
+        # Weights mean nothing without the pieces that they were trained on.
+        tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
+    else:
+        tokenizer = train_tokenizer(
+            (text for pair in corpus.train for text in pair),
+            settings.vocab_size,
+            model_type=settings.model_type,
+            character_coverage=settings.character_coverage,
+            byte_fallback=settings.byte_fallback,
+            casefold=settings.casefold,
+            fewer=True,
+        )
+    if tokenizer.vocab_size != settings.vocab_size:
+        log.info("%d pieces, not %d as asked for", tokenizer.vocab_size, settings.vocab_size)
     write_atomic(path, tokenizer.to_bytes())
     return tokenizer
+
+
+def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
+    """Token ids of the pairs; those with an empty or an overlong side are left out."""
+    return _fitting(
+        tokenizer.encode_many([src for src, _ in pairs]),
+        tokenizer.encode_many([tgt for _, tgt in pairs]),
+        max_positions,
+    )
+
+
+def sample_pairs(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int, *, alpha: float, seed: int
+) -> Encoded:
+    """Cut the pairs at random (see `Tokenizer.sample`), the same way for the same seed."""
+    seed_sampling(seed)
+    return _fitting(
+        [tokenizer.sample(src, alpha=alpha) for src, _ in pairs],
+        [tokenizer.sample(tgt, alpha=alpha) for _, tgt in pairs],
+        max_positions,
+    )
+
+
+def _fitting(sources: list[list[int]], targets: list[list[int]], max_positions: int) -> Encoded:
+    # One position is for `</s>` in the source and `<s>` in the target.
+    kept = [
+        (src, tgt)
+        for src, tgt in zip(sources, targets, strict=True)
+        if 0 < len(src) < max_positions and 0 < len(tgt) < max_positions
+    ]
+    return [src for src, _ in kept], [tgt for _, tgt in kept]

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from transformer.config import PRESETS, ConfigError, ModelConfig
+from transformer.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
 class TokenizerRecipe:
-    """How the joint tokenizer is trained; see `transformer.tokenizer.train_tokenizer`."""
+    """How the joint tokenizer is trained; see `transformer.tokenizer.train_tokenizer`.
+
+    A text too small for `vocab_size` pieces gets as many as it yields.
+    """
 
     vocab_size: int = 8_000
     model_type: Literal["unigram", "bpe", "char"] = "unigram"
@@ -29,9 +34,10 @@ class TokenizerRecipe:
 class DataRecipe:
     """Which text. `corpora` are names ("multi30k", "tatoeba", "reversal") or paths under --data.
 
-    A path ending in .tsv holds source TAB target; any other is a prefix of two files, PREFIX.src
-    and PREFIX.tgt with the languages' names as endings. `val` is such a path too; without it,
-    0.5% of the sources are held out for validation and 1% for testing.
+    A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
+    other is a prefix of two files, PREFIX.src and PREFIX.tgt with the languages' names as endings.
+    Each may be gzipped. `val` is such a path too; without it, 0.5% of each path's sources are held
+    out for validation and 1% for testing.
     """
 
     corpora: tuple[str, ...] = ("multi30k",)
@@ -59,7 +65,9 @@ class TrainingRecipe:
         clip_norm: largest gradient norm; 0 means no limit. Departure: the paper names none.
         r_drop: weight of the divergence between two passes with different dropout (Liang et al.
             2021); 0 turns it off, and with it the second pass.
-        subword_alpha: sample segmentations with this alpha (Kudo 2018); 0 turns it off.
+        subword_alpha: cut words differently in every epoch (see `Tokenizer.sample`): with a
+            unigram vocabulary the smaller, the more freely; with BPE the share of merges dropped.
+            0 turns it off.
         average: number of last epoch checkpoints averaged at the end (section 6.1).
         seed: of everything random.
         precision: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs
@@ -107,13 +115,15 @@ class Recipe:
 
     @classmethod
     def load(cls, preset_or_toml: str) -> Recipe:
-        """A preset's name (with the default recipe) or the path of a TOML file.
+        """Look up a preset by name (with the default recipe) or read a TOML file.
 
         Raises: `ConfigError` naming the file and the setting.
         """
         if preset_or_toml in PRESETS:
             model = PRESETS[preset_or_toml]
-            return cls(model, TokenizerRecipe(vocab_size=model.vocab_size))
+            # A preset may have fewer pieces than a real text has characters.
+            tokenizer = TokenizerRecipe(vocab_size=max(model.vocab_size, 1_000))
+            return cls(model.replace(vocab_size=tokenizer.vocab_size), tokenizer)
         path = Path(preset_or_toml)
         if path.suffix != ".toml":
             raise ConfigError(
@@ -123,7 +133,7 @@ class Recipe:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror}") from None
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path}: not valid TOML: {error}") from None
         try:
@@ -134,49 +144,90 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """Build a recipe from the tables of a TOML file."""
-        unknown = set(values) - {"model", "tokenizer", "data", "training"}
-        if unknown:
-            raise ConfigError(
-                f"unknown table [{min(unknown)}]; known: model, tokenizer, data, training"
-            )
+        tables = {"model", "tokenizer", "data", "training"}
+        for name, table in values.items():
+            if name not in tables:
+                raise ConfigError(
+                    f"unknown table [{name}]; known: model, tokenizer, data, training"
+                )
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{name}={table!r} should be a table, [{name}]")
         tokenizer = _build(TokenizerRecipe, "tokenizer", values.get("tokenizer", {}))
-        data = dict(values.get("data", {}))
-        if "corpora" in data:
-            data["corpora"] = tuple(data["corpora"])
         model = dict(values.get("model", {}))
         base = model.pop("preset", None)
-        if base is not None and base not in PRESETS:
+        if base is not None and (not isinstance(base, str) or base not in PRESETS):
             raise ConfigError(f"[model] preset={base!r} is not one of {', '.join(sorted(PRESETS))}")
         start = dataclasses.asdict(PRESETS[base]) if base else {}
-        config = ModelConfig.from_dict(start | {"vocab_size": tokenizer.vocab_size} | model)
+        try:
+            config = ModelConfig.from_dict(start | {"vocab_size": tokenizer.vocab_size} | model)
+        except ConfigError as error:
+            raise ConfigError(f"[model] {error}") from None
         if config.vocab_size != tokenizer.vocab_size:
             raise ConfigError(
                 f"[model] vocab_size={config.vocab_size} differs from "
                 f"[tokenizer] vocab_size={tokenizer.vocab_size}"
             )
+        if config.tgt_vocab_size is not None:
+            raise ConfigError("[model] tgt_vocab_size cannot be set: the tokenizer is a joint one")
+        ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
+        if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
+            raise ConfigError(
+                "[model] the ids of special tokens are the tokenizer's, leave them out"
+            )
         return cls(
             config,
             tokenizer,
-            _build(DataRecipe, "data", data),
+            _build(DataRecipe, "data", values.get("data", {})),
             _build(TrainingRecipe, "training", values.get("training", {})),
         )
 
 
+#: Bounds beside "not below 0"; `_BELOW_ONE` lie in [0, 1), the others include their bound.
+_AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
+_AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
+_BELOW_ONE = {"label_smoothing", "beta1", "beta2"}
+
+
 def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
-    known = {item.name: item for item in dataclasses.fields(kind)}
+    known, hints = {item.name for item in dataclasses.fields(kind)}, get_type_hints(kind)
     checked: dict[str, Any] = {}
     for name, value in values.items():
         if name not in known:
-            raise ConfigError(f"unknown setting [{table}] {name}; known: {', '.join(known)}")
-        default = known[name].default
-        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-            value = float(value)
-        if default is not None and type(value) is not type(default):
             raise ConfigError(
-                f"[{table}] {name}={value!r} should be a {type(default).__name__}, "
-                f"such as {default!r}"
+                f"unknown setting [{table}] {name}; known: {', '.join(sorted(known))}"
             )
-        if isinstance(value, int | float) and value < 0:
-            raise ConfigError(f"[{table}] {name}={value!r} is below 0")
-        checked[name] = value
+        checked[name] = _checked(f"[{table}] {name}", name, value, hints[name])
     return kind(**checked)
+
+
+def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
+    """`value` in the type that `hint` asks for and within its bounds, else `ConfigError`."""
+    if hint == tuple[str, ...]:
+        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+            raise ConfigError(f'{label}={value!r} should be a list of names, such as ["multi30k"]')
+        return tuple(value)
+    if hint in (str, str | None):
+        if not isinstance(value, str):
+            raise ConfigError(f"{label}={value!r} should be text in quotes")
+        return value
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{label}={value!r} should be true or false")
+        return value
+    if hint not in (int, float):
+        if value not in get_args(hint):
+            raise ConfigError(f"{label}={value!r} is not one of: {', '.join(get_args(hint))}")
+        return value
+    if type(value) is not int and (hint is int or type(value) is not float):
+        raise ConfigError(f"{label}={value!r} should be a {'whole ' * (hint is int)}number")
+    least = 1 if name in _AT_LEAST_ONE else 0
+    most = 1 if name in _AT_MOST_ONE | _BELOW_ONE else 2**63 - 1
+    if (
+        not math.isfinite(value)
+        or not least <= value <= most
+        or (name in _BELOW_ONE and value == 1)
+    ):
+        allowed = f"at least {least}" if most > 1 else "from 0 to 1"
+        allowed = "from 0 to below 1" if name in _BELOW_ONE else allowed
+        raise ConfigError(f"{label}={value!r} is out of range; allowed is {allowed}")
+    return float(value) if hint is float else value

@@ -13,22 +13,39 @@ not at all: each is written under another name and renamed when it is on the dis
 
 from __future__ import annotations
 
-import io
+import dataclasses
 import json
+import logging
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer.checkpoint import CheckpointError, write_atomic
 from transformer.config import ConfigError
 from transformer.recipe import Recipe
 
+log = logging.getLogger(__name__)
+
 #: Settings that may change between a run and its continuation.
 RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
+
+
+@dataclass
+class Progress:
+    """Where a run stands: updates made, epoch (from 0), batches of it done, time, tokens seen."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
 
 
 class RunFolder:
@@ -38,7 +55,6 @@ class RunFolder:
         self.path = path
         self.recipe, self.tokenizer = path / "recipe.json", path / "tokenizer.model"
         self.state, self.metrics = path / "state.pt", path / "metrics.jsonl"
-        self.epochs = path / "epochs"
 
     @property
     def begun(self) -> bool:
@@ -73,29 +89,52 @@ class RunFolder:
                 "a run is resumed with the recipe it began with"
             )
 
-    def save_state(self, state: Mapping[str, Any]) -> None:
+    def save_state(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    ) -> None:
         """Write state.pt."""
-        written = io.BytesIO()
-        torch.save(dict(state), written)
-        write_atomic(self.state, written.getvalue())
+        state = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "progress": dataclasses.asdict(progress),
+            "threads": torch.get_num_threads(),
+        }
+        temporary = self.state.with_name("state.pt.partial")
+        with open(temporary, "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self.state)
 
-    def load_state(self, device: torch.device) -> dict[str, Any]:
-        """Read state.pt. Raises `CheckpointError` where it is not one."""
+    def load_state(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+    ) -> Progress:
+        """Put state.pt back into model and optimizer. Raises `CheckpointError` if it is damaged."""
         try:
             state = torch.load(self.state, map_location=device, weights_only=True)
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(state["optimizer"])
+            progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             raise CheckpointError(f"{self.state}: cannot resume from it: {error}") from None
-        if not isinstance(state, dict) or {"model", "optimizer", "progress"} - set(state):
-            raise CheckpointError(f"{self.state}: cannot resume from it: not a training state")
-        return state
+        threads = state.get("threads", torch.get_num_threads())
+        if threads != torch.get_num_threads():
+            log.warning(
+                "the run had %d threads and now has %d: sums may round differently",
+                threads, torch.get_num_threads(),
+            )  # fmt: skip
+        return progress
 
-    def log(self, line: Mapping[str, Any]) -> None:
+    def log(self, kind: str, progress: Progress, values: Mapping[str, float]) -> None:
         """Append a line to metrics.jsonl."""
+        line: dict[str, Any] = {"kind": kind, "update": progress.update, "epoch": progress.epoch}
+        line |= {name: round(value, 6) for name, value in values.items()}
+        line |= {"seconds": round(progress.seconds, 1), "tokens": progress.tokens}
         with open(self.metrics, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def forget_after(self, update: int, epoch: int) -> None:
-        """Drop log lines that a run resumed at this update, with so many epochs done, repeats."""
+    def drop_lines_after(self, progress: Progress) -> None:
+        """Leave out the lines of metrics.jsonl that a run resumed here writes again."""
         if not self.metrics.exists():
             return
         kept = []
@@ -103,29 +142,29 @@ class RunFolder:
             if not line.endswith("}"):
                 continue  # cut off when the run was killed
             values = json.loads(line)
-            if values["update"] <= update and values["epoch"] <= epoch:
+            # The line of an epoch's end may bear the same update as the state saved just before.
+            if values["update"] <= progress.update and values["epoch"] <= progress.epoch:
                 kept.append(line)
         write_atomic(self.metrics, "".join(line + "\n" for line in kept).encode())
 
-    def save_epoch(self, number: int, state: Mapping[str, Tensor], *, keep: int) -> None:
-        """Write the weights after an epoch, counted from 1, and delete all but the last `keep`."""
-        self.epochs.mkdir(exist_ok=True)
+    def save_epoch(self, model: nn.Module, epoch: int, keep: int) -> None:
+        """Write the weights after an epoch, counted from 1; delete all but the last `keep`."""
+        (self.path / "epochs").mkdir(exist_ok=True)
         shared: dict[int, str] = {}
         unique = {
             name: tensor.cpu()
-            for name, tensor in state.items()
+            for name, tensor in model.state_dict().items()
             if shared.setdefault(tensor.data_ptr(), name) == name
         }
-        write_atomic(
-            self.epochs / f"{number:04d}.safetensors", safetensors.torch.save(unique)
-        )
-        for old in self.last_epochs(number)[:-keep]:
+        path = self.path / "epochs" / f"{epoch:04d}.safetensors"
+        write_atomic(path, safetensors.torch.save(unique))
+        for old in self.epochs()[:-keep]:
             old.unlink()
 
-    def last_epochs(self, n: int) -> list[Path]:
-        """Files of the last `n` epochs kept, oldest first."""
-        files = sorted(self.epochs.glob("*.safetensors"), key=lambda file: int(file.stem))
-        return files[max(len(files) - n, 0) :]
+    def epochs(self) -> list[Path]:
+        """List the epochs' weight files, oldest first."""
+        files = (self.path / "epochs").glob("*.safetensors")
+        return sorted(files, key=lambda file: file.stem.zfill(12))
 
 
 def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:

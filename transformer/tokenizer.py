@@ -1,4 +1,4 @@
-"""Sentence to token ids and back, by SentencePiece (the paper uses byte-pair pieces, section 5.1)."""
+"""Sentence to token ids and back, by SentencePiece (the paper's are byte-pair pieces, 5.1)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Tokenizer:
     """A SentencePiece model with this project's special ids."""
 
     def __init__(self, model: bytes) -> None:
-        """Args: model: the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
+        """Read the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
         self._model = model
         try:
             self._processor = spm.SentencePieceProcessor(model_proto=model)
@@ -84,7 +84,7 @@ class Tokenizer:
             raise TokenizerError(f"{path}: {error}") from None
 
     def to_bytes(self) -> bytes:
-        """The contents of the `.model` file."""
+        """Return the contents of the `.model` file."""
         return self._model
 
     def save(self, path: str | Path) -> None:
@@ -143,9 +143,11 @@ class Tokenizer:
         return ids
 
     def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Ids of a random segmentation (Kudo 2018); a smaller `alpha` strays further from the best.
+        """Ids of a random segmentation.
 
-        The draw comes from SentencePiece's own generator, see `seed_sampling`.
+        With a unigram vocabulary a smaller `alpha` strays further from the best segmentation (Kudo
+        2018); with a BPE vocabulary `alpha` is the share of merges left out (Provilkov et al.
+        2020). The draw comes from SentencePiece's own generator, see `seed_sampling`.
         """
         ids: list[int] = self._processor.encode(
             clean(text), enable_sampling=True, alpha=alpha, nbest_size=-1
@@ -159,17 +161,17 @@ class Tokenizer:
         return text
 
     def id_to_piece(self, index: int) -> str:
-        """The piece with this id."""
+        """Return the piece with this id."""
         return self.pieces[index]
 
     def piece_to_id(self, piece: str) -> int:
-        """The id of a piece, `unk_id` where it is not in the vocabulary."""
+        """Return the id of a piece, `unk_id` where it is not in the vocabulary."""
         index: int = self._processor.piece_to_id(piece)
         return index
 
 
 def seed_sampling(seed: int) -> None:
-    """Seed the generator behind `Tokenizer.sample`, for the whole process."""
+    """Seed the generator behind `Tokenizer.sample`, for this thread and all tokenizers in it."""
     spm.set_random_generator_seed(seed)
 
 
@@ -181,6 +183,7 @@ def train_tokenizer(
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
     casefold: bool = False,
+    fewer: bool = False,
 ) -> Tokenizer:
     """Train a joint tokenizer on the sentences of both languages.
 
@@ -192,8 +195,9 @@ def train_tokenizer(
         character_coverage: share of the characters that get a piece of their own.
         byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
         casefold: read capital letters as small ones.
+        fewer: where the text is too small for `vocab_size`, take as many pieces as it yields.
 
-    Raises: `TokenizerError` where the text is too small for `vocab_size`.
+    Raises: `TokenizerError` where the text is too small for `vocab_size`, or has more characters.
     """
     written = io.BytesIO()
     try:
@@ -205,7 +209,7 @@ def train_tokenizer(
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
             normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
-            hard_vocab_limit=model_type != "char",
+            hard_vocab_limit=not (fewer or model_type == "char"),
             pad_id=PAD_ID,
             bos_id=BOS_ID,
             eos_id=EOS_ID,
@@ -216,5 +220,7 @@ def train_tokenizer(
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:
-        raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {error}") from None
+        # The reason follows the place in SentencePiece's own source.
+        reason = str(error).rpartition("] ")[2] or str(error)
+        raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {reason}") from None
     return Tokenizer(written.getvalue())

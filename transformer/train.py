@@ -4,65 +4,48 @@
     torchrun --nproc-per-node 2 -m transformer train ...
 
 Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is
-small: weights, Adam's moments and two counters. A run that was killed and resumed ends in the same bits.
+small: weights, Adam's moments and two counters. A run that was killed and resumed on the same
+machine, with as many threads, ends in the same bits. See `transformer.run_folder` for its files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import os
-import platform
+import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-import safetensors.torch
 import torch
-import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
-from transformer.checkpoint import CheckpointError, save_checkpoint
+from transformer.checkpoint import save_checkpoint
 from transformer.config import ConfigError
-from transformer.data import Batch, Corpus, Pair, collate, in_chunks, token_batches
+from transformer.data import Batch, Corpus, collate, in_chunks, token_batches
+from transformer.download import fetch_missing
+from transformer.inputs import resolve_device
 from transformer.model import Transformer
 from transformer.objective import Objective, learning_rate, smoothed_cross_entropy
-from transformer.prepare import load_corpus, make_tokenizer
+from transformer.prepare import encode_pairs, load_corpus, make_tokenizer, sample_pairs
+from transformer.processes import World, hardware, wants_bfloat16
 from transformer.recipe import Recipe
 from transformer.run_folder import Progress, RunFolder, average_weights
-from transformer.tokenizer import Tokenizer, seed_sampling
+from transformer.tokenizer import Tokenizer
+from transformer.weights import read_weights
 
 log = logging.getLogger(__name__)
 
+#: Updates between lines of metrics.jsonl.
 LOG_EVERY = 50
 
 
-@dataclass(frozen=True)
-class World:
-    """The processes that train together; launched by torchrun, else just this one."""
-
-    rank: int = 0
-    size: int = 1
-    local_rank: int = 0
-
-    @classmethod
-    def join(cls, device: str) -> World:
-        """Join the group that torchrun's environment names, if there is one."""
-        size = int(os.environ.get("WORLD_SIZE", "1"))
-        if size == 1:
-            return cls()
-        dist.init_process_group("nccl" if device == "cuda" else "gloo")
-        return cls(dist.get_rank(), size, int(os.environ.get("LOCAL_RANK", "0")))
-
-    @property
-    def leads(self) -> bool:
-        """Whether this process writes the files."""
-        return self.rank == 0
+class TrainingError(ValueError):
+    """A run that cannot go on; the message says why and what may help."""
 
 
 class Trainer:
@@ -86,8 +69,6 @@ class Trainer:
         )
         torch.manual_seed(self.settings.seed)
         self.model = Transformer(self.config).to(self.device)
-        if self.settings.init:
-            self._start_from(Path(self.settings.init))
         objective: nn.Module = Objective(self.model, self.settings)
         if self.settings.compile:
             objective = cast(nn.Module, torch.compile(objective, dynamic=True))
@@ -104,15 +85,22 @@ class Trainer:
         )
         self.progress = Progress()
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
-        self._encoded = _encode(corpus.train, tokenizer, self.config.max_positions)
-        self._val = _encode(corpus.val, tokenizer, self.config.max_positions)
-        if not self._encoded[0]:
-            raise ConfigError("the corpus has no training pair that fits max_positions")
+        limit = self.config.max_positions
+        self._encoded = encode_pairs(corpus.train, tokenizer, limit)
+        self._val = encode_pairs(corpus.val, tokenizer, limit)
+        n_pairs, n_kept = len(corpus.train), len(self._encoded[0])
+        if not n_kept:
+            raise ConfigError(f"no training pair has from 1 to {limit - 1} tokens on both sides")
+        if n_kept < n_pairs:
+            log.warning(
+                "%d of %d training pairs are left out: empty, or more than %d tokens on a side",
+                n_pairs - n_kept, n_pairs, limit - 1,
+            )  # fmt: skip
 
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates = self.n_updates
-        board = _board(self.folder.path) if tensorboard and self.world.leads else None
+        board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates,
             initial=self.progress.update,
@@ -136,7 +124,7 @@ class Trainer:
     def _spent(self) -> bool:
         return bool(self.settings.max_updates) and self.progress.update >= self.settings.max_updates
 
-    def _batches(self, epoch: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
         sources, targets = self._encoded
         return token_batches(
             np.array([len(ids) for ids in sources]),
@@ -149,7 +137,13 @@ class Trainer:
     def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
         progress = self.progress
         if self.settings.subword_alpha:
-            self._encoded = self._sample(progress.epoch)
+            self._encoded = sample_pairs(
+                self.corpus.train,
+                self.tokenizer,
+                self.config.max_positions,
+                alpha=self.settings.subword_alpha,
+                seed=_mix(self.settings.seed, progress.epoch, 0) % 2**31,
+            )
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         window: list[tuple[float, int]] = []
@@ -161,9 +155,12 @@ class Trainer:
             progress.tokens += n_tokens
             progress.seconds = seconds + time.monotonic() - started
             window.append((nll, n_tokens))
-            bar.update()
             speed = (progress.tokens - tokens) / max(progress.seconds - seconds, 1e-9)
-            bar.set_postfix(epoch=progress.epoch + 1, loss=f"{loss:.3f}", tokens_s=f"{speed:.0f}")
+            bar.set_postfix(
+                {"epoch": progress.epoch + 1, "loss": f"{loss:.3f}", "tokens/s": f"{speed:.0f}"},
+                refresh=False,
+            )
+            bar.update()
             if progress.update % LOG_EVERY == 0:
                 mean = sum(part[0] for part in window) / sum(part[1] for part in window)
                 window.clear()
@@ -175,16 +172,18 @@ class Trainer:
             progress.epoch, progress.batch = progress.epoch + 1, 0
             if self.world.leads:
                 self.folder.save_epoch(self.model, progress.epoch, self.settings.average)
-                self._log("epoch", {"val_nll": self.validate()}, board)
+                values = {"val_nll": self.validate()} if self._val[0] else {}
+                self._log("epoch", values, board)
         self._save_state()
 
-    def update(self, rows: Sequence[int], rate: float) -> tuple[float, float, int]:
+    def update(self, rows: NDArray[np.int64], rate: float) -> tuple[float, float, int]:
         """One step of Adam on one batch.
 
         The batch is the same for any number of processes: each takes its share of the rows, and
         the loss is divided by the tokens of them all.
 
         Returns: mean smoothed loss (nats a token), summed negative log-likelihood, tokens.
+        Raises: `TrainingError` where the loss is not a number; the weights stay as they were.
         """
         world, settings = self.world, self.settings
         sources, targets = self._encoded
@@ -193,14 +192,14 @@ class Trainer:
         longest = max((max(len(sources[r]), len(targets[r])) + 1 for r in share), default=1)
         size = max(1, settings.micro_tokens // longest) if settings.micro_tokens else len(rows)
         # Every process must take part in each exchange of gradients, so all make as many parts.
-        n_parts = self._most(-(-len(share) // size))
-        parts = list(in_chunks(share, size))
+        n_parts = world.most(-(-len(share) // size), self.device)
+        parts = list(in_chunks(share.tolist(), size))
         self.optimizer.zero_grad(set_to_none=True)
         torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
         totals = torch.zeros(2)
         for index in range(n_parts):
             # A process without rows of its own repeats one and leaves it out of the sum.
-            part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
+            part, weight = (parts[index], 1.0) if index < len(parts) else ([int(rows[0])], 0.0)
             batch = collate([sources[row] for row in part], [targets[row] for row in part])
             last = index == n_parts - 1
             quiet = not last and isinstance(self.objective, DistributedDataParallel)
@@ -211,8 +210,12 @@ class Trainer:
                 # DistributedDataParallel averages over processes; a sum is wanted.
                 (loss * (weight * world.size / n_tokens)).backward()
             totals += torch.stack([loss.detach(), nll]).float().cpu() * weight
-        if world.size > 1:
-            dist.all_reduce(totals)
+        totals = world.add(totals, self.device)
+        if not math.isfinite(totals[0].item()):
+            raise TrainingError(
+                f"the loss at update {self.progress.update + 1} is not finite; a lower peak_lr, "
+                "a longer warmup or clip_norm may help"
+            )
         if settings.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm)
         for group in self.optimizer.param_groups:
@@ -222,7 +225,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> float:
-        """Negative log-likelihood of the validation text in nats a token; NaN without any."""
+        """Negative log-likelihood of the validation text in nats a token."""
         sources, targets = self._val
         self.model.eval()
         total, count = 0.0, 0
@@ -237,17 +240,23 @@ class Trainer:
         self.model.train()
         return total / count if count else float("nan")
 
+    def start_from(self, folder: Path) -> None:
+        """Begin with a checkpoint's weights. Raises `CheckpointError` where they do not fit."""
+        self.model.load_state_dict(read_weights(folder, self.config), strict=False)
+
     def resume(self) -> None:
         """Continue from the folder's state; log lines written after it will come again."""
         self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
         if self.world.leads:
-            self.folder.drop_lines_after(self.progress.update)
+            self.folder.drop_lines_after(self.progress)
 
     def finish(self) -> Path:
         """Average the last epochs' weights and write the checkpoint (section 6.1)."""
-        if self.world.size > 1:
-            dist.barrier()
+        self.world.wait()
         if self.world.leads:
+            if self.progress.batch:
+                # `max_updates` ended the run inside an epoch: its last weights count as one.
+                self.folder.save_epoch(self.model, self.progress.epoch + 1, self.settings.average)
             files = self.folder.epochs()[-self.settings.average :]
             if files:
                 self.model.load_state_dict(average_weights(files))
@@ -262,11 +271,11 @@ class Trainer:
                     "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
                     "averaged_epochs": len(files),
                     "hours": round(self.progress.seconds / 3600, 2),
-                    "hardware": _hardware(self.device),
+                    "hardware": hardware(self.device),
                     "processes": self.world.size,
                     "bfloat16": self.bfloat16,
                     "torch": torch.__version__,
-                    "val_nll": round(self.validate(), 4) if self.corpus.val else None,
+                    "val_nll": round(self.validate(), 4) if self._val[0] else None,
                 }
             }
             save_checkpoint(self.folder.path, self.model, self.tokenizer, metrics=metrics)
@@ -283,26 +292,6 @@ class Trainer:
             for name, value in values.items():
                 board.add_scalar(name, value, self.progress.update)
 
-    def _sample(self, epoch: int) -> tuple[list[list[int]], list[list[int]]]:
-        alpha, limit = self.settings.subword_alpha, self.config.max_positions
-        seed_sampling(_mix(self.settings.seed, epoch, 0) % 2**31)
-        return _fit(
-            [self.tokenizer.sample(src, alpha=alpha) for src, _ in self.corpus.train],
-            [self.tokenizer.sample(tgt, alpha=alpha) for _, tgt in self.corpus.train],
-            limit,
-        )
-
-    def _start_from(self, folder: Path) -> None:
-        weights = safetensors.torch.load_file(folder / "model.safetensors")
-        try:
-            missing, _ = self.model.load_state_dict(
-                {name: tensor.float() for name, tensor in weights.items()}, strict=False
-            )
-        except RuntimeError as error:
-            raise CheckpointError(f"{folder}: does not fit this recipe: {error}") from None
-        if set(missing) - {"generator.weight", "tgt_embedding.weight"}:
-            raise CheckpointError(f"{folder}: lacks {min(missing)}")
-
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
 
@@ -313,12 +302,16 @@ class Trainer:
         )
         return src, tgt_in, tgt_out
 
-    def _most(self, number: int) -> int:
-        if self.world.size == 1:
-            return number
-        most = torch.tensor(number, device=self.device)
-        dist.all_reduce(most, op=dist.ReduceOp.MAX)
-        return int(most)
+    def _board(self) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "TensorBoard is not installed: `pip install tensorboard` or leave --tensorboard out"
+            ) from None
+        # Events after the update that a run resumes at would come twice.
+        where = str(self.folder.path / "tensorboard")
+        return SummaryWriter(where, purge_step=self.progress.update + 1)
 
 
 def train(
@@ -327,89 +320,50 @@ def train(
     out: Path,
     *,
     resume: bool = False,
+    download: bool = False,
     device: str = "auto",
     tensorboard: bool = False,
     show_progress: bool = True,
 ) -> Path:
     """Run a recipe on the text under `data` and leave a checkpoint in `out`.
 
-    Raises: `ConfigError` where `out` holds another run, `DataError` for text that is missing.
+    Args:
+        resume: go on where the run in `out` stopped; it begins where there is none.
+        download: first fetch the named corpora that `data` lacks (see `transformer.download`).
+        device: "auto", "cpu" or "cuda".
+        tensorboard: also write events for TensorBoard.
+
+    Returns: `out`.
+
+    Raises: `ConfigError` where `out` holds another run, `DataError` for text that is missing,
+        `InputError` for a device that is not here, `TrainingError` where the loss diverges.
     """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = resolve_device(device).type
     world, folder = World.join(device), RunFolder(out)
     try:
+        if download and world.leads:
+            fetch_missing(recipe.data.corpora, data, recipe.data.src, recipe.data.tgt)
+        world.wait()
         corpus = load_corpus(recipe.data, data)
         if world.leads:
             folder.claim(recipe, resume=resume)
-            tokenizer = make_tokenizer(recipe, corpus, folder.tokenizer)
-        if world.size > 1:
-            dist.barrier()
-        if not world.leads:
-            tokenizer = Tokenizer.load(folder.tokenizer)
+            make_tokenizer(recipe, corpus, folder.tokenizer)
+        world.wait()
+        tokenizer = Tokenizer.load(folder.tokenizer)
         trainer = Trainer(recipe, corpus, tokenizer, folder, device, world)
-        if resume:
+        if resume and folder.state.exists():
             trainer.resume()
+        elif recipe.training.init:
+            trainer.start_from(Path(recipe.training.init))
         try:
             return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
         except KeyboardInterrupt:
             log.warning("stopped at update %d; --resume continues", trainer.progress.update)
             raise
     finally:
-        if world.size > 1:
-            dist.destroy_process_group()
-
-
-def wants_bfloat16(precision: str, device: str) -> bool:
-    """Whether matrix products run in bfloat16: where asked for, or by "auto" where it is faster."""
-    if precision != "auto":
-        return precision == "bfloat16"
-    if device == "cuda":
-        return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_flag("avx512_bf16"))
-
-
-def _encode(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int
-) -> tuple[list[list[int]], list[list[int]]]:
-    return _fit(
-        tokenizer.encode_many([src for src, _ in pairs]),
-        tokenizer.encode_many([tgt for _, tgt in pairs]),
-        max_positions,
-    )
-
-
-def _fit(
-    sources: list[list[int]], targets: list[list[int]], max_positions: int
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Leave out pairs with an empty side or with more than max_positions tokens."""
-    kept = [
-        (src, tgt)
-        for src, tgt in zip(sources, targets, strict=True)
-        if 0 < len(src) < max_positions and 0 < len(tgt) < max_positions
-    ]
-    return [src for src, _ in kept], [tgt for _, tgt in kept]
+        world.leave()
 
 
 def _mix(seed: int, number: int, rank: int) -> int:
-    """A well-spread 63-bit seed from three small numbers."""
+    """Spread three small numbers into a 63-bit seed."""
     return int(np.random.SeedSequence((seed, number, rank)).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _cpu_flag(flag: str) -> bool:
-    try:
-        return f" {flag} " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-
-
-def _hardware(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} CPU threads, {platform.machine()}"
-
-
-def _board(folder: Path) -> Any:
-    from torch.utils.tensorboard import SummaryWriter
-
-    return SummaryWriter(str(folder / "tensorboard"))

@@ -1,0 +1,91 @@
+"""What trains a model: one process, or several that torchrun launched, and their devices."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass(frozen=True)
+class World:
+    """This process among those that train together; without torchrun it is the only one.
+
+    Attributes:
+        rank: from 0 to size - 1 over all machines.  size: how many there are.
+        local_rank: its number on this machine, and that of its GPU.
+    """
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+    @classmethod
+    def join(cls, device: str) -> World:
+        """Join the group that torchrun's environment names, if there is one."""
+        size = int(os.environ.get("WORLD_SIZE", "1"))
+        if size == 1:
+            return cls()
+        local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        if device == "cuda":
+            torch.cuda.set_device(local_rank)
+        dist.init_process_group("nccl" if device == "cuda" else "gloo")
+        return cls(dist.get_rank(), size, local_rank)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process writes the files."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.size > 1:
+            dist.barrier()
+
+    def leave(self) -> None:
+        """Leave the group."""
+        if self.size > 1:
+            dist.destroy_process_group()
+
+    def most(self, number: int, device: torch.device) -> int:
+        """Return the largest of the processes' numbers."""
+        if self.size == 1:
+            return number
+        largest = torch.tensor(number, device=device)
+        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
+        return int(largest)
+
+    def add(self, numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
+        """Sum of the processes' numbers, on the CPU."""
+        if self.size == 1:
+            return numbers
+        total = numbers.to(device)
+        dist.all_reduce(total)
+        return total.cpu()
+
+
+def wants_bfloat16(precision: str, device: str) -> bool:
+    """Whether matrix products run in bfloat16: where asked for, or by "auto" where it is faster."""
+    if precision != "auto":
+        return precision == "bfloat16"
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported())
+    return bool(torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_flag("avx512_bf16"))
+
+
+def hardware(device: torch.device) -> str:
+    """Name what a model is trained on, for its card."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{torch.get_num_threads()} CPU threads, {platform.machine()}"
+
+
+def _cpu_flag(flag: str) -> bool:
+    try:
+        return f" {flag} " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
