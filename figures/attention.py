@@ -60,7 +60,11 @@ def heatmap(
             hovertemplate=(
                 "query %{customdata[0]}<br>key %{customdata[1]}<br>weight %{z:.4f}<extra></extra>"
             ),
-            colorbar={"title": {"text": "weight", "side": "right"}, "thickness": 10, "dtick": 0.25},
+            colorbar={
+                "title": {"text": "weight", "side": "right", "font": {"size": 14}},
+                "thickness": 10,
+                "dtick": 0.25,
+            },
         )
     )
     for key in dimmed_keys:

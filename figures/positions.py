@@ -122,7 +122,12 @@ def products(
     )
     style(figure, theme, height=height)
     figure.update_traces(
-        colorbar={"orientation": "h", "y": -0.28, "yanchor": "top", "title": {"side": "bottom"}}
+        colorbar={
+            "orientation": "h",
+            "y": -0.28,
+            "yanchor": "top",
+            "title": {"side": "bottom", "font": {"size": 14}},
+        }
     )
     figure.update_xaxes(title_text="position", constrain="domain")
     figure.update_yaxes(title_text="position", autorange="reversed", scaleanchor="x")
@@ -157,7 +162,11 @@ def _signed_heatmap(
         colorscale=as_plotly(signed_table(theme)),
         customdata=customdata,
         hovertemplate=hover,
-        colorbar={"title": {"text": title, "side": "right"}, "thickness": 10, "nticks": 5},
+        colorbar={
+            "title": {"text": title, "side": "right", "font": {"size": 14}},
+            "thickness": 10,
+            "nticks": 5,
+        },
     )
 
 
@@ -168,6 +177,7 @@ def _training_ends(
     note = {
         "text": "beyond training",
         "font": {"size": 13, "color": chrome.ink},
+        "bgcolor": chrome.surface,
         "showarrow": False,
     }
     if horizontal:
@@ -185,5 +195,6 @@ def _training_ends(
 
 
 def _range_of(values: Floats) -> list[float]:
-    limit = max(1.0, float(np.abs(values).max())) if values.size else 1.0
+    known = np.abs(values[~np.isnan(values)])
+    limit = max(1.0, float(known.max())) if known.size else 1.0
     return [-1.08 * limit, 1.08 * limit]

@@ -54,7 +54,8 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         "Every position gets a pattern of its own",
         "Attention by itself treats a sentence as a bag of tokens. So a vector that depends on the "
         "position alone is added to each embedding:\n\n"
-        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n" r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
+        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n"
+        r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
         "\n\n" r"with $\omega_i = 10000^{-2i/d_\text{model}}$. "
         "One row of the picture is one position, one column a dimension. "
         + (
@@ -153,10 +154,11 @@ def draw_beyond(d_model: int, n: int, trained: int | None, learned: dict[str, Fl
         else "This checkpoint does not say how long its training sentences were; here is what "
         f"lies beyond {limit} positions."
     )
+    ends = "".join(f" after position {len(rows) - 1}" for rows in list(learned.values())[:1])
     place = section(
         "Beyond the longest training sentence",
         f"{known} The formula simply goes on (section 3.5 hoped for that); a learned table has no "
-        f"next row. But {slow} of the {d_model // 2} pairs need more than {limit} positions for "
+        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions for "
         "one turn: in the shaded part they take values that training never showed, and nothing "
         "promises that the model can use them.",
     )
