@@ -28,7 +28,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> _Parser:
     parser = _Parser(
         prog="python -m transformer",
-        description='The Transformer of "Attention Is All You Need": train, translate, look inside.',
+        description='The Transformer of "Attention Is All You Need": train, use, look inside.',
     )
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
@@ -74,7 +74,20 @@ def _parser() -> _Parser:
     train.add_argument("--resume", action="store_true", help="go on where the run stopped")
     train.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
     train.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    train.add_argument("--download", action="store_true", help="fetch the corpora that DIR lacks")
+    train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.set_defaults(run=_train)
+
+    data = commands.add_parser("data", help="fetch a public corpus to train on")
+    data.add_argument("corpus", choices=("multi30k", "tatoeba"))
+    data.add_argument("--out", required=True, metavar="DIR", help="a folder; then train --data DIR")
+    data.add_argument(
+        "--tgt", default="de", metavar="CODE", help="tatoeba's language beside English; default de"
+    )
+    data.add_argument("--home", metavar="URL", help="fetch from this address, for a mirror")
+    data.add_argument("--sha256", metavar="HEX", help="checksum that tatoeba's archive has to have")
+    data.add_argument("--quiet", action="store_true", help="no progress bar")
+    data.set_defaults(run=_data)
 
     publish = commands.add_parser("publish", help="measure a finished run and write its checkpoint")
     publish.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
@@ -190,7 +203,7 @@ def _stdin_lines() -> Iterator[list[str]]:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from tqdm import tqdm  # type: ignore[import-untyped]
+    from tqdm import tqdm
 
     from transformer.evaluate import evaluate_files
     from transformer.weights import write_atomic
@@ -251,7 +264,25 @@ def _train(options: argparse.Namespace) -> None:
         Path(options.out),
         device=options.device,
         resume=options.resume,
+        download=options.download,
         tensorboard=options.tensorboard,
+        show_progress=not options.quiet,
+    )
+    if os.environ.get("RANK", "0") == "0":  # of several processes, one speaks
+        print(folder)
+
+
+def _data(options: argparse.Namespace) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    from transformer.download import fetch
+
+    folder = fetch(
+        options.corpus,
+        Path(options.out),
+        tgt=options.tgt,
+        home=options.home,
+        sha256=options.sha256,
+        show_progress=not options.quiet,
     )
     print(folder)
 

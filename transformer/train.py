@@ -91,7 +91,7 @@ class Trainer:
         n_pairs, n_kept = len(corpus.train), len(self._encoded[0])
         if not n_kept:
             raise ConfigError(f"no training pair has from 1 to {limit - 1} tokens on both sides")
-        if n_kept < n_pairs:
+        if n_kept < n_pairs and world.leads:
             log.warning(
                 "%d of %d training pairs are left out: empty, or more than %d tokens on a side",
                 n_pairs - n_kept, n_pairs, limit - 1,
