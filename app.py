@@ -31,13 +31,14 @@ page = st.navigation(list(pages.values()), position="top")
 spec = next(spec for spec in PAGES if pages.get(spec.url_path) is page)
 
 state.read_url()
-state.enter(spec.url_path)
+state.enter("" if spec is PAGES[0] else spec.url_path)
 view = draw_sidebar()
 if spec.needs_model and not view.checkpoint:
     st.header("No checkpoint to look into")
     st.text(
-        f"Nothing in {checkpoints_root()} can be loaded. Train a model with\n"
-        "python -m transformer train --help, or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
+        f"Nothing in {checkpoints_root()} can be loaded.\n"
+        "Train a model (python -m transformer train --help), "
+        "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
     )
 else:
     with frame():

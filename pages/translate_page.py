@@ -40,7 +40,7 @@ def story(view: View) -> None:
     with words, st.container(key="sentences"):
         with st.container(key="source"):
             st.text(" ".join(trace.source.split()))
-        with st.container(key="headline"):
+        with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
             st.text(trace.text or "(an empty translation)")
     with asides, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("What is this?", type="tertiary"):
@@ -75,11 +75,16 @@ def say_what_is_wrong(trace: Trace) -> None:
     if trace.src_unknown:
         pieces = list(dict.fromkeys(trace.src_tokens[position] for position in trace.src_unknown))
         named = ", ".join(code(piece, 20) for piece in pieces[:12])
-        count = "one piece" if len(pieces) == 1 else f"{len(pieces)} pieces"
+        more = " and more" if len(pieces) > 12 else ""
+        known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
+        if all(trace.src_tokens[position] == "▁" for position in known):
+            said = "knows nothing of this sentence", "The translation is made up."
+        elif len(pieces) == 1:
+            said = "does not know one piece of this sentence", "Do not trust the translation there."
+        else:
+            said = f"does not know {len(pieces)} pieces", "Do not trust the translation there."
         st.warning(
-            f"This checkpoint does not know {count} of the sentence: {named}"
-            f"{' and more' if len(pieces) > 12 else ''}. Do not trust the translation there.",
-            icon=":material/question_mark:",
+            f"This checkpoint {said[0]}: {named}{more}. {said[1]}", icon=":material/question_mark:"
         )
     if not trace.complete:
         st.warning(

@@ -7,26 +7,24 @@ the button together is served in turn.
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
-import numpy as np
 import streamlit as st
 import torch
 
 from transformer.checkpoint import CheckpointError, fingerprint
 from transformer.records import Trace
 from transformer.translator import InputError, Translator
+from ui import state
 from ui.controls import ALPHA, View, is_blank, without_root
 from ui.progress import Progress, resume, stopped
 from ui.text import plain
+from ui.traces import TraceCache, TraceKey, hold
 
 #: Bytes of traces kept. A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with
 #: its search record.
@@ -37,97 +35,6 @@ MODELS_KEPT = 4
 
 #: Models up to this many parameters are faster, and steadier under load, with one thread each.
 _ONE_THREAD_PARAMETERS = 100_000_000
-
-
-@dataclass(frozen=True)
-class TraceKey:
-    """Everything a trace depends on.
-
-    Attributes:
-        path: the checkpoint's folder.
-        mark: its files as they were, see `fingerprint`.
-        device: where it runs.
-        sentence: as typed.
-        beam_size, alpha: how to search.
-    """
-
-    path: str
-    mark: str
-    device: str
-    sentence: str
-    beam_size: int
-    alpha: float
-
-
-class TraceCache:
-    """Traces, least recently used out first, bounded in bytes. Safe to share between threads."""
-
-    def __init__(self, limit: int) -> None:
-        """Args: limit: bytes of array data to keep. The newest trace is kept whatever its size."""
-        self.limit = limit
-        self._held: OrderedDict[TraceKey, tuple[Trace, int]] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-        self._making: dict[TraceKey, tuple[threading.Lock, int]] = {}
-
-    def get(self, key: TraceKey) -> Trace | None:
-        """The trace, or None; it becomes the most recently used one."""
-        with self._lock:
-            found = self._held.get(key)
-            if found is None:
-                return None
-            self._held.move_to_end(key)
-            return found[0]
-
-    def put(self, key: TraceKey, trace: Trace) -> None:
-        """Keep a trace, read-only from now on.
-
-        The search record of a long sentence holds every row of the beam and is many times larger
-        than the trace proper; it is left out where it would push too much else out.
-        """
-        size = _seal(trace)
-        if size > self.limit // 4 and trace.search is not None:
-            trace = dataclasses.replace(trace, search=None)
-            size = _seal(trace)
-        with self._lock:
-            if key in self._held:
-                self._bytes -= self._held.pop(key)[1]
-            self._held[key] = (trace, size)
-            self._bytes += size
-            while self._bytes > self.limit and len(self._held) > 1:
-                self._bytes -= self._held.popitem(last=False)[1][1]
-
-    @contextmanager
-    def making(self, key: TraceKey, waiting: Callable[[], None]) -> Iterator[None]:
-        """Hold the right to make one trace, so that two sessions do not make the same one.
-
-        `waiting` is called a few times a second while another thread makes it; it may raise.
-        """
-        with self._lock:
-            lock, users = self._making.get(key, (threading.Lock(), 0))
-            self._making[key] = (lock, users + 1)
-        try:
-            with _held(lock, waiting):
-                yield
-        finally:
-            with self._lock:
-                lock, users = self._making.pop(key)
-                if users > 1:
-                    self._making[key] = (lock, users - 1)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes held now."""
-        return self._bytes
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        with self._lock:
-            self._held.clear()
-            self._bytes = 0
 
 
 #: The one cache of traces of this process, and the right to run a model.
@@ -170,7 +77,7 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
         found = TRACES.get(key)
         if found is not None:
             return found
-        with _held(PERMITS, waiting):
+        with hold(PERMITS, waiting):
             made = model.trace(
                 key.sentence, beam_size=key.beam_size, alpha=key.alpha, progress=report
             )
@@ -193,10 +100,8 @@ def key_of(view: View) -> TraceKey:
 
 def get_translator(view: View) -> Translator:
     """The view's model. Where it cannot be loaded the page says why and the run ends."""
-    with _said():
-        with st.spinner(f"Loading {plain(view.checkpoint)}", show_time=False):
-            return translator(view.path, view.device)
-    st.stop()
+    with _said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+        return translator(view.path, view.device)
 
 
 def get_trace(view: View) -> Trace:
@@ -210,28 +115,36 @@ def get_trace(view: View) -> Trace:
             f"Nothing to translate yet. Type {view.examples.hint} on the left, or try an example.",
             icon=":material/edit:",
         )
-        st.stop()
+        _end()
     key = key_of(view)
     if stopped(key):
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button("Translate this sentence", on_click=resume)
-        st.stop()
-    if TRACES.get(key) is None:
-        get_translator(view)
+        _end()
+    found = TRACES.get(key)
+    if found is not None:
+        return found
+    get_translator(view)
     progress = Progress(key)
     with _said():
         try:
             return trace(key, progress)
         finally:
             progress.close()
+
+
+def _end() -> NoReturn:
+    """End the run here. The frame does not come to write the URL then, so this does."""
+    state.write_url()
     st.stop()
 
 
 @contextmanager
 def _said() -> Iterator[None]:
-    """Turn what may go wrong into one line on the page."""
+    """Turn what may go wrong into one line on the page, and end the run there."""
     try:
         yield
+        return
     except InputError as error:
         text = str(error)
         st.warning(plain(f"{text[:1].upper()}{text[1:]}."), icon=":material/short_text:")
@@ -246,37 +159,7 @@ def _said() -> Iterator[None]:
             "Try a shorter one, a smaller beam, or the CPU.",
             icon=":material/memory:",
         )
-
-
-@contextmanager
-def _held(
-    lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
-) -> Iterator[None]:
-    """Hold a lock, calling `waiting` five times a second until it is free."""
-    while not lock.acquire(timeout=0.2):
-        waiting()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _seal(record: Any) -> int:
-    """Make every array in a record read-only. Returns: their bytes, shared ones counted once."""
-    seen: dict[int, int] = {}
-    pending = [record]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, np.ndarray):
-            owner = item if item.base is None else item.base
-            nbytes = int(getattr(owner, "nbytes", item.nbytes))
-            seen[id(owner)] = max(nbytes, item.nbytes)
-            item.setflags(write=False)
-        elif isinstance(item, tuple | list):
-            pending.extend(item)
-        elif dataclasses.is_dataclass(item):
-            pending.extend(getattr(item, field.name) for field in dataclasses.fields(item))
-    return sum(seen.values())
+    _end()
 
 
 _frozen = threading.Event()

@@ -29,6 +29,7 @@ class Progress:
         self._drawn = 0.0
 
     def __call__(self, step: int, most: int) -> None:
+        """Say how far it is; `most` 0 means waiting for others."""
         now = time.monotonic()
         if now - self._started < _PATIENCE or now - self._drawn < 0.1:
             return

@@ -29,7 +29,7 @@ _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
 
 #: For this long after a change of the URL a browser may still send the one before, in seconds.
-_SETTLING = 1.5
+_SETTLING = 0.5
 
 #: Longer values stay out of the URL: servers refuse request lines of about 64 kB, and one
 #: character takes up to 12 bytes there.
@@ -104,7 +104,7 @@ def write_switch(value: bool) -> str:
 
 
 def parse_layer(raw: str) -> int | None:
-    """A layer or head: 1, 2, ... or `mean`, which is None. Records are 0-based, so callers take 1."""
+    """A layer or head: 1, 2, ... or `mean`, which is None. Records count from 0."""
     return None if raw == "mean" else whole(1, 999)(raw)
 
 
@@ -137,7 +137,7 @@ def read_url() -> None:
 
 
 def enter(url_path: str) -> None:
-    """Say which page is on screen in this run."""
+    """Say which page is on screen in this run; the default page has the address ""."""
     st.session_state[_ENTERED] = st.session_state.get(_PAGE) != url_path
     st.session_state[_PAGE] = url_path
 
@@ -221,8 +221,10 @@ def query() -> dict[str, str]:
 
 def link() -> str:
     """The address that reopens this view; relative where the browser's own is not known."""
-    base = (st.context.url or "").rstrip("/").removesuffix(f"/{page()}")
-    return f"{base}/{page()}?{urlencode(query())}"
+    address = (st.context.url or "").rstrip("/")
+    if page():
+        address = address.removesuffix(f"/{page()}")
+    return f"{address}/{page()}?{urlencode(query())}"
 
 
 def _dict(key: str) -> dict[str, str]:

@@ -1,10 +1,4 @@
-"""Find a Chromium for the browser tests, or install one.
-
-    python tests/browser/chromium.py
-
-looks for HEADLIGHT_CHROMIUM, a Chromium or Chrome on the path, and Playwright's own. Where there is
-none it tries Playwright's download, then the system's package, and else says what to do.
-"""
+"""Find a Chromium for the browser tests; install one where there is none."""
 
 from __future__ import annotations
 
@@ -14,80 +8,86 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
-MAC = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
-HELP = (
-    "The browser tests need Chromium: none was found, and none could be installed. Install it "
-    "with your system's package manager (on Debian: apt-get install chromium), or set "
-    "HEADLIGHT_CHROMIUM to the path of a Chromium or Chrome."
-)
+#: Names that the system's package managers use.
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
-#: Headless, and quiet: no background traffic, which a closed network would refuse noisily.
-FLAGS = [
+#: No sandbox as root in a container, and no calls home.
+FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
-    "--no-first-run",
+    "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-]
+    "--no-first-run",
+)
+
+HOW = (
+    "The browser tests need Chromium and none could be installed. Do one of these:\n"
+    "  set HEADLIGHT_CHROMIUM to the path of a Chromium or Chrome,\n"
+    "  python -m playwright install --with-deps chromium,\n"
+    "  apt-get install chromium (or your system's package)."
+)
+
+
+class NoChromiumError(RuntimeError):
+    """There is no Chromium and none could be installed; the message says what to do."""
 
 
 def find() -> str | None:
-    """Path of a Chromium that starts, or None."""
+    """Path of a Chromium that starts: the one named in HEADLIGHT_CHROMIUM, the system's, or
+    Playwright's own."""
     named = os.environ.get("HEADLIGHT_CHROMIUM")
-    found = [named] if named else [shutil.which(name) for name in NAMES]
-    if not named:
-        found += [str(MAC) if MAC.exists() else None, _from_playwright()]
-    return next((path for path in found if path and _starts(path)), None)
+    candidates = [named] if named else [*map(shutil.which, NAMES), _playwrights()]
+    return next((path for path in candidates if path and _starts(path)), None)
 
 
-def install() -> str | None:
-    """Install a Chromium and return its path, or None where neither way works."""
-    commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
-    if shutil.which("apt-get"):
-        root = [] if os.geteuid() == 0 else ["sudo", "-n"]
-        if not root or shutil.which("sudo"):
-            # Playwright's Chromium may lack shared libraries that the system's package brings.
-            commands += [
-                [*root, "apt-get", "update", "-qq"],
-                [*root, "apt-get", "install", "-y", "-qq", "chromium"],
-            ]
-    for command in commands:
-        print("no Chromium yet:", " ".join(command), flush=True)
-        try:
-            subprocess.run(command, timeout=900, check=False, stdout=subprocess.DEVNULL)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            print(error, file=sys.stderr)
-        if path := find():
-            return path
-    return None
+def find_or_install() -> str:
+    """`find`, after installing one where there is none. Raises `NoChromiumError`."""
+    found = find()
+    if found is None and not os.environ.get("HEADLIGHT_CHROMIUM"):
+        for command in _installers():
+            print(f"No Chromium found; running: {' '.join(command)}", file=sys.stderr)
+            try:
+                subprocess.run(command, check=False, timeout=240, stdout=sys.stderr)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                print(error, file=sys.stderr)
+            found = find()
+            if found is not None:
+                break
+    if found is None:
+        raise NoChromiumError(HOW)
+    return found
 
 
-def _from_playwright() -> str | None:
-    try:
-        from playwright.sync_api import sync_playwright
+def _playwrights() -> str | None:
+    from playwright.sync_api import sync_playwright
 
-        with sync_playwright() as playwright:
-            path = playwright.chromium.executable_path
-    except Exception as error:  # noqa: BLE001 - any failure means that this way is not open
-        print(f"Playwright: {error}", file=sys.stderr)
-        return None
+    with sync_playwright() as playwright:
+        path = playwright.chromium.executable_path
     return path if Path(path).exists() else None
 
 
 def _starts(path: str) -> bool:
+    """Whether it runs here: a download may lack the libraries it is linked to."""
+    command = [path, "--headless", *FLAGS, "--dump-dom", "about:blank"]
     try:
-        run = subprocess.run(
-            [path, "--headless", *FLAGS, "--version"], capture_output=True, timeout=60, check=False
-        )
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return run.returncode == 0
+
+
+def _installers() -> list[list[str]]:
+    """Playwright's own download first, then the system's package where we may install it."""
+    commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
+        commands.append(["apt-get", "update", "-q"])
+        commands.append(["apt-get", "install", "-y", "-q", "chromium"])
+    return commands
 
 
 if __name__ == "__main__":
-    browser = find() or install()
-    if browser is None:
-        sys.exit(HELP)
-    print(f"browser tests use {browser}")
+    try:
+        print(find_or_install())
+    except NoChromiumError as missing:
+        sys.exit(str(missing))

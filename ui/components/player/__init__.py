@@ -7,10 +7,10 @@ Stepping and choosing a layer or head then happen in the browser without a rerun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import streamlit as st
@@ -65,13 +65,13 @@ def place_in(held: Any, trace_id: str) -> Place | None:
 
     What comes from a browser is not believed.
     """
-    view = held.get("view") if hasattr(held, "get") else None
-    if not hasattr(view, "get") or view.get("trace") != trace_id:
+    view = held.get("view") if isinstance(held, Mapping) else None
+    if not isinstance(view, Mapping) or view.get("trace") != trace_id:
         return None
-    values = [view.get(name) for name in ("step", "layer", "head")]
-    if not all(value is None or _is_index(value) for value in values) or values[0] is None:
+    step, layer, head = (view.get(name) for name in ("step", "layer", "head"))
+    if not _is_index(step) or not all(value is None or _is_index(value) for value in (layer, head)):
         return None
-    return Place(*values)
+    return Place(step, layer, head)
 
 
 def encode(trace: Trace, trace_id: str, place: Place, nonce: int = 0) -> bytes:
@@ -130,5 +130,5 @@ def _rank(chosen: int, ids: list[int]) -> int:
     return shown.index(chosen) if chosen in shown else -1
 
 
-def _is_index(value: object) -> bool:
+def _is_index(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 100_000

@@ -11,7 +11,7 @@ function el(tag, className = "", attributes = {}) {
 function write(element, token) {
   element.replaceChildren();
   element.dir = "auto";
-  if (token.startsWith("▁") && token.length > 1) {
+  if (token.startsWith("▁")) {
     const mark = el("span", "mark");
     mark.textContent = "▁";
     element.append(mark, token.slice(1));

@@ -12,7 +12,7 @@ Object.assign(Player.prototype, {
     const height = this.matrixHeight();
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
-    const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(text).width));
+    const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(thin(text)).width));
     // Labels need room; where the rows are too thin for them, only ticks are written.
     let left = 30;
     let top = 30;
@@ -24,7 +24,7 @@ Object.assign(Player.prototype, {
     if (rowsFit) left = wantLeft;
     if (columnsFit) top = wantTop;
     // Slanted labels of the last columns lean out to the right.
-    const right = columnsFit ? Math.min(60, top * 0.8) : 8;
+    const right = columnsFit ? Math.min(64, top * 0.9) : 8;
     const cell = {
       w: Math.min(2 * MOST_CELL, (width - left - right) / S),
       h: Math.min(MOST_CELL, (height - top - 6) / T),
@@ -37,7 +37,9 @@ Object.assign(Player.prototype, {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
     const above = this.matrix.getBoundingClientRect().top + scrolled;
     const room = Math.max(220, Math.min(560, window.innerHeight - above - 14));
-    return Math.min(room, 90 + this.message.header.shape[2] * MOST_CELL);
+    // Rows that would lose their labels get more, and the page scrolls.
+    const T = this.message.header.shape[2];
+    return Math.min(90 + T * MOST_CELL, Math.max(room, Math.min(560, 90 + T * (LABEL + 2))));
   },
 
   labelFont() {
@@ -46,10 +48,12 @@ Object.assign(Player.prototype, {
   },
 
   drawMatrix() {
+    if (this.matrix.parentElement.clientWidth < 160) return; // not laid out yet, or hidden
     const frame = this.matrixFrame();
     const { T, S, left, top, cell, width, height } = frame;
     const ctx = sized(this.matrix, width, height);
     this.frame = frame;
+    this.matrix.dataset.frame = JSON.stringify({ left, top, w: cell.w, h: cell.h });
     const style = getComputedStyle(this.root);
     const ink = style.getPropertyValue("--st-text-color");
     const w = cell.w * S;
@@ -88,7 +92,7 @@ Object.assign(Player.prototype, {
     for (let t = 0; t < T; t += rowStep) {
       const now = t === this.step;
       ctx.globalAlpha = now || !rowsFit ? 1 : 0.72;
-      const text = rowsFit ? fitted(ctx, predicted[t], left - 22) : String(t + 1);
+      const text = rowsFit ? fitted(ctx, thin(predicted[t]), left - 22) : String(t + 1);
       ctx.fillText(text, left - 6, top + (t + 0.5) * cell.h);
     }
     ctx.textAlign = "left";
@@ -99,18 +103,35 @@ Object.assign(Player.prototype, {
       ctx.translate(left + (s + 0.5) * cell.w, top - 6);
       if (columnsFit) ctx.rotate(-Math.PI / 4);
       else ctx.textAlign = "center";
-      ctx.fillText(columnsFit ? fitted(ctx, source[s], (top - 22) * 1.38) : String(s + 1), 0, 0);
+      ctx.fillText(columnsFit ? fitted(ctx, thin(source[s]), (top - 18) / 0.72) : String(s + 1), 0, 0);
       ctx.restore();
     }
     ctx.globalAlpha = 0.72;
     ctx.textAlign = "left";
     ctx.fillText("source token (key) →", left, 7);
+    this.drawScale(ctx, left + cell.w * S);
     ctx.save();
     ctx.translate(7, top + cell.h * T);
     ctx.rotate(-Math.PI / 2);
     ctx.fillText(fitted(ctx, "← target position (query)", cell.h * T + top - 16), 0, 0);
     ctx.restore();
     ctx.globalAlpha = 1;
+  },
+
+  /** The colour scale, the same in every picture: a weight of 0 to a weight of 1. */
+  drawScale(ctx, right) {
+    const width = 72;
+    const x = right - width - 10;
+    const strip = { map: Float32Array.from(range(256), (i) => i / 255), T: 1, S: 256 };
+    ctx.globalAlpha = 1;
+    ctx.drawImage(picture(strip, this.table), x, 3, width, 8);
+    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
+    ctx.strokeRect(x - 0.5, 2.5, width + 1, 9);
+    ctx.globalAlpha = 0.72;
+    ctx.textAlign = "right";
+    ctx.fillText("weight 0", x - 4, 7);
+    ctx.textAlign = "left";
+    ctx.fillText("1", x + width + 4, 7);
   },
 
   cellAt(event) {
@@ -174,6 +195,11 @@ function picture({ map, T, S }, table) {
   }
   ctx.putImageData(image, 0, 0);
   return canvas;
+}
+
+/** A token with the mark of a word's start as an underscore: the mark itself is wide on a canvas. */
+function thin(token) {
+  return token.replaceAll("▁", "_");
 }
 
 /** Text cut to a width, with an ellipsis where something is left out. */

@@ -1,0 +1,125 @@
+"""A running app and a browser that looks at it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "browser" in item.path.parts:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    try:
+        path = find_or_install()
+    except NoChromiumError as missing:
+        pytest.fail(str(missing))
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+def start_app(log: Path, checkpoints: Path | None = None) -> tuple[str, subprocess.Popen[bytes]]:
+    """Start the app on a free port. Returns: its address, once it answers, and its process."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = dict(os.environ, OMP_NUM_THREADS="1")
+    environment.pop("HEADLIGHT_CHECKPOINTS", None)
+    if checkpoints is not None:
+        environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
+    command += ["--server.address=127.0.0.1", f"--server.port={port}"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT
+        )
+    address = f"http://127.0.0.1:{port}"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+                return address, process
+        except OSError:
+            time.sleep(0.2)
+    process.kill()
+    process.wait()
+    raise RuntimeError(f"the app did not start:\n{log.read_text(errors='replace')}")
+
+
+def stop_app(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the app on the shipped checkpoints, one server for all tests."""
+    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt")
+    yield address
+    stop_app(process)
+
+
+@pytest.fixture
+def cold_app(tmp_path: Path) -> Iterator[str]:
+    """Address of an app that nobody has opened yet."""
+    address, process = start_app(tmp_path / "log.txt")
+    yield address
+    stop_app(process)
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open an address in a window of its own; what goes wrong in it fails the test."""
+    wrong: list[str] = []
+    contexts = []
+
+    def opened(address: str, theme: str = "light", size: tuple[int, int] = (1280, 720)) -> Page:
+        context = browser.new_context(
+            viewport={"width": size[0], "height": size[1]},
+            color_scheme=theme,  # type: ignore[arg-type]
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
+        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request",
+            lambda request: (
+                None
+                if request.url.startswith((address.split("/?")[0][:17], "data:", "blob:"))
+                else wrong.append(f"the page asked for {request.url}")
+            ),
+        )
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert not wrong
