@@ -22,8 +22,8 @@ from ui.theme import current_theme
 
 require_frame()
 
-#: Longer sequences get the whole width for the lens, below the grid.
-_BESIDE = 30
+#: Room for grid and lens side by side in a window of 1280 px, and what they need of it, in px.
+_ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 50, 95, 12
 
 KIND: Param[str] = Param("kind", state.one_of(ATTENTION_KINDS), "cross")
 DIM: Param[bool] = Param("dim", state.parse_switch, False, state.write_switch)
@@ -158,11 +158,14 @@ def maps(trace: Trace) -> None:
 
     st.caption(story.about)
     longest = max(len(queries), len(keys))
-    grid, lens = st.columns([11, 10], gap="large") if longest <= _BESIDE else (st, st)
+    share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (weights.shape[1] + 1)) / _ROOM))
+    beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
+    grid, lens = st.columns([share, 1 - share], gap="large") if beside else (st, st)
     with grid.container():
         attention_grid(
             weights, queries, keys, chosen=cell, on_choose=choose, key="grid",
             label=f"{story.name}, all layers and heads", dimmed_keys=dimmed,
+            cell_width=120 if beside else 64,
         )  # fmt: skip
         st.caption(
             "Attention shows where a head reads, not what the model does with it; by itself it is "
@@ -174,7 +177,7 @@ def maps(trace: Trace) -> None:
             attention_lens(
                 shown, queries, keys, name=name, query_title=story.queries, key_title=story.keys,
                 query_notes=row_notes(kind, trace), key="lens", dimmed_keys=dimmed,
-                causal=kind == "decoder_self", max_height=480 if longest <= _BESIDE else 900,
+                causal=kind == "decoder_self", max_height=500 if beside else 900,
             )  # fmt: skip
         else:
             figure = heatmap(

@@ -158,8 +158,8 @@ def draw_beyond(d_model: int, n: int, trained: int | None, learned: dict[str, Fl
     place = section(
         "Beyond the longest training sentence",
         f"{known} The formula simply goes on (section 3.5 hoped for that); a learned table has no "
-        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions for "
-        "one turn: in the shaded part they take values that training never showed, and nothing "
+        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
+        "for one turn: in the shaded part they take values that training never showed, and nothing "
         "promises that the model can use them.",
     )
     positions = np.arange(2 * limit)

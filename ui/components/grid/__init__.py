@@ -45,6 +45,7 @@ def attention_grid(
     label: str,
     key: str,
     dimmed_keys: Sequence[int] = (),
+    cell_width: int = 120,
 ) -> None:
     """Show every map of one kind, [L, H, queries, keys], and report the one that is chosen.
 
@@ -55,6 +56,7 @@ def attention_grid(
         on_choose: called with the new cell before the script reruns.
         label: what a screen reader calls the grid.
         dimmed_keys: columns covered in grey.
+        cell_width: most pixels that a map may take across.
     """
     n_layers, n_heads = maps.shape[:2]
     with_means = add_means(maps)
@@ -64,6 +66,7 @@ def attention_grid(
         "label": label,
         "row_names": [*(f"Layer {i + 1}" for i in range(n_layers)), "Mean"],
         "column_names": [*(f"Head {i + 1}" for i in range(n_heads)), "Mean"],
+        "cell_width": cell_width,
         "queries": pooled.shape[-2],
         "keys": pooled.shape[-1],
         "dimmed": dimmed,

@@ -79,6 +79,7 @@ export default function (component) {
 function build(root, header, chosen) {
   const { row_names: rows, column_names: columns } = header;
   root.style.setProperty("--columns", columns.length);
+  root.style.setProperty("--cell-width", `${header.cell_width}px`);
   const table = make("div", "table");
   table.setAttribute("role", "grid");
   table.setAttribute("aria-label", header.label);

@@ -119,6 +119,7 @@ function layOut(root, map, parts) {
   place(parts.keyTitle, left, 0);
   place(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
+  parts.plot.style.setProperty("--label", `${Math.max(11, Math.min(fontSize, side * 0.95))}px`);
   parts.rows.forEach((label, i) => {
     label.hidden = i % every !== 0;
     place(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);
