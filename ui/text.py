@@ -11,14 +11,17 @@ import re
 #: Every ASCII punctuation mark can be escaped in CommonMark.
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
+_EMOJI_CODE = re.compile(r":(?=[\w+-]+:)")
+
 
 def plain(text: str) -> str:
     """Markdown that shows `text` itself, on one line.
 
-    Emoji codes are looked for after escapes are resolved, so a zero-width word joiner follows
-    each colon; use `st.text` where the text is to be copied.
+    Emoji codes are looked for after escapes are resolved, so an invisible word joiner goes into
+    what could be one; use `st.text` where text is to be copied.
     """
-    return _PUNCTUATION.sub(r"\\\1", " ".join(text.split())).replace(":", ":\u2060")
+    line = _EMOJI_CODE.sub(":\u2060", " ".join(text.split()))
+    return _PUNCTUATION.sub(r"\\\1", line)
 
 
 def code(text: str, limit: int = 60) -> str:
