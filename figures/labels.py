@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-_NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", " ": "␣", "\u00a0": "⍽"}
+_NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
@@ -22,6 +22,8 @@ def show_token(token: str, limit: int = 24) -> str:
     long one loses its middle, and a right-to-left one is wrapped so that it stays in its place.
     """
     visible = "".join(_visible(character) for character in token) or "∅"
+    if visible.isspace():
+        visible = "␣" * len(visible)
     if len(visible) > limit:
         head = (limit - 1 + 1) // 2
         visible = visible[:head] + "…" + visible[len(visible) - (limit - 1 - head) :]

@@ -1,0 +1,118 @@
+"""One attention map: the array goes in unchanged, rows are queries, text is not markup."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from figures.attention import describe, entropy_bits, heatmap, mass_on
+from figures.palette import THEMES, Theme, as_plotly, attention_table
+from tests.factories import make_trace
+
+TRACE = make_trace(S=7, T=5)
+NASTY = ("<script>alert(1)</script>", "<b>", "$x$", "שלום", "a\nb", "x" * 200)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
+    weights = TRACE.cross[1, 2]
+    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, theme)
+    drawn = figure.data[0]
+    np.testing.assert_array_equal(drawn.z, weights)
+    assert drawn.z.dtype == np.float32
+    assert drawn.z.shape == (5, 7)  # queries by keys, never turned
+    assert (drawn.zmin, drawn.zmax) == (0, 1)
+    assert [list(stop) for stop in drawn.colorscale] == as_plotly(attention_table(theme))
+
+
+def test_float16_goes_out_as_float32_bytes() -> None:
+    weights = TRACE.cross[0, 0].astype(np.float16)
+    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, "dark")
+    sent = json.loads(figure.to_json())["data"][0]["z"]
+    assert sent["dtype"] == "f4"
+    assert sent["shape"] == "5, 7"
+
+
+def test_axes_say_query_and_key_and_rows_run_down() -> None:
+    figure = heatmap(
+        TRACE.cross[0, 0], TRACE.tgt_tokens, TRACE.src_tokens, "light",
+        query_title="translation", key_title="source",
+    )  # fmt: skip
+    assert figure.layout.yaxis.title.text == "query: translation"
+    assert figure.layout.xaxis.title.text == "key: source"
+    assert figure.layout.yaxis.autorange == "reversed"
+    assert list(figure.layout.yaxis.ticktext) == list(TRACE.tgt_tokens[:0]) + [
+        "&lt;s&gt;", *TRACE.tgt_tokens[1:]
+    ]  # fmt: skip
+    assert figure.layout.xaxis.ticktext[-1] == "&lt;/s&gt;"
+
+
+def test_repeated_tokens_are_different_rows() -> None:
+    tokens = ("▁the", "▁the", "▁the")
+    figure = heatmap(np.eye(3, dtype=np.float32), tokens, tokens, "light")
+    assert list(figure.data[0].y) == [0, 1, 2]
+    hovers = figure.data[0].customdata
+    assert hovers[2, 0].tolist() == ["3 ▁the", "1 ▁the"]
+
+
+def test_tokens_are_text_and_not_markup() -> None:
+    n = len(NASTY)
+    figure = heatmap(np.eye(n, dtype=np.float32), NASTY, NASTY, "dark")
+    for label in [*figure.layout.xaxis.ticktext, *figure.data[0].customdata.ravel()]:
+        assert not set(label) & set("<>$\n")
+        assert len(label) < 90
+    assert "&lt;script&gt;" in figure.layout.xaxis.ticktext[0]
+
+
+def test_dimmed_keys_are_covered_and_keep_their_values() -> None:
+    weights = TRACE.cross[0, 0]
+    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, "dark", dimmed_keys=(6,))
+    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(5.5, 6.5)]
+    np.testing.assert_array_equal(figure.data[0].z, weights)
+
+
+def test_512_tokens_thin_their_labels() -> None:
+    n = 512
+    tokens = [f"t{i}" for i in range(n)]
+    figure = heatmap(np.full((n, n), 1 / n, dtype=np.float32), tokens, tokens, "light")
+    assert len(figure.layout.xaxis.ticktext) == 64
+    assert figure.data[0].z.shape == (n, n)
+
+
+def test_a_turned_map_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(7, 5\).*5 queries and 7 keys"):
+        heatmap(TRACE.cross[0, 0].T, TRACE.tgt_tokens, TRACE.src_tokens, "light")
+
+
+def test_description_names_size_peak_and_spread() -> None:
+    weights = np.array([[0.1, 0.9, 0.0], [0.25, 0.25, 0.5]], dtype=np.float32)
+    text = describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
+    assert text.startswith("2 queries by 3 keys")
+    assert "0.90, from query 1 <s> to key 2 ▁b" in text
+    spread = (2 ** entropy_bits(weights)).mean()
+    assert f"{spread:.1f} keys" in text
+
+
+def test_entropy_of_known_rows() -> None:
+    rows = np.array([[1, 0, 0, 0], [0.25] * 4, [0.5, 0.5, 0, 0]], dtype=np.float32)
+    np.testing.assert_allclose(entropy_bits(rows), [0, 2, 1])
+
+
+def test_mass_is_the_mean_over_queries_of_what_the_columns_hold() -> None:
+    weights = np.array([[0.2, 0.3, 0.5], [0.6, 0.1, 0.3]], dtype=np.float32)
+    assert mass_on(weights, [2]) == pytest.approx(0.4)
+    assert mass_on(weights, [0, 2]) == pytest.approx((0.7 + 0.9) / 2)
+    assert mass_on(weights, []) == 0
+
+
+@given(seed=st.integers(0, 2**16), keys=st.sets(st.integers(0, 6)))
+def test_mass_of_some_keys_and_of_the_others_make_one(seed: int, keys: set[int]) -> None:
+    maps = make_trace(seed=seed).cross
+    others = sorted(set(range(7)) - keys)
+    np.testing.assert_allclose(
+        mass_on(maps, sorted(keys)) + mass_on(maps, others), np.ones((2, 3)), atol=1e-6
+    )

@@ -1,0 +1,71 @@
+"""Token text: shown as it is, never as markup."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from figures.labels import escape_plotly, numbered, plotly_token, show_token
+
+NASTY = ["<script>alert(1)</script>", "<b>", "$x$", "a&amp;b", "%{z}", "<a href='javascript:1'>"]
+
+
+@pytest.mark.parametrize("token", NASTY)
+def test_plotly_sees_no_markup(token: str) -> None:
+    escaped = plotly_token(token, limit=100)
+    assert not set(escaped) & set("<>$")
+    assert html.unescape(escaped) == token
+
+
+@given(st.text(max_size=60))
+def test_escaping_can_be_undone_and_leaves_nothing_to_format(text: str) -> None:
+    escaped = escape_plotly(text)
+    assert not set(escaped) & set("<>$")
+    undone = escaped.replace("&#36;", "$").replace("&gt;", ">").replace("&lt;", "<")
+    assert undone.replace("&amp;", "&") == text
+
+
+@given(st.text(max_size=300), st.integers(4, 40))
+def test_labels_are_short_visible_and_keep_their_direction(token: str, limit: int) -> None:
+    label = show_token(token, limit)
+    inner = label.removeprefix("\u2068").removesuffix("\u2069")
+    assert 0 < len(inner) <= limit
+    assert (label != inner) == any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in inner)
+    for character in inner:
+        assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+        # Direction marks and other invisible characters; a joiner inside emoji may stay.
+        assert unicodedata.category(character) != "Cf" or character == "\u200d"
+
+
+@pytest.mark.parametrize(
+    ("token", "shown"),
+    [
+        ("▁the", "▁the"),
+        ("a\nb", "a↵b"),
+        ("\t", "⇥"),
+        (" ", "␣"),
+        ("\x00", "␀"),
+        ("\x7f", "[U+007F]"),
+        ("\u202e", "[U+202E]"),
+        ("", "∅"),
+        ("</s>", "</s>"),
+        ("👩\u200d💻", "👩\u200d💻"),
+        ("שלום", "\u2068שלום\u2069"),
+        ("\ud800", "[U+D800]"),
+    ],
+)
+def test_what_cannot_be_seen_is_named(token: str, shown: str) -> None:
+    assert show_token(token) == shown
+
+
+def test_long_tokens_keep_both_ends() -> None:
+    label = show_token("a" * 100 + "z" * 100, 11)
+    assert label == "aaaaa…zzzzz"
+
+
+def test_repeated_tokens_stay_apart() -> None:
+    assert numbered(["▁the", "▁cat", "▁the"]) == ["1 ▁the", "2 ▁cat", "3 ▁the"]

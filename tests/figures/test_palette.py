@@ -1,0 +1,169 @@
+"""The colours: one even, monotone 0-1 scale, symmetric signed ones, categories that stay apart."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from figures import palette
+from figures.palette import CHROME, THEMES, Theme
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Machado et al. 2009, severity 1: what red- and green-blind eyes see, in linear RGB.
+COLOUR_BLIND = {
+    "protan": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deutan": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+}
+
+
+def seen_by(kind: str, colours: np.ndarray) -> np.ndarray:
+    """The sRGB bytes of what a colour-blind eye sees."""
+    encoded = colours / 255
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(linear @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
+    back = np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
+    return np.rint(255 * back).astype(np.uint8)
+
+
+def to_rgb(colours: list[str]) -> np.ndarray:
+    return np.array([[int(c[i : i + 2], 16) for i in (1, 3, 5)] for c in colours], dtype=np.uint8)
+
+
+def test_lab_of_known_colours() -> None:
+    lab = palette.srgb_to_lab(np.array([[255, 255, 255], [0, 0, 0], [255, 0, 0]], dtype=np.uint8))
+    np.testing.assert_allclose(lab, [[100, 0, 0], [0, 0, 0], [53.24, 80.09, 67.20]], atol=0.02)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_attention_scale_is_even_and_monotone(theme: Theme) -> None:
+    lightness = palette.srgb_to_lab(palette.attention_table(theme))[:, 0]
+    line = np.linspace(lightness[0], lightness[-1], 256)
+    assert np.abs(lightness - line).max() < 0.5
+    steps = np.diff(lightness) * np.sign(lightness[-1] - lightness[0])
+    assert steps.min() > -0.2  # 8-bit rounding near white; 0.2 of L* is far below what eyes see
+    coarse = np.diff(lightness[::8]) * np.sign(lightness[-1] - lightness[0])
+    assert coarse.min() > 0
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("eyes", COLOUR_BLIND)
+def test_attention_scale_reads_the_same_with_any_eyes(theme: Theme, eyes: str) -> None:
+    lightness = palette.srgb_to_lab(seen_by(eyes, palette.attention_table(theme)))[::8, 0]
+    steps = np.diff(lightness) * np.sign(lightness[-1] - lightness[0])
+    assert steps.min() > 1
+
+
+def test_light_is_attention_in_the_dark_and_ink_on_paper() -> None:
+    dark, light = (palette.srgb_to_lab(palette.attention_table(t)) for t in ("dark", "light"))
+    assert dark[0, 0] < 8
+    assert dark[-1, 0] > 90
+    assert light[0, 0] > 97
+    assert light[-1, 0] < 25
+    red, _, blue = palette.attention_table("dark")[190].astype(int)
+    assert red > blue + 100  # amber
+    red, green, blue = palette.attention_table("light")[255].astype(int)
+    assert blue > red + 50 > green + 50  # indigo
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
+    table = palette.attention_table(theme)
+    plotly = palette.as_plotly(table, 256)
+    altair = palette.as_altair(table, 256)
+    flat = palette.as_bytes(table)
+    assert len(flat) == 768
+    for index in (0, 1, 100, 255):
+        colour = "#" + flat[3 * index : 3 * index + 3].hex()
+        assert plotly[index] == [index / 255, colour]
+        assert altair[index] == colour
+        assert palette.colour_of(index / 255, theme) == colour
+    assert not table.flags.writeable
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_signed_scale_is_the_page_at_zero_and_even_handed(theme: Theme) -> None:
+    lightness = palette.srgb_to_lab(palette.signed_table(theme))[:, 0]
+    np.testing.assert_allclose(lightness, lightness[::-1], atol=1)
+    page = palette.srgb_to_lab(to_rgb([CHROME[theme].surface]))[0, 0]
+    assert abs(lightness[127] - page) < 5
+    arms = palette.signed_table(theme)[[0, 255]].astype(int)
+    assert arms[0, 2] > arms[0, 0]  # negative is blue
+    assert arms[1, 0] > arms[1, 2]  # positive is orange
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_sixteen_categories_stay_apart(theme: Theme) -> None:
+    colours = palette.categorical(16, theme)
+    assert min(palette.contrast(c, CHROME[theme].surface) for c in colours) >= 3
+    for view in (to_rgb(colours), *(seen_by(eyes, to_rgb(colours)) for eyes in COLOUR_BLIND)):
+        lab = palette.srgb_to_lab(view)
+        nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(lab, 2))
+        assert nearest > 10
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("n", [0, 1, 8, 16, 17, 40])
+def test_categories_never_repeat_and_keep_their_order(theme: Theme, n: int) -> None:
+    colours = palette.categorical(n, theme)
+    assert len(set(colours)) == n
+    assert palette.categorical(40, theme)[:n] == colours
+
+
+def test_bad_numbers_are_named() -> None:
+    with pytest.raises(ValueError, match="n=-1"):
+        palette.categorical(-1, "light")
+    with pytest.raises(ValueError, match="stops=1"):
+        palette.as_plotly(palette.attention_table("light"), 1)
+
+
+@given(
+    hnp.arrays(
+        np.float32, hnp.array_shapes(max_dims=4, max_side=6), elements=st.floats(0, 1, width=32)
+    )
+)
+def test_weight_bytes_are_near_the_weights(weights: np.ndarray) -> None:
+    packed = palette.to_weight_bytes(weights)
+    assert packed.dtype == np.uint8
+    assert packed.shape == weights.shape
+    np.testing.assert_allclose(packed / 255, weights, atol=0.5 / 255 + 1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.nan, 1.1, -0.1])
+def test_what_is_no_weight_is_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="attention weights"):
+        palette.to_weight_bytes(np.array([0.5, bad], dtype=np.float32))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_and_accent_can_be_read(theme: Theme) -> None:
+    chrome = CHROME[theme]
+    assert palette.contrast(chrome.ink, chrome.surface) > 12
+    assert palette.contrast(chrome.muted, chrome.surface) > 4.5
+    assert palette.contrast(chrome.accent, chrome.surface) > 4.5
+    assert palette.contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_streamlit_wears_the_same_colours(theme: Theme) -> None:
+    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"][theme]
+    chrome = CHROME[theme]
+    assert settings["primaryColor"] == chrome.accent
+    assert settings["backgroundColor"] == chrome.surface
+    assert settings["textColor"] == chrome.ink
+    assert settings["borderColor"] == chrome.rule

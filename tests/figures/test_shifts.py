@@ -1,0 +1,47 @@
+"""Shifts in pictures: what the charts hold is what they were given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from figures.palette import THEMES, Theme
+from figures.shifts import clocks, product_by_offset
+
+RNG = np.random.default_rng(5)
+
+
+def rows_of(chart: Any) -> list[dict[str, Any]]:
+    """Every row of data that a chart carries."""
+    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_products_by_offset_keep_every_value(theme: Theme) -> None:
+    values = RNG.uniform(-1, 1, (7, 3)).astype(np.float32)
+    chart = product_by_offset(np.arange(7), values, (0, 10, 40), theme)
+    rows = rows_of(chart)
+    assert len(rows) == 21
+    for row in rows:
+        column = ["pos 0", "pos 10", "pos 40"].index(row["from pos"])
+        assert row["product"] == pytest.approx(float(values[row["k"], column]))
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_clocks_keep_every_pair_and_sine_goes_up(theme: Theme) -> None:
+    before, after, expected = RNG.uniform(-1, 1, (3, 4, 2)).astype(np.float32)
+    names = ["pair 0", "pair 5", "pair 9", "pair 12"]
+    rows = [r for r in rows_of(clocks(before, after, expected, names, theme)) if "pair" in r]
+    for what, pairs in (("PE(pos)", before), ("turned by k", after), ("PE(pos + k)", expected)):
+        for name, (sine, cosine) in zip(names, pairs, strict=True):
+            row = next(r for r in rows if r["pair"] == name and r["what"] == what)
+            assert (row["y"], row["x"]) == pytest.approx((float(sine), float(cosine)))
+
+
+def test_shapes_must_fit() -> None:
+    with pytest.raises(ValueError, match=r"expected \(2, 2\)"):
+        clocks(np.zeros((3, 2)), np.zeros((3, 2)), np.zeros((3, 2)), ["a", "b"], "light")
+    with pytest.raises(ValueError, match="7 x 2"):
+        product_by_offset(np.arange(7), np.zeros((7, 3), dtype=np.float32), (0, 1), "light")

@@ -1,0 +1,107 @@
+"""Encodings for the page: the formula itself, worked out a second way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from ui import encodings
+
+LAYOUTS = ("interleaved", "concatenated")
+
+
+def by_hand(pos: int, dimension: int, d_model: int) -> float:
+    angle = pos / 10_000 ** ((dimension - dimension % 2) / d_model)
+    return math.cos(angle) if dimension % 2 else math.sin(angle)
+
+
+@pytest.mark.parametrize("start", [0, 7, 100_000])
+def test_encoding_is_the_papers_formula(start: int) -> None:
+    table = encodings.encoding(5, 12, "interleaved", start=start)
+    expected = [[by_hand(start + pos, i, 12) for i in range(12)] for pos in range(5)]
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+    assert table.dtype == np.float32
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_names_and_pairs_find_the_columns(layout: str) -> None:
+    table = encodings.encoding(4, 10, layout)  # type: ignore[arg-type]
+    names = encodings.dimension_names(10, layout)  # type: ignore[arg-type]
+    for pair, (sine, cosine) in enumerate(encodings.pair_columns(10, layout)):  # type: ignore[arg-type]
+        assert (names[sine], names[cosine]) == (f"sin of pair {pair}", f"cos of pair {pair}")
+        for pos in range(4):
+            assert table[pos, sine] == pytest.approx(by_hand(pos, 2 * pair, 10), abs=1e-6)
+            assert table[pos, cosine] == pytest.approx(by_hand(pos, 2 * pair + 1, 10), abs=1e-6)
+
+
+def test_both_layouts_hold_the_same_numbers() -> None:
+    one, other = (encodings.encoding(6, 8, layout) for layout in LAYOUTS)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(np.sort(one, axis=1), np.sort(other, axis=1))
+    assert not np.array_equal(one, other)
+
+
+def test_wavelengths_run_from_two_pi_to_almost_ten_thousand_times_that() -> None:
+    waves = encodings.wavelengths(512)
+    assert waves[0] == pytest.approx(2 * math.pi)
+    assert waves[-1] == pytest.approx(2 * math.pi * 10_000 ** (510 / 512))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pos=st.integers(0, 5_000),
+    k=st.integers(-500, 500),
+    half=st.integers(1, 40),
+    layout=st.sampled_from(LAYOUTS),
+)
+def test_a_turned_encoding_is_the_shifted_one(pos: int, k: int, half: int, layout: str) -> None:
+    result = encodings.shift(pos, k, 2 * half, layout, n=16)  # type: ignore[arg-type]
+    assert result.largest_error < 2e-7
+    assert result.largest_error_anywhere < 2e-7
+    np.testing.assert_allclose(result.after, result.expected, atol=2e-7)
+    # Turning by hand: sine goes up, cosine to the right.
+    angles = np.arctan2(result.before[:, 0], result.before[:, 1]) + result.angles
+    np.testing.assert_allclose(np.sin(angles), result.expected[:, 0], atol=1e-6)
+
+
+def test_the_error_is_measured_and_not_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encodings, "shift_matrix", lambda k, d, layout: torch.eye(d).double())
+    assert encodings.shift(3, 5, 8, "interleaved").largest_error > 0.1
+
+
+def test_products_depend_on_the_offset_alone() -> None:
+    values = encodings.offset_products((0, 10, 400), 30, 64)
+    np.testing.assert_allclose(values, np.broadcast_to(values[:, :1], values.shape), atol=1e-4)
+    assert values[0, 0] == pytest.approx(32, abs=1e-4)  # d / 2
+
+
+def test_learned_tables_are_read_from_the_model(tiny_config: ModelConfig) -> None:
+    model = random_model(tiny_config.replace(positions="learned", max_positions=20))
+    tables = encodings.learned_tables(model)
+    assert list(tables) == ["Encoder", "Decoder"]
+    assert tables["Encoder"].shape == (20, tiny_config.d_model)
+    decoder = dict(model.named_parameters())["tgt_positions.table"]
+    np.testing.assert_array_equal(tables["Decoder"], decoder.numpy())
+    assert encodings.learned_tables(random_model(tiny_config)) == {}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ({"training": {"longest_source": 40, "longest_target": 44}}, 44),
+        ({"training": {"longest_source": 40}}, 40),
+        ({"training": {"longest_source": "many", "longest_target": True}}, None),
+        ({"training": None}, None),
+        ({}, None),
+    ],
+)
+def test_the_length_of_training_is_read_where_it_is_told(
+    metrics: dict[str, object], expected: int | None
+) -> None:
+    assert encodings.trained_positions(metrics) == expected
