@@ -189,6 +189,7 @@ def show(*params: Param[Any]) -> None:
     """Say which settings belong to the page now on screen, so that its link holds them."""
     shown = st.session_state.setdefault(_SHOWN, [])
     for param in params:
+        get(param)  # drops what is not allowed
         if param.name not in shown:
             shown.append(param.name)
 
@@ -196,15 +197,12 @@ def show(*params: Param[Any]) -> None:
 def write_url() -> None:
     """Make the URL say what the session holds of the settings shown. Ends a run of the frame.
 
-    What nobody here has written or read (a tracking tag, say) is left alone.
+    Anything else leaves the URL; settings of other pages stay in the session and come back there.
     """
     wanted = query()
-    written = _dict(_WRITTEN)
-    stale = [name for name in (*written, *_dict(_STORE)) if name not in wanted]
     current = st.query_params.to_dict()
-    updated = {name: value for name, value in current.items() if name not in stale} | wanted
-    if updated != current:
-        st.query_params.from_dict(updated)
+    if wanted != current:
+        st.query_params.from_dict(wanted)
         st.session_state[_BEFORE] = (current, time.monotonic())
     st.session_state[_WRITTEN] = wanted
 

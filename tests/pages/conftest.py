@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
-def random_checkpoints(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path
-) -> Path:
+def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
     """A folder with two loadable checkpoints, and four that are broken in different ways."""
     root = tmp_path_factory.mktemp("root")
     names = ("alpha", "beta", "cut", "empty-config", "no-weights", "wrong-shape")

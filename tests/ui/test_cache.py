@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from transformer.checkpoint import CheckpointError
+from transformer.records import Trace
+from transformer.translator import InputError, Translator
+from ui import cache
+from ui.cache import key_of
+from ui.controls import View
+from ui.traces import TraceCache
+
+
+@pytest.fixture(autouse=True)
+def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "TRACES", TraceCache(64 * 2**20))
+
+
+@pytest.fixture
+def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
+    folder = tmp_path / "tiny"
+    shutil.copytree(tiny_checkpoint, folder)
+    return View("tiny", folder, "cpu", "A dog runs.")
+
+
+def silent(step: int, most: int) -> None:
+    pass
+
+
+def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
+    shutil.copytree(view.path, tmp_path / "other")
+    changes = (
+        {"path": tmp_path / "other"}, {"device": "cuda"}, {"sentence": "A dog runs"},
+        {"beam_size": 3}, {"alpha": 0.0},
+    )  # fmt: skip
+    keys = {key_of(view), *(key_of(dataclasses.replace(view, **change)) for change in changes)}  # type: ignore[arg-type]
+    assert len(keys) == 1 + len(changes)
+
+
+def test_greedy_decoding_does_not_depend_on_alpha(view: View) -> None:
+    greedy = dataclasses.replace(view, beam_size=1)
+    assert key_of(greedy) == key_of(dataclasses.replace(greedy, alpha=1.5))
+
+
+def test_a_changed_file_is_another_checkpoint(view: View) -> None:
+    before = key_of(view)
+    first = cache.translator(view.path, "cpu")
+    assert cache.translator(view.path, "cpu") is first
+    os.utime(view.path / "model.safetensors", ns=(1, 1))
+    assert key_of(view) != before
+    assert cache.translator(view.path, "cpu") is not first
+
+
+def test_the_trace_is_the_translators_own_and_made_once(view: View) -> None:
+    steps: list[tuple[int, int]] = []
+    made = cache.trace(key_of(view), lambda step, most: steps.append((step, most)))
+    expected = Translator.load(view.path, device="cpu").trace(view.sentence)
+    assert made.text == expected.text
+    np.testing.assert_array_equal(made.cross, expected.cross)
+    assert steps
+    assert cache.trace(key_of(view), silent) is made
+
+
+def test_errors_pass_and_are_not_kept(view: View) -> None:
+    long = dataclasses.replace(view, sentence="A dog runs. " * 300)
+    for _ in range(2):
+        with pytest.raises(InputError, match="tokens"):
+            cache.trace(key_of(long), silent)
+    (view.path / "model.safetensors").write_bytes(b"no")
+    with pytest.raises(CheckpointError, match="model.safetensors"):
+        cache.trace(key_of(view), silent)
+    assert len(cache.TRACES) == 0
+
+
+def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> None:
+    class Stop(BaseException):
+        pass
+
+    def stop(step: int, most: int) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        cache.trace(key_of(view), stop)
+    assert len(cache.TRACES) == 0
+    assert cache.trace(key_of(view), silent).text
+
+
+def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[int] = [0]
+    most: list[int] = [0]
+    lock = threading.Lock()
+
+    class Slow:
+        def trace(self, sentence: str, **settings: object) -> Trace:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            time.sleep(0.05)
+            with lock:
+                running[0] -= 1
+            return make_trace()
+
+    monkeypatch.setattr(cache, "translator", lambda path, device: Slow())
+    keys = [key_of(dataclasses.replace(view, sentence=f"sentence {i}")) for i in range(6)]
+    threads = [threading.Thread(target=cache.trace, args=(key, silent)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 2
+    assert len(cache.TRACES) == 6
