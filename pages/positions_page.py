@@ -33,19 +33,19 @@ SIDE: Param[str] = Param("side", state.one_of(("Encoder", "Decoder")), "Encoder"
 _MOST_CURVES = 8
 
 
-def dimensions_param(d_model: int, layout: PositionLayout) -> Param[tuple[int, ...]]:
+def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
     """The dimensions whose curves are drawn; sines of a fast, a middle and two slow pairs first."""
     columns = encodings.pair_columns(d_model, layout)
     picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
 
-    def parse(raw: str) -> tuple[int, ...]:
+    def parse(raw: str) -> list[int]:
         one = state.whole(0, d_model - 1)
-        return () if raw == "none" else tuple(one(part) for part in raw.split("."))[:_MOST_CURVES]
+        return [] if raw == "none" else [one(part) for part in raw.split(".")][:_MOST_CURVES]
 
     def write(dimensions: Iterable[int]) -> str:
         return ".".join(map(str, dimensions)) or "none"
 
-    return Param("dims", parse, tuple(int(columns[pair, 0]) for pair in picked), write)
+    return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:

@@ -11,13 +11,13 @@ _ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁we
 
 
 def make_trace(
-    S: int = 7,
-    T: int = 5,
+    S: int = 7,  # noqa: N803
+    T: int = 5,  # noqa: N803
     n_encoder_layers: int = 3,
     n_decoder_layers: int = 2,
     n_heads: int = 3,
     seed: int = 0,
-    K: int = 4,
+    K: int = 4,  # noqa: N803
     src_tokens: tuple[str, ...] | None = None,
 ) -> Trace:
     """A trace with random attention: rows sum to 1 and the decoder's self-attention is causal.
@@ -33,7 +33,7 @@ def make_trace(
     if len(src_tokens) != S - 1:
         raise ValueError(f"{len(src_tokens)} source tokens for S={S}; expected S - 1")
     words = tuple(_ZIEL[i % len(_ZIEL)] for i in range(T - 1))
-    src_ids = tuple(4 + i % 60 for i in range(S - 1)) + (2,)
+    src_ids = (*(4 + i % 60 for i in range(S - 1)), 2)
     word_ids = tuple(10 + i % 50 for i in range(T - 1))
     log_probs = np.log(rng.uniform(0.5, 0.9, T)).astype(np.float32)
     rest = (1 - np.exp(log_probs))[:, None] * 0.5 ** np.arange(1, K)

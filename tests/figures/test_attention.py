@@ -45,9 +45,7 @@ def test_axes_say_query_and_key_and_rows_run_down() -> None:
     assert figure.layout.yaxis.title.text == "query: translation"
     assert figure.layout.xaxis.title.text == "key: source"
     assert figure.layout.yaxis.autorange == "reversed"
-    assert list(figure.layout.yaxis.ticktext) == list(TRACE.tgt_tokens[:0]) + [
-        "&lt;s&gt;", *TRACE.tgt_tokens[1:]
-    ]  # fmt: skip
+    assert list(figure.layout.yaxis.ticktext) == ["&lt;s&gt;", *TRACE.tgt_tokens[1:]]
     assert figure.layout.xaxis.ticktext[-1] == "&lt;/s&gt;"
 
 

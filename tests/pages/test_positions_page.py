@@ -1,0 +1,139 @@
+"""The Positions page: its numbers, its controls, and learned tables where a checkpoint has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.conftest import random_model
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.tokenizer import Tokenizer
+
+RunApp = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(
+    tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> Path:
+    """One checkpoint that computes its positions and one that learned them."""
+    root = tmp_path_factory.mktemp("positions")
+    metrics = {"training": {"longest_source": 31, "longest_target": 37}}
+    concatenated = tiny_config.replace(position_layout="concatenated")
+    save_checkpoint(root / "computed", random_model(concatenated), tiny_tokenizer, metrics=metrics)
+    learned = tiny_config.replace(positions="learned", max_positions=40)
+    save_checkpoint(root / "learned", random_model(learned), tiny_tokenizer)
+    return root
+
+
+def open_page(run_app: RunApp, root: Path, checkpoint: str = "computed", **query: str) -> AppTest:
+    app = run_app(root, checkpoint=checkpoint, **query)
+    app.switch_page("pages/positions_page.py").run()
+    assert not app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+
+
+def test_it_opens_with_the_checkpoints_own_width_and_layout(
+    run_app: RunApp, checkpoints: Path
+) -> None:
+    app = open_page(run_app, checkpoints)
+    assert app.number_input(key="d_widget").value == 24
+    assert app.segmented_control(key="layout_widget").value == "concatenated"
+    assert "all sines stand before all cosines" in said(app)
+    assert "took 37 positions" in said(app)
+
+
+def test_the_story_is_whole(run_app: RunApp, checkpoints: Path) -> None:
+    headings = re.findall(r"^#### (.+)$", said(open_page(run_app, checkpoints)), re.MULTILINE)
+    assert headings == [
+        "Every position gets a pattern of its own",
+        "Each dimension is a wave",
+        "Only the distance counts",
+        "A shift is a rotation",
+        "Beyond the longest training sentence",
+    ]
+
+
+def test_the_shift_is_shown_on_numbers(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, pos="7", k="-4", d="64")
+    table = app.table[0].value
+    assert list(table["after the turn"]) == list(table["PE(pos + k)"])
+    assert list(table["after the turn"]) != list(table["sin, cos at pos"])
+    assert table["turn kω"].iloc[0] == "-229.18°"  # -4 radians
+    assert table["PE(pos + k)"].iloc[0] == "+0.1411, -0.9900"  # sin 3, cos 3
+    errors = [float(x) for x in re.findall(r"\*\*(\d\.\de-\d+)\*\*", said(app))]
+    assert len(errors) == 2
+    assert max(errors) < 2e-7
+    assert "Over all 64 dimensions" in said(app)
+
+
+def test_choosing_a_shift_goes_into_the_link(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints)
+    app.number_input(key="k_widget").set_value(0).run()
+    assert app.query_params["k"] == "0"
+    table = app.table[0].value
+    assert list(table["sin, cos at pos"]) == list(table["PE(pos + k)"])
+
+
+def test_dimensions_can_be_chosen_and_all_be_taken_away(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, dims="0.13.23")
+    assert app.multiselect(key="dims_widget").value == [0, 13, 23]
+    app.multiselect(key="dims_widget").set_value([]).run()
+    assert not app.exception
+    assert app.query_params["dims"] == "none"
+
+
+def test_a_smaller_width_drops_dimensions_that_are_gone(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, dims="0.23")
+    app.number_input(key="d_widget").set_value(8).run()
+    assert not app.exception
+    assert max(app.multiselect(key="dims_widget").value) < 8
+
+
+@pytest.mark.parametrize(("asked", "used"), [("7", 8), ("2", 2), ("2048", 2048)])
+def test_any_width_will_do(run_app: RunApp, checkpoints: Path, asked: str, used: int) -> None:
+    app = open_page(run_app, checkpoints, d=asked, positions="8")
+    assert f"gives d/2 = {used // 2}" in said(app)
+    assert ("become 8" in said(app)) == (asked == "7")
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1e9", "99999999", "<b>"])
+def test_nonsense_in_the_link_is_left_out(run_app: RunApp, checkpoints: Path, value: str) -> None:
+    names = ("d", "positions", "layout", "pos", "k", "dims", "side")
+    app = open_page(run_app, checkpoints, **dict.fromkeys(names, value))
+    assert app.number_input(key="d_widget").value == 24
+    assert app.number_input(key="pos_widget").value == 5
+
+
+def test_a_checkpoint_that_computes_says_so_in_one_line(run_app: RunApp, checkpoints: Path) -> None:
+    text = said(open_page(run_app, checkpoints))
+    assert "The checkpoint `computed` computes its positions by the formula" in text
+    assert "Learned instead of computed" not in text
+
+
+def test_a_learned_table_is_compared_with_the_formula(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, "learned", side="Decoder")
+    text = said(app)
+    assert "#### Learned instead of computed" in text
+    assert "no next row after position 39" in text
+    assert "does not say how long its training sentences were" in text
+    assert app.segmented_control(key="side_widget").value == "Decoder"
+    app.segmented_control(key="side_widget").set_value("Encoder").run()
+    assert app.query_params["side"] == "Encoder"
+
+
+def test_it_works_without_any_checkpoint(run_app: RunApp, tmp_path: Path) -> None:
+    app = run_app(tmp_path)
+    app.switch_page("pages/positions_page.py").run()
+    assert not app.exception
+    assert app.number_input(key="d_widget").value == 512
+    assert "No checkpoint is loaded, so there is no learned table" in said(app)
