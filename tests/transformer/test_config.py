@@ -1,0 +1,156 @@
+"""Configs: parameter counts of the paper's table 3, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.config import MAX_PARAMETERS, PRESETS, ConfigError, ModelConfig, preset
+from transformer.model import Transformer
+
+#: Table 3's parameter column fits this shared vocabulary to within a million in every row but big.
+FITTED_VOCABULARY = 41_200
+
+#: Table 3: what differs from base, and millions of parameters. Rows (A) keep h d_k = 512; rows (D)
+#: change dropout and smoothing only, and have base's count.
+TABLE_3 = {
+    "base": ({}, 65),
+    "A h=1": ({"n_heads": 1, "d_k": 512, "d_v": 512}, 65),
+    "A h=4": ({"n_heads": 4, "d_k": 128, "d_v": 128}, 65),
+    "A h=16": ({"n_heads": 16, "d_k": 32, "d_v": 32}, 65),
+    "A h=32": ({"n_heads": 32, "d_k": 16, "d_v": 16}, 65),
+    "B d_k=16": ({"d_k": 16}, 58),
+    "B d_k=32": ({"d_k": 32}, 60),
+    "C N=2": ({"n_encoder_layers": 2, "n_decoder_layers": 2}, 36),
+    "C N=4": ({"n_encoder_layers": 4, "n_decoder_layers": 4}, 50),
+    "C N=8": ({"n_encoder_layers": 8, "n_decoder_layers": 8}, 80),
+    "C d_model=256": ({"d_model": 256, "d_k": 32, "d_v": 32}, 28),
+    "C d_model=1024": ({"d_model": 1024, "d_k": 128, "d_v": 128}, 168),
+    "C d_ff=1024": ({"d_ff": 1024}, 53),
+    "C d_ff=4096": ({"d_ff": 4096}, 90),
+    "D dropout 0": ({"dropout": 0.0}, 65),
+    "D dropout 0.2": ({"dropout": 0.2}, 65),
+    "E learned": ({"positions": "learned", "max_positions": 512}, 65),
+}
+
+
+@pytest.mark.parametrize("row", TABLE_3)
+def test_table_3_parameter_counts(row: str) -> None:
+    changes, millions = TABLE_3[row]
+    config = preset("base", vocab_size=FITTED_VOCABULARY, **changes)
+    # The paper counts no learned positions: its row (E) stands at base's 65 million.
+    positions = 2 * config.d_model * config.max_positions if row.startswith("E") else 0
+    assert (config.n_parameters - positions) / 1e6 == pytest.approx(millions, abs=1.0)
+
+
+def test_table_3_big_fits_36_000_pieces() -> None:
+    assert preset("big", vocab_size=36_000).n_parameters / 1e6 == pytest.approx(213, abs=0.5)
+
+
+def test_presets_have_the_papers_vocabulary() -> None:
+    assert PRESETS["base"].vocab_size == PRESETS["big"].vocab_size == 37_000
+    assert PRESETS["base"].n_parameters / 1e6 == pytest.approx(63.1, abs=0.1)
+    assert PRESETS["big"].n_parameters / 1e6 == pytest.approx(214, abs=0.5)
+    assert PRESETS["small"].n_parameters / 1e6 == pytest.approx(2.6, abs=0.6)
+
+
+COUNTED = {
+    "defaults": ModelConfig(vocab_size=50, d_model=12, n_heads=3, d_ff=20, n_encoder_layers=1),
+    "free d_k and d_v": ModelConfig(
+        vocab_size=50, d_model=10, n_heads=3, d_k=7, d_v=5, d_ff=9,
+        n_encoder_layers=3, n_decoder_layers=1,
+    ),
+    "biases": ModelConfig(
+        vocab_size=50, d_model=10, n_heads=3, d_k=7, d_v=5, d_ff=9, n_encoder_layers=1,
+        n_decoder_layers=2, attention_bias=True, output_bias=True,
+    ),
+    "pre-norm, learned": ModelConfig(
+        vocab_size=50, d_model=9, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
+        norm="pre", positions="learned", max_positions=11,
+    ),
+    "decoder tied": ModelConfig(
+        vocab_size=40, tgt_vocab_size=50, d_model=10, n_heads=5, d_ff=8, n_encoder_layers=2,
+        n_decoder_layers=1, tie_embeddings="decoder",
+    ),
+    "nothing tied": ModelConfig(
+        vocab_size=40, tgt_vocab_size=50, d_model=10, n_heads=5, d_ff=8, n_encoder_layers=2,
+        n_decoder_layers=1, tie_embeddings="none", output_bias=True,
+    ),
+    **{name: PRESETS[name] for name in ("tiny", "small", "base")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counted_parameters_equal_the_models(name: str) -> None:
+    with torch.device("meta"):
+        model = Transformer(COUNTED[name])
+    assert COUNTED[name].n_parameters == model.n_parameters
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 0}, "vocab_size=0"),
+        ({"d_model": 10, "n_heads": 4}, "multiple of n_heads"),
+        ({"d_model": 15, "n_heads": 3}, "odd"),
+        ({"n_heads": True}, "n_heads=True"),
+        ({"d_ff": 2.0}, "d_ff=2.0"),
+        ({"d_k": 0}, "d_k=0"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"dropout": float("nan")}, "dropout=nan"),
+        ({"attention_dropout": "a"}, "attention_dropout='a'"),
+        ({"activation": "tanh"}, "relu, gelu, silu"),
+        ({"norm": ["post"]}, "post, pre"),
+        ({"tie_embeddings": "all", "tgt_vocab_size": 50}, "tgt_vocab_size must be None"),
+        ({"pad_id": 37_000}, "outside the vocabulary"),
+        ({"tie_embeddings": "none", "vocab_size": 9, "tgt_vocab_size": 50, "unk_id": 20}, "unk_id"),
+        ({"layer_norm_eps": 0.0}, "layer_norm_eps"),
+        ({"layer_norm_eps": 1}, "layer_norm_eps"),
+        ({"scale_embedding": 1}, "true or false"),
+        ({"depth": 6}, "unknown setting 'depth'"),
+        ({"n_encoder_layers": 10**9}, f"{MAX_PARAMETERS:,}"),
+    ],
+)
+def test_refuses_what_cannot_be_built(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ModelConfig.from_dict(changes)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "[", "[1]", "null", "[" * 100_000, "9" * 5_000, '{"a": 1}'])
+def test_refuses_text_that_is_no_config(text: str) -> None:
+    with pytest.raises(ConfigError):
+        ModelConfig.from_json(text)
+
+
+@given(
+    values=st.dictionaries(
+        st.sampled_from(sorted(ModelConfig.__dataclass_fields__)),
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+        | st.lists(st.integers(), max_size=2),
+        max_size=4,
+    )
+)  # fmt: skip
+def test_any_values_make_a_config_or_a_config_error(values: dict[str, object]) -> None:
+    try:
+        config = ModelConfig.from_dict(values)
+    except ConfigError:
+        return
+    assert config.n_parameters <= MAX_PARAMETERS
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_json_round_trip(name: str) -> None:
+    config = PRESETS[name]
+    assert ModelConfig.from_json(config.to_json()) == config
+    assert len(json.loads(config.to_json())) == len(ModelConfig.__dataclass_fields__)
+
+
+def test_unknown_preset() -> None:
+    with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
+        preset("huge")

@@ -1,0 +1,303 @@
+"""The whole model: masks, caches, gates, and the same numbers as torch.nn.Transformer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.model import DecoderCache, HeadGates, Transformer
+
+#: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
+CONFIGS = {
+    "post-norm": ModelConfig(
+        vocab_size=30, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
+        n_encoder_layers=2, n_decoder_layers=3,
+    ),
+    "pre-norm, learned positions": ModelConfig(
+        vocab_size=30, d_model=15, n_heads=3, d_ff=20, n_encoder_layers=3, n_decoder_layers=2,
+        norm="pre", positions="learned", max_positions=40, tie_embeddings="none",
+        attention_bias=True, activation="gelu", output_bias=True,
+    ),
+    "two vocabularies, one head": ModelConfig(
+        vocab_size=25, tgt_vocab_size=30, d_model=10, n_heads=1, d_k=16, d_ff=20,
+        n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="decoder",
+        position_layout="concatenated", scale_embedding=False, activation="silu",
+    ),
+}  # fmt: skip
+
+#: Sources of 6 and 4 tokens, targets of 5 and 3, padded with 0.
+SRC = torch.tensor([[5, 9, 7, 12, 21, 2], [14, 8, 8, 2, 0, 0]])
+TGT = torch.tensor([[1, 6, 11, 28, 9], [1, 17, 4, 0, 0]])
+
+
+@pytest.fixture(params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return random_model(CONFIGS[request.param], seed=4)
+
+
+def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:
+    encoded = model.encode(src, need_weights=True)
+    decoded = model.decode(tgt, encoded, need_weights=True)
+    assert encoded.attention is not None
+    assert decoded.self_attention is not None
+    assert decoded.cross_attention is not None
+    return {
+        "memory": encoded.memory,
+        "encoder": encoded.attention,
+        "hidden": decoded.hidden,
+        "self": decoded.self_attention,
+        "cross": decoded.cross_attention,
+        "logits": model.logits(decoded.hidden),
+    }
+
+
+def test_shapes(model: Transformer) -> None:
+    config, found = model.config, everything(model, SRC, TGT)
+    le, ld, h = config.n_encoder_layers, config.n_decoder_layers, config.n_heads
+    assert found["memory"].shape == (2, 6, config.d_model)
+    assert found["encoder"].shape == (le, 2, h, 6, 6)
+    assert found["self"].shape == (ld, 2, h, 5, 5)
+    assert found["cross"].shape == (ld, 2, h, 5, 6)
+    assert found["logits"].shape == (2, 5, config.target_vocab_size)
+
+
+def test_rows_sum_to_one_and_masked_weights_are_zero(model: Transformer) -> None:
+    found = everything(model, SRC, TGT)
+    for kind in ("encoder", "self", "cross"):
+        torch.testing.assert_close(found[kind].sum(-1), torch.ones(found[kind].shape[:-1]))
+    assert bool((found["encoder"][:, 1, :, :, 4:] == 0).all())
+    assert bool((found["cross"][:, 1, :, :, 4:] == 0).all())
+    assert bool((found["self"].triu(1) == 0).all())
+
+
+def test_asking_for_weights_changes_nothing(model: Transformer) -> None:
+    torch.testing.assert_close(
+        model(SRC, TGT), everything(model, SRC, TGT)["logits"], atol=1e-5, rtol=1e-4
+    )
+
+
+def test_a_future_token_changes_nothing(model: Transformer) -> None:
+    before = everything(model, SRC, TGT)
+    changed = TGT.clone()
+    changed[:, 3] = 22
+    after = everything(model, SRC, changed)
+    assert torch.equal(before["logits"][:, :3], after["logits"][:, :3])
+    assert not torch.allclose(before["logits"][:, 3:], after["logits"][:, 3:])
+
+
+def test_padding_changes_nothing(model: Transformer) -> None:
+    """The second row alone, without its padding, gives what it gives in the batch."""
+    batch, alone = everything(model, SRC, TGT), everything(model, SRC[1:, :4], TGT[1:, :3])
+    torch.testing.assert_close(batch["memory"][1:, :4], alone["memory"], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(batch["logits"][1:, :3], alone["logits"], atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(batch["encoder"][:, 1:, :, :4, :4], alone["encoder"])
+    torch.testing.assert_close(batch["self"][:, 1:, :, :3, :3], alone["self"])
+    torch.testing.assert_close(batch["cross"][:, 1:, :, :3, :4], alone["cross"])
+
+
+def test_what_stands_in_the_padding_changes_nothing(model: Transformer) -> None:
+    longer = F.pad(SRC, (0, 3))
+    torch.testing.assert_close(model(longer, TGT), model(SRC, TGT), atol=1e-5, rtol=1e-4)
+
+
+@given(cuts=st.sets(st.integers(1, 4)))
+@settings(max_examples=16)
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_cache_changes_nothing(name: str, cuts: set[int]) -> None:
+    """The target read in pieces of any size gives the hidden states and maps of one reading."""
+    model = random_model(CONFIGS[name], seed=4)
+    encoded = model.encode(SRC)
+    whole = model.decode(TGT, encoded, need_weights=True)
+    assert whole.self_attention is not None
+    assert whole.cross_attention is not None
+    cache, edges = DecoderCache(), [0, *sorted(cuts), 5]
+    for start, end in itertools.pairwise(edges):
+        assert cache.length == start
+        part = model.decode(TGT[:, start:end], encoded, cache=cache, need_weights=True)
+        assert part.self_attention is not None
+        assert part.cross_attention is not None
+        torch.testing.assert_close(part.hidden, whole.hidden[:, start:end], atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(part.self_attention, whole.self_attention[..., start:end, :end])
+        torch.testing.assert_close(part.cross_attention, whole.cross_attention[..., start:end, :])
+
+
+def test_a_cache_follows_its_rows(model: Transformer) -> None:
+    rows, cache = torch.tensor([1, 0, 1]), DecoderCache()
+    model.decode(TGT[:, :2], model.encode(SRC), cache=cache)
+    cache.select(rows)
+    encoded = model.encode(SRC[rows])
+    step = model.decode(TGT[rows, 2:3], encoded, cache=cache).hidden
+    expected = model.decode(TGT[rows, :3], encoded).hidden[:, 2:]
+    torch.testing.assert_close(step, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_gates_of_one_change_nothing(model: Transformer) -> None:
+    config = model.config
+    ones = HeadGates(
+        torch.ones(config.n_encoder_layers, config.n_heads),
+        torch.ones(config.n_decoder_layers, config.n_heads),
+        torch.ones(config.n_decoder_layers, config.n_heads),
+    )
+    gated = model.decode(TGT, model.encode(SRC, gates=ones), gates=ones).hidden
+    assert torch.equal(gated, model.decode(TGT, model.encode(SRC)).hidden)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_a_gate_of_zero_removes_its_head_and_no_other(kind: str) -> None:
+    """It equals a model whose W_O has lost that head's columns."""
+    config = CONFIGS["post-norm"]
+    model, layer, head = random_model(config, seed=5), 1, 2
+    depth = config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
+    table = torch.ones(depth, config.n_heads)
+    table[layer, head] = 0
+    gates = HeadGates(**{kind: table})
+    gated = model.decode(TGT, model.encode(SRC, gates=gates), gates=gates).hidden
+
+    stack = model.encoder if kind == "encoder_self" else model.decoder
+    block = stack[layer].cross_attention if kind == "cross" else stack[layer].self_attention
+    width = config.value_size
+    block.w_o.weight[:, head * width : (head + 1) * width] = 0
+    expected = model.decode(TGT, model.encode(SRC)).hidden
+    torch.testing.assert_close(gated, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_one_batch_can_be_overfitted() -> None:
+    torch.manual_seed(0)
+    model = Transformer(CONFIGS["post-norm"].replace(dropout=0.0))
+    optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
+    tgt_out = torch.tensor([[6, 11, 28, 9, 2], [17, 4, 2, 0, 0]])
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(SRC, TGT).transpose(1, 2), tgt_out, ignore_index=0)
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.05
+
+
+def test_every_weight_learns(model: Transformer) -> None:
+    model = Transformer(model.config)
+    model(SRC, TGT).square().mean().backward()
+    silent = [name for name, weight in model.named_parameters() if weight.grad is None]
+    assert not silent
+
+
+def test_dropout_only_while_training() -> None:
+    model = Transformer(CONFIGS["post-norm"].replace(dropout=0.5, attention_dropout=0.5))
+    assert not torch.equal(model(SRC, TGT), model(SRC, TGT))
+    model.eval()
+    assert torch.equal(model(SRC, TGT), model(SRC, TGT))
+
+
+def test_tied_matrices_are_one() -> None:
+    tied = Transformer(CONFIGS["post-norm"])
+    assert tied.generator.weight is tied.src_embedding.weight is tied.tgt_embedding.weight
+    decoder = Transformer(CONFIGS["two vocabularies, one head"])
+    assert decoder.generator.weight is decoder.tgt_embedding.weight
+    assert decoder.src_embedding.weight.shape == (25, 10)
+    free = Transformer(CONFIGS["pre-norm, learned positions"])
+    assert free.generator.weight is not free.tgt_embedding.weight
+
+
+def test_embeddings_are_scaled_and_positions_added() -> None:
+    model = random_model(CONFIGS["post-norm"])
+    table = model.src_positions(0, 3)
+    expected = model.src_embedding(SRC[:, :3]) * 24**0.5 + table
+    x = model._embed(SRC[:, :3], model.src_embedding, model.src_positions, 0)
+    torch.testing.assert_close(x, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=str
+)
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_equals_torch_nn_transformer(
+    norm: str, activation: str, dtype: torch.dtype, tolerance: float
+) -> None:
+    """The same weights in PyTorch's own module give the same hidden states."""
+    config = ModelConfig(
+        vocab_size=30, d_model=24, n_heads=3, d_ff=40, n_encoder_layers=2, n_decoder_layers=3,
+        norm=norm, activation=activation, attention_bias=True,
+    )  # fmt: skip
+    torch.manual_seed(6)
+    model = Transformer(config).to(dtype).eval().requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        if "bias" in name or "norm" in name:
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    theirs = _as_torch(model)
+
+    def embed(ids: Tensor) -> Tensor:
+        return model._embed(ids, model.src_embedding, model.src_positions, 0)
+
+    expected = theirs(
+        embed(SRC),
+        embed(TGT),
+        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
+        src_key_padding_mask=SRC == 0,
+        memory_key_padding_mask=SRC == 0,
+    )
+    found = model.decode(TGT, model.encode(SRC)).hidden
+    explicit = everything(model, SRC, TGT)["hidden"]
+    real = TGT != 0
+    torch.testing.assert_close(found[real], expected[real], atol=tolerance, rtol=0)
+    torch.testing.assert_close(explicit[real], expected[real], atol=tolerance, rtol=0)
+
+
+def _as_torch(model: Transformer) -> nn.Transformer:
+    config, pre = model.config, model.config.norm == "pre"
+    shape = {
+        "d_model": config.d_model, "nhead": config.n_heads, "dim_feedforward": config.d_ff,
+        "dropout": 0.0, "activation": config.activation, "batch_first": True, "norm_first": pre,
+    }  # fmt: skip
+    theirs = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        custom_encoder=nn.TransformerEncoder(
+            nn.TransformerEncoderLayer(**shape),
+            config.n_encoder_layers,
+            norm=nn.LayerNorm(config.d_model) if pre else None,
+            enable_nested_tensor=False,
+        ),
+        custom_decoder=nn.TransformerDecoder(
+            nn.TransformerDecoderLayer(**shape),
+            config.n_decoder_layers,
+            norm=nn.LayerNorm(config.d_model) if pre else None,
+        ),
+        batch_first=True,
+    )
+    state: dict[str, Tensor] = {}
+
+    def attention(ours: nn.Module, name: str) -> None:
+        for kind in ("weight", "bias"):
+            parts = [getattr(part, kind) for part in (ours.w_q, ours.w_k, ours.w_v)]
+            state[f"{name}.in_proj_{kind}"] = torch.cat(parts)
+            state[f"{name}.out_proj.{kind}"] = getattr(ours.w_o, kind)
+
+    def copy(ours: nn.Module, name: str) -> None:
+        state.update({f"{name}.{key}": value for key, value in ours.state_dict().items()})
+
+    for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for index, layer in enumerate(layers):
+            name = f"{stack}.layers.{index}"
+            attention(layer.self_attention, f"{name}.self_attn")
+            norms = [layer.around_self.norm, layer.around_feed_forward.norm]
+            if stack == "decoder":
+                attention(layer.cross_attention, f"{name}.multihead_attn")
+                norms.insert(1, layer.around_cross.norm)
+            for number, norm in enumerate(norms, 1):
+                copy(norm, f"{name}.norm{number}")
+            copy(layer.feed_forward.w_1, f"{name}.linear1")
+            copy(layer.feed_forward.w_2, f"{name}.linear2")
+    if pre:
+        copy(model.encoder_norm, "encoder.norm")
+        copy(model.decoder_norm, "decoder.norm")
+    theirs.to(model.generator.weight.dtype).load_state_dict(state)
+    return theirs.eval().requires_grad_(False)

@@ -1,0 +1,103 @@
+"""Positional encodings: the formula, the shift property, and what lies beyond the table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.config import ModelConfig, PositionLayout
+from transformer.positions import (
+    LearnedPositions,
+    SinusoidalPositions,
+    angular_frequencies,
+    make_positions,
+    shift_matrix,
+    sinusoidal,
+)
+
+LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
+
+
+def test_is_the_papers_formula() -> None:
+    table = sinusoidal(9, 10)
+    for pos in range(9):
+        for i in range(5):
+            angle = pos / 10_000 ** (2 * i / 10)
+            assert table[pos, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[pos, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+def test_layouts_hold_the_same_numbers() -> None:
+    interleaved, joined = (sinusoidal(7, 12, layout=layout) for layout in LAYOUTS)
+    assert torch.equal(torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=1), joined)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@given(
+    pos=st.integers(-1000, 100_000), k=st.integers(-5_000, 5_000), half=st.integers(1, 16)
+)  # fmt: skip
+def test_a_shift_is_a_matrix(layout: PositionLayout, pos: int, k: int, half: int) -> None:
+    """PE(pos + k) = M_k PE(pos), for any pos."""
+    here = sinusoidal(1, 2 * half, start=pos, layout=layout)[0].double()
+    there = sinusoidal(1, 2 * half, start=pos + k, layout=layout)[0].double()
+    matrix = shift_matrix(k, 2 * half, layout=layout)
+    torch.testing.assert_close(matrix @ here, there, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_shifts_add_up(layout: PositionLayout) -> None:
+    product = shift_matrix(3, 8, layout=layout) @ shift_matrix(-7, 8, layout=layout)
+    torch.testing.assert_close(product, shift_matrix(-4, 8, layout=layout))
+    identity = torch.eye(8, dtype=torch.float64)
+    assert torch.equal(shift_matrix(0, 8, layout=layout), identity)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_products_depend_on_the_offset_alone(layout: PositionLayout) -> None:
+    table = sinusoidal(40, 18, layout=layout).double()
+    products = table @ table.T
+    for offset in range(-39, 40):
+        diagonal = products.diagonal(offset)
+        torch.testing.assert_close(diagonal, diagonal[:1].expand_as(diagonal), atol=1e-5, rtol=0)
+    torch.testing.assert_close(products.diagonal(), torch.full((40,), 9.0, dtype=torch.float64))
+
+
+def test_frequencies_fall_from_one() -> None:
+    frequencies = angular_frequencies(16)
+    assert frequencies[0] == 1
+    assert bool((frequencies.diff() < 0).all())
+    assert frequencies[-1].item() == pytest.approx(10_000 ** (-14 / 16))
+
+
+@pytest.mark.parametrize("d_model", [0, 1, 7])
+def test_refuses_odd_widths(d_model: int) -> None:
+    with pytest.raises(ValueError, match="even"):
+        sinusoidal(3, d_model)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_sinusoids_go_on_beyond_the_table(layout: PositionLayout) -> None:
+    positions = SinusoidalPositions(6, layout, 4)
+    before = positions(0, 4).clone()
+    far = positions(100, 5)
+    torch.testing.assert_close(far, sinusoidal(5, 6, start=100, layout=layout))
+    assert torch.equal(positions(0, 4), before)
+
+
+def test_learned_positions_end_with_their_table() -> None:
+    config = ModelConfig(
+        vocab_size=9, d_model=7, n_heads=1, d_ff=4, positions="learned", max_positions=6
+    )
+    positions = make_positions(config)
+    assert isinstance(positions, LearnedPositions)
+    assert torch.equal(positions(2, 4), positions.table[2:])
+    with pytest.raises(ValueError, match="position 7 lies beyond the 6 learned positions"):
+        positions(2, 5)
+
+
+def test_sinusoids_are_not_weights() -> None:
+    assert not SinusoidalPositions(4, "interleaved", 3).state_dict()
