@@ -1,4 +1,4 @@
-"""Small real checkpoints, made once a session: random weights, a tokenizer trained on the spot."""
+"""Small real checkpoints, made once a session: tokenizer and model are trained on the spot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
@@ -63,14 +65,28 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tiny_config: ModelConfig) -> Transformer:
-    """A random model; do not change it."""
-    return random_model(tiny_config)
+def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transformer:
+    """Trained for a second on SENTENCES, so that its translations end; do not change it."""
+    torch.manual_seed(0)
+    model = Transformer(tiny_config)
+    ids = [torch.tensor(each) for each in tiny_tokenizer.encode_many(SENTENCES)]
+    bos, eos = torch.tensor([tiny_config.bos_id]), torch.tensor([tiny_config.eos_id])
+    src = pad_sequence([torch.cat([each, eos]) for each in ids[::2]], batch_first=True)
+    tgt_in = pad_sequence([torch.cat([bos, each]) for each in ids[1::2]], batch_first=True)
+    tgt_out = pad_sequence([torch.cat([each, eos]) for each in ids[1::2]], batch_first=True)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(120):
+        logits = model(src, tgt_in)  # [B, T, V]
+        loss = cross_entropy(logits.transpose(1, 2), tgt_out, ignore_index=tiny_config.pad_id)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    return model.eval().requires_grad_(False)
 
 
 @pytest.fixture(scope="session")
 def tiny_translator(tiny_model: Transformer, tiny_tokenizer: Tokenizer) -> Translator:
-    """A translator around the random model."""
+    """A translator around the tiny model."""
     return Translator(tiny_model, tiny_tokenizer, device="cpu", name="tiny")
 
 
@@ -78,6 +94,6 @@ def tiny_translator(tiny_model: Transformer, tiny_tokenizer: Tokenizer) -> Trans
 def tiny_checkpoint(
     tmp_path_factory: pytest.TempPathFactory, tiny_model: Transformer, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """The random model as a folder; copy it before changing a file."""
+    """The tiny model as a folder; copy it before changing a file."""
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     return save_checkpoint(folder, tiny_model, tiny_tokenizer, metrics={"bleu": 0.0})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+from collections.abc import Sequence
+
+import torch
 
 from transformer.model import DecoderCache, Encoded, Transformer
 from transformer.search import StepOutput
@@ -19,15 +21,18 @@ class CachedSteps:
         self.model, self.encoded, self.need_weights = model, encoded, need_weights
         self.cache = DecoderCache()
 
-    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.StepFunction`."""
+        device = self.encoded.memory.device
         if parents is not None:
-            self.cache.select(parents)
+            rows = torch.tensor(parents, device=device)
+            self.cache.select(rows)
             mask = self.encoded.src_mask
             # The memory itself is no longer needed: its keys and values are in the cache.
-            self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[parents])
+            self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
+        tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
         decoded = self.model.decode(
-            tokens[:, None], self.encoded, cache=self.cache, need_weights=self.need_weights
+            tgt_in, self.encoded, cache=self.cache, need_weights=self.need_weights
         )
         logits = self.model.logits(decoded.hidden[:, 0])  # [R, V]
         if decoded.self_attention is None or decoded.cross_attention is None:

@@ -149,7 +149,7 @@ class LcTok:
     """
 
     def __init__(self, language: str) -> None:
-        from sacremoses import (  # type: ignore[import-untyped]
+        from sacremoses import (
             MosesPunctNormalizer,
             MosesTokenizer,
         )

@@ -44,15 +44,14 @@ class StepOutput:
 class StepFunction(Protocol):
     """A model, as far as the search knows it. It remembers the rows between two calls."""
 
-    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """Read one more token a row and score what may follow.
 
         Args:
-            tokens: [R] int64, the newest token of each row; at the first call `<s>` for each
-                sentence.
-            parents: [R] int64, the row of the previous call that each row continues, or None
-                where row i continues row i. Rows of one sentence stay side by side, and sentences
-                keep their order.
+            tokens: [R], the newest token of each row; at the first call `<s>` for each sentence.
+            parents: [R], the row of the previous call that each row continues, or None where row
+                i continues row i. Rows of one sentence stay side by side, and sentences keep
+                their order.
         """
         ...
 
@@ -179,7 +178,6 @@ def search(
     prefixes: Sequence[Sequence[int]] | None = None,
     src_lengths: Sequence[int] | None = None,
     piece: Callable[[int], str] = str,
-    device: torch.device | str = "cpu",
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Found]:
     """Find the best translation of each sentence in a batch.
@@ -195,7 +193,6 @@ def search(
         prefixes: token ids that each translation has to begin with; may differ in length.
         src_lengths: tokens of each source, to leave the padding out of recorded attention.
         piece: names a token id in the records.
-        device: where `step` wants its arguments.
         progress: called with (step, longest step) after each step; an exception it raises ends
             the search.
 
@@ -208,9 +205,7 @@ def search(
     parents: list[int] | None = None
     longest, n_steps = max(max_lengths, default=0), 0
     while active:
-        on_device = torch.tensor(tokens, device=device)
-        moved = None if parents is None else torch.tensor(parents, device=device)
-        scored = _score(step(on_device, moved), active, settings, n_steps)
+        scored = _score(step(tokens, parents), active, settings, n_steps)
         n_rows, tokens, parents, first = len(tokens), [], [], 0
         for state in active:
             rows = range(first, first + len(state.live))
@@ -250,33 +245,34 @@ def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
 ) -> _Continuations:
     """Normalise the logits and bring every row's best continuations to the CPU."""
-    logits = output.logits  # [R, V]
-    partition = logits.logsumexp(1, keepdim=True)  # [R, 1]
-    width = min(settings.beam_size + len(settings.suppressed), logits.size(1))
-    values, ids = logits.topk(width, dim=1)  # [R, K']
-    log_probs: list[list[float]] = (values - partition).tolist()
+    every = output.logits.log_softmax(1)  # [R, V]
+    n_rows, vocab_size = every.shape
+    n_chosen = min(settings.beam_size + len(settings.suppressed), vocab_size)
+    n_shown = min(settings.top_k, vocab_size) if settings.record else 0
+    values, ids = every.topk(max(n_chosen, n_shown), dim=1)
+    log_probs: list[list[float]] = values[:, :n_chosen].tolist()
     if any(math.isnan(row[0]) for row in log_probs):
         raise FloatingPointError("the model's scores are not numbers (NaN)")
-    forced = [math.nan] * logits.size(0)
+    forced = [math.nan] * n_rows
     if any(t < len(state.prefix) for state in active):
         wanted = [
             state.prefix[t] if t < len(state.prefix) else settings.eos_id
             for state in active
             for _ in state.live
         ]
-        at = torch.tensor(wanted, device=logits.device)[:, None]
-        forced = (logits.gather(1, at) - partition)[:, 0].tolist()
+        at = torch.tensor(wanted, device=every.device)[:, None]
+        forced = every.gather(1, at)[:, 0].tolist()
     if not settings.record:
         return _Continuations(ids.tolist(), log_probs, forced)
-    every = logits - partition  # [R, V]
-    top_log_probs, top_ids = every.topk(min(settings.top_k, logits.size(1)), dim=1)
+    # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
+    entropy = -torch.linalg.vecdot(every.exp(), every.clamp_min(-1e4))
     return _Continuations(
-        ids.tolist(),
+        ids[:, :n_chosen].tolist(),
         log_probs,
         forced,
-        top_ids.cpu().numpy(),
-        top_log_probs.float().cpu().numpy(),
-        torch.special.entr(every.exp()).sum(1).float().cpu().numpy(),
+        ids[:, :n_shown].cpu().numpy(),
+        values[:, :n_shown].float().cpu().numpy(),
+        entropy.float().cpu().numpy(),
         _by_row(output.decoder_self),
         _by_row(output.cross),
     )

@@ -9,7 +9,6 @@ import torch
 
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
-from transformer.decoding import CachedSteps
 from transformer.inputs import (
     InputError,
     available_devices,
@@ -19,6 +18,7 @@ from transformer.inputs import (
     search_settings,
 )
 from transformer.model import Encoded, Transformer
+from transformer.packed import PackedDecoder
 from transformer.records import Hypothesis, Trace, Translation
 from transformer.search import Found, SearchSettings, search
 from transformer.tokenizer import Tokenized, Tokenizer, clean
@@ -56,9 +56,14 @@ class Translator:
         path: Path | None = None,
         max_tokens: int = 512,
     ) -> None:
-        """Args: max_tokens: longest source and longest translation, `</s>` included."""
+        """Make a translator; after changing the model's weights, make a new one.
+
+        Args:
+            max_tokens: longest source and longest translation, `</s>` included.
+        """
         self._device = resolve_device(device)
         self.model = model.to(self._device).eval()
+        self._decoder = PackedDecoder(self.model)
         self.tokenizer = tokenizer
         self.name, self.path = name, path
         self.max_tokens = max_tokens
@@ -237,13 +242,12 @@ class Translator:
         with torch.inference_mode():
             encoded = self._encode([source], need_weights=True)
             found = search(
-                CachedSteps(self.model, encoded, need_weights=True),
+                self._decoder.start(encoded, need_weights=True),
                 [limit],
                 settings,
                 prefixes=[forced],
                 src_lengths=[len(source.ids)],
                 piece=self.tokenizer.id_to_piece,
-                device=self._device,
                 progress=progress,
             )[0]
             return trace_search(source, encoded, found, settings, limit, self.tokenizer)
@@ -294,12 +298,11 @@ class Translator:
     ) -> list[Found]:
         with torch.inference_mode():
             return search(
-                CachedSteps(self.model, self._encode(sources)),
+                self._decoder.start(self._encode(sources)),
                 limits,
                 settings,
                 prefixes=[forced] * len(sources),
                 piece=self.tokenizer.id_to_piece,
-                device=self._device,
                 progress=progress,
             )
 

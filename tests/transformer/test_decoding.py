@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -10,6 +13,7 @@ from tests.conftest import random_model
 from transformer.config import ModelConfig
 from transformer.decoding import CachedSteps
 from transformer.model import Encoded, Transformer
+from transformer.packed import PackedDecoder, PackedSteps
 from transformer.search import Found, SearchSettings, StepOutput, search
 
 CONFIGS = {
@@ -29,6 +33,9 @@ CONFIGS = {
     ),
 }  # fmt: skip
 
+#: Chosen so that the four sentences end at different steps.
+SEEDS = {"post": 18, "pre": 0, "separate": 17}
+
 #: Four sources of unequal length, padded with 0 at the end.
 SOURCES = torch.tensor(
     [[5, 9, 7, 12, 21, 2], [14, 2, 0, 0, 0, 0], [8, 8, 23, 11, 2, 0], [20, 6, 2, 0, 0, 0]]
@@ -36,9 +43,27 @@ SOURCES = torch.tensor(
 LENGTHS = [6, 2, 5, 3]
 
 
+def varied_model(config: ModelConfig, seed: int) -> Transformer:
+    """A random model that does not repeat its input, as one with tied embeddings tends to."""
+    model = random_model(config, seed)
+    for name, parameter in model.named_parameters():
+        if "embedding" in name:
+            parameter.mul_(0.5)
+        if "feed_forward" in name:
+            parameter.mul_(2.0)
+    last = (
+        model.decoder_norm if config.norm == "pre" else model.decoder[-1].around_feed_forward.norm
+    )
+    last.weight.copy_(2 * torch.randn(config.d_model))
+    if model.generator.bias is not None:
+        model.generator.bias[config.eos_id] = 4.0
+    return model
+
+
 @pytest.fixture(scope="module", params=CONFIGS)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    return random_model(CONFIGS[request.param], seed=4)
+    """In float64, so that a difference is a mistake and not rounding."""
+    return varied_model(CONFIGS[request.param], SEEDS[request.param]).double()
 
 
 class Uncached:
@@ -49,12 +74,12 @@ class Uncached:
         self.rows = [(sentence, ()) for sentence in range(len(src))]
         self.src = [row[row != 0][None] for row in src]
 
-    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         if parents is not None:
-            self.rows = [self.rows[parent] for parent in parents.tolist()]
+            self.rows = [self.rows[parent] for parent in parents]
         self.rows = [
             (sentence, (*prefix, token))
-            for (sentence, prefix), token in zip(self.rows, tokens.tolist(), strict=True)
+            for (sentence, prefix), token in zip(self.rows, tokens, strict=True)
         ]
         logits, own, cross = [], [], []
         width = max(src.size(1) for src in self.src)
@@ -82,12 +107,8 @@ def assert_same(found: list[Found], expected: list[Found]) -> None:
             assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
         assert len(ours.steps) == len(theirs.steps)
         for step, wanted in zip(ours.steps, theirs.steps, strict=True):
-            torch.testing.assert_close(
-                [torch.tensor(step.decoder_self), torch.tensor(step.cross)],
-                [torch.tensor(wanted.decoder_self), torch.tensor(wanted.cross)],
-                atol=1e-5,
-                rtol=0,
-            )
+            np.testing.assert_allclose(step.decoder_self, wanted.decoder_self, atol=1e-6)
+            np.testing.assert_allclose(step.cross, wanted.cross, atol=1e-6)
 
 
 def encode(model: Transformer, n: int = 4) -> Encoded:
@@ -95,15 +116,26 @@ def encode(model: Transformer, n: int = 4) -> Encoded:
     return model.encode(src[:, : max(LENGTHS[:n])])
 
 
+def packed_steps(model: Transformer, encoded: Encoded, *, need_weights: bool) -> PackedSteps:
+    return PackedDecoder(model).start(encoded, need_weights=need_weights)
+
+
+#: The two ways to decode with a cache.
+CACHED = {"reference": CachedSteps, "packed": packed_steps}
+
+
+@pytest.mark.parametrize("way", CACHED)
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_cache_equals_no_cache(model: Transformer, beam: int) -> None:
+def test_a_cache_equals_no_cache(model: Transformer, beam: int, way: str) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
     expected = find(Uncached(model, SOURCES), settings)
-    assert_same(find(CachedSteps(model, encode(model), need_weights=True), settings), expected)
+    assert len({len(found.steps) for found in expected}) > 1, "sentences should end apart"
+    assert_same(find(CACHED[way](model, encode(model), need_weights=True), settings), expected)
 
 
+@pytest.mark.parametrize("way", CACHED)
 @pytest.mark.parametrize("beam", [1, 3])
-def test_one_sentence_equals_no_cache(model: Transformer, beam: int) -> None:
+def test_one_sentence_equals_no_cache(model: Transformer, beam: int, way: str) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
     expected = find(Uncached(model, SOURCES[:1]), settings, 1)
     assert_same(
@@ -111,16 +143,17 @@ def test_one_sentence_equals_no_cache(model: Transformer, beam: int) -> None:
     )
 
 
-def test_asking_for_weights_changes_nothing_else(model: Transformer) -> None:
+@pytest.mark.parametrize("way", CACHED)
+def test_asking_for_weights_changes_nothing_else(model: Transformer, way: str) -> None:
     settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), n_best=1)
-    plain = find(CachedSteps(model, encode(model)), settings)
-    looked_at = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    plain = find(CACHED[way](model, encode(model), need_weights=False), settings)
+    looked_at = find(CACHED[way](model, encode(model), need_weights=True), settings)
     assert_same(plain, looked_at)
 
 
 def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transformer) -> None:
     settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
-    found = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    found = find(packed_steps(model, encode(model), need_weights=True), settings)
     for sentence, each in enumerate(found):
         best = each.hypotheses[0]
         encoded = model.encode(SOURCES[sentence : sentence + 1, : LENGTHS[sentence]])
@@ -128,15 +161,31 @@ def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transforme
         decoded = model.decode(tgt_in, encoded, need_weights=True)
         assert decoded.self_attention is not None and decoded.cross_attention is not None
         for t, row in enumerate(best.rows):
-            torch.testing.assert_close(
-                torch.tensor(each.steps[t].decoder_self[row]),
-                decoded.self_attention[:, 0, :, t, : t + 1],
-                atol=1e-5,
-                rtol=0,
-            )
-            torch.testing.assert_close(
-                torch.tensor(each.steps[t].cross[row]),
-                decoded.cross_attention[:, 0, :, t],
-                atol=1e-5,
-                rtol=0,
-            )
+            step, wanted = each.steps[t], decoded.self_attention[:, 0, :, t, : t + 1]
+            np.testing.assert_allclose(step.decoder_self[row], wanted.numpy(), atol=1e-6)
+            wanted = decoded.cross_attention[:, 0, :, t]
+            np.testing.assert_allclose(step.cross[row], wanted.numpy(), atol=1e-6)
+
+
+def test_a_large_output_matrix_gives_the_same_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The products that are faster with few rows, checked for every number of them."""
+    model = random_model(CONFIGS["post"])
+    monkeypatch.setattr("transformer.packed.LARGE", 1)
+    packed = PackedDecoder(model)
+    assert packed.generator_t is not None
+    for n_rows in range(1, 12):
+        hidden = torch.randn(n_rows, 24, generator=torch.Generator().manual_seed(n_rows))
+        torch.testing.assert_close(packed.logits(hidden), model.logits(hidden))
+
+
+def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> None:
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    encoded = encode(model)
+    memory = encoded.memory.clone()
+    decoder = PackedDecoder(model)
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3))
+    first = find(decoder.start(encoded), settings)
+    assert_same(find(decoder.start(encoded), settings), first)
+    assert torch.equal(memory, encoded.memory)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])

@@ -40,12 +40,12 @@ class TableModel:
         generator = np.random.default_rng([self.seed, sentence, *prefix])
         return torch.from_numpy(self.sharpness * generator.normal(size=self.vocab)).float()
 
-    def __call__(self, tokens: Tensor, parents: Tensor | None) -> StepOutput:
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         if parents is not None:
-            self.rows = [self.rows[parent] for parent in parents.tolist()]
+            self.rows = [self.rows[parent] for parent in parents]
         assert len(self.rows) == len(tokens)
         self.calls.append((len(tokens), parents is not None))
-        self.rows = [(*row, token) for row, token in zip(self.rows, tokens.tolist(), strict=True)]
+        self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
         logits = torch.stack([self.logits(row[0], row[2:]) for row in self.rows])
         # "Attention" that says which row and step it belongs to, to check the bookkeeping.
         code = torch.tensor([hash(row) % 9973 for row in self.rows], dtype=torch.float32)
