@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def run_app(
     monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path
-) -> Iterator[Callable[..., AppTest]]:
+) -> Callable[..., AppTest]:
     """Run the app once, with a query and a folder of checkpoints; a traceback fails the test."""
 
     def run(root: Path = random_checkpoints, **query: str) -> AppTest:
@@ -51,4 +51,4 @@ def run_app(
         assert not app.exception
         return app
 
-    yield run
+    return run

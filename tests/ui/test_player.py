@@ -95,9 +95,10 @@ json_values = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=8,
 )
-reports = json_values | st.fixed_dictionaries(
-    {"view": st.fixed_dictionaries({"trace": st.just("id"), "step": json_values, "layer": json_values, "head": json_values})}
-)  # fmt: skip
+views = st.fixed_dictionaries(
+    {"trace": st.just("id"), "step": json_values, "layer": json_values, "head": json_values}
+)
+reports = json_values | st.fixed_dictionaries({"view": views})
 
 
 @given(reports)

@@ -1,0 +1,231 @@
+"""The Translate page, as far as Python goes; the player itself is tested in a browser."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from transformer.checkpoint import CheckpointEntry, list_checkpoints
+from transformer.records import Trace
+from transformer.translator import Translator
+from ui import cache
+from ui.controls import View
+from ui.examples import examples_for
+
+RunApp = Callable[..., AppTest]
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = list_checkpoints(ROOT / "checkpoints")
+
+
+def said(app: AppTest) -> str:
+    """Every message on the page, without Markdown's escapes."""
+    messages = (*app.info, *app.warning, *app.error)
+    return "\n".join(message.value for message in messages).replace("\\", "")
+
+
+def translation(app: AppTest) -> str:
+    return str(app.text[1].value)
+
+
+def message_to_player(app: AppTest) -> tuple[dict[str, Any], bytes]:
+    """Header and body of what the player was given."""
+    (element,) = app.get("bidi_component")
+    message: bytes = element.proto.bytes
+    length = int.from_bytes(message[:4], "little")
+    return json.loads(message[4 : 4 + length]), message[4 + length :]
+
+
+def ask(app: AppTest, sentence: str) -> AppTest:
+    app.sidebar.text_area(key="sentence_box").set_value(sentence)
+    app.sidebar.button[0].click().run()
+    assert not app.exception
+    return app
+
+
+def trace_of(app: AppTest) -> Trace:
+    view = app.session_state["headlight_view"]
+    assert isinstance(view, View)
+    found = cache.TRACES.get(cache.key_of(view))
+    assert found is not None
+    return found
+
+
+def test_the_page_opens_on_an_example_already_translated(run_app: RunApp) -> None:
+    app = run_app()
+    trace = trace_of(app)
+    assert app.text[0].value == examples_for("alpha").items[0].sentence
+    header, body = message_to_player(app)
+    assert header["predicted"] == list(trace.predicted_tokens)
+    weights = np.frombuffer(body, "<u2").reshape(header["shape"]) / 65535
+    np.testing.assert_allclose(weights, trace.cross, atol=1e-5)
+
+
+def test_a_sentence_is_translated_as_the_translator_does(
+    run_app: RunApp, random_checkpoints: Path
+) -> None:
+    app = ask(run_app(beam="3", alpha="1"), "The cat sat on the mat.")
+    expected = Translator.load(random_checkpoints / "alpha", device="cpu").trace(
+        "The cat sat on the mat.", beam_size=3, alpha=1.0
+    )
+    assert message_to_player(app)[0]["predicted"] == list(expected.predicted_tokens)
+    assert f"{expected.score:.2f} nats (beam 3, α 1)" in app.caption[2].value + app.caption[1].value
+
+
+def test_greedy_on_request(run_app: RunApp, random_checkpoints: Path) -> None:
+    app = run_app()
+    app.sidebar.get("button_group")[0].set_value("Greedy").run()
+    assert app.query_params["beam"] == "1"
+    assert "greedy" in "".join(caption.value for caption in app.main.caption)
+    greedy = Translator.load(random_checkpoints / "alpha", device="cpu").trace(
+        app.text[0].value, beam_size=1
+    )
+    assert message_to_player(app)[0]["predicted"] == list(greedy.predicted_tokens)
+    app.sidebar.get("button_group")[0].set_value("Beam search").run()
+    assert app.query_params["beam"] == "4"
+
+
+def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
+    app = run_app(sentence="The cat sat.", step="2", layer="3", head="1", beam="2")
+    header, _ = message_to_player(app)
+    assert header["start"] == {"step": 1, "layer": 2, "head": 0, "nonce": 0}
+    (link,) = app.main.code
+    for part in ("sentence=The+cat+sat.", "step=2", "layer=3", "head=1", "beam=2", "alpha=0.6"):
+        assert part in link.value
+
+
+def test_a_rerun_sends_the_player_what_it_already_has(run_app: RunApp) -> None:
+    app = run_app(step="2")
+    before = message_to_player(app)
+    app.run()
+    assert message_to_player(app) == before
+
+
+BAD_INPUT = {
+    "empty": ("", "Nothing to translate"),
+    "blank": (" \n\t\u3000 ", "Nothing to translate"),
+    "control characters only": ("\x01\x02\x07\u200b", "Nothing to translate"),
+    "10,000 characters": ("word " * 2000, "at most 512 are allowed"),
+    "10,001 characters": ("a" * 10_001, "at most 10,000 are allowed"),
+    "20,000 characters": ("ab" * 10_000, "at most 10,000 are allowed"),
+    "only unknown characters": ("漢字", "knows nothing of this sentence: `漢字`"),
+    "emoji": ("A dog 🐕 runs.", "does not know one piece of this sentence: `🐕`"),
+    "right to left": ("הכלב רץ", "knows nothing of this sentence"),
+    "arabic in english": ("A dog الكلب runs.", "`الكلب`"),
+    "markup": ("<script>alert(1)</script><b>dog</b>", "`<`"),
+    "markdown": ("**A** $dog$ `runs` :red[x] :smile: [a](http://b.c)", "does not know"),
+    "backticks": ("`` a ` b ``", "does not know"),
+    "directions": ("A dog\u202e runs\u2066.", ""),
+    "control in between": ("A\x00 dog\x1b[31m runs.\x7f", ""),
+    "combining": ("A d\u0300\u0301\u0302\u0303og" + "\u0316" * 40, ""),
+    "zero width": ("A\u200d dog\ufeff.", ""),
+    "one letter": ("a", ""),
+    "line breaks": ("A dog\nruns.\r\nFast.", ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD_INPUT)
+def test_any_input_gets_a_clear_message_or_a_translation(run_app: RunApp, name: str) -> None:
+    sentence, expected = BAD_INPUT[name]
+    app = ask(run_app(), sentence)
+    assert expected in said(app)
+    if not app.get("bidi_component"):
+        assert said(app)
+    # And the same from a link.
+    linked = run_app(sentence=sentence) if sentence else app
+    assert said(linked) == said(app)
+
+
+def test_the_next_sentence_works_after_a_bad_one(run_app: RunApp) -> None:
+    app = ask(ask(run_app(), "word " * 2000), "A dog runs.")
+    assert app.text[0].value == "A dog runs."
+    assert not said(app)
+
+
+def test_a_too_long_sentence_is_refused_before_the_model_runs(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run_app()
+    ran: list[str] = []
+    monkeypatch.setattr(
+        "transformer.model.Transformer.encode", lambda *a, **k: ran.append("encode")
+    )
+    ask(app, "word " * 600)
+    assert "at most 512 are allowed" in said(app)
+    assert not ran
+
+
+def test_text_is_never_given_to_markdown_unescaped(run_app: RunApp) -> None:
+    sentence = "<b>dog</b> **x** :red[y] $z$"
+    app = ask(run_app(), sentence)
+    assert app.text[0].value == sentence  # st.text formats nothing
+    shown = [*app.markdown, *app.caption, *app.warning, *app.info, *app.error, *app.toast]
+    assert not any("<b>dog" in element.value for element in shown)
+    assert not any(element.allow_html for element in app.markdown)
+
+
+def test_a_translation_cut_at_the_limit_says_so(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Translator.trace
+
+    def cut(self: Translator, sentence: str, **settings: Any) -> Trace:
+        settings["max_length"] = 2
+        return dataclasses.replace(real(self, sentence, **settings), complete=False)
+
+    monkeypatch.setattr(Translator, "trace", cut)
+    assert "Cut at the length limit" in said(run_app())
+
+
+def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
+    app = run_app()
+    key = cache.key_of(app.session_state["headlight_view"])
+    cache.TRACES.clear()
+    app.session_state["headlight_stopped"] = key
+    app.run()
+    assert said(app) == "Stopped."
+    assert not app.get("bidi_component")
+    app.main.button[0].click().run()
+    assert app.get("bidi_component")
+
+
+def test_sessions_share_traces_and_nothing_else(run_app: RunApp) -> None:
+    one = ask(run_app(), "A dog runs.")
+    traces = len(cache.TRACES)
+    other = ask(run_app(), "A dog runs.")
+    assert len(cache.TRACES) == traces
+    assert trace_of(one) is trace_of(other)
+    held = one.session_state._state.filtered_state.values()
+    assert held
+    assert not any(isinstance(value, Trace | np.ndarray | bytes) for value in held)
+
+
+@pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
+def test_every_shipped_checkpoint_opens_on_its_example(
+    run_app: RunApp, entry: CheckpointEntry
+) -> None:
+    assert entry.error is None
+    app = run_app(root=ROOT / "checkpoints", checkpoint=entry.name)
+    assert not said(app)
+    assert app.text[0].value == examples_for(entry.name).items[0].sentence
+    expected = Translator.load(entry.path, device="cpu").translate([app.text[0].value])[0]
+    assert translation(app) == expected.text != ""
+    header, _ = message_to_player(app)
+    assert header["complete"]
+    assert not header["unknown"]
+
+
+@pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
+def test_every_example_is_known_to_its_checkpoint(entry: CheckpointEntry) -> None:
+    translator = Translator.load(entry.path, device="cpu")
+    for example in examples_for(entry.name).items:
+        source = translator.read(example.sentence)
+        assert source.unknown == ()
+        if example.watch:
+            assert example.watch in [piece.lstrip("▁").lower() for piece in source.pieces]
