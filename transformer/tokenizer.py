@@ -63,6 +63,8 @@ class Tokenizer:
     def __init__(self, model: bytes) -> None:
         """Read the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
         self._model = model
+        if not model:
+            raise TokenizerError("not a SentencePiece model (it is empty)")
         try:
             self._processor = spm.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
