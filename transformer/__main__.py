@@ -96,7 +96,9 @@ def _parser() -> _Parser:
     publish.add_argument("--beam", type=int, default=5, metavar="N", help="beam size measured with")
     publish.add_argument("--dtype", default="float16", help="float32, float16 or bfloat16")
     publish.add_argument("--device", default="auto", help="auto, cpu or cuda")
-    publish.add_argument("--command", default="", help="what trains it again, for the card")
+    publish.add_argument(
+        "--made-by", default="", metavar="COMMAND", help="what trains it again, for the card"
+    )
     publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
     publish.set_defaults(run=_publish)
 
@@ -297,7 +299,7 @@ def _publish(options: argparse.Namespace) -> None:
         beam_size=options.beam,
         device=options.device,
         dtype=options.dtype,
-        command=options.command,
+        command=options.made_by,
         notes=options.note,
     )
     print(folder)

@@ -82,6 +82,25 @@ class DecoderCache:
             entries[:] = [KeysValues(k[rows], v[rows]) for k, v in entries]
 
 
+class Dropout(nn.Module):
+    """Zero a share `p` of the values while training and scale up the rest (section 5.4)."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape and type as x."""
+        if not self.training or not self.p:
+            return x
+        if not torch.compiler.is_compiling():
+            return F.dropout(x, self.p)
+        # Compiled for a CPU, a mask of bools costs more than the rest of the layer's small
+        # operations together, so keep or drop is computed as the number 1 or 0.
+        kept = (torch.rand(x.shape, device=x.device) + (1 - self.p)).floor()
+        return x * (kept / (1 - self.p)).to(x.dtype)
+
+
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position (section 3.3, eq. 2)."""
 
@@ -109,7 +128,7 @@ class Residual(nn.Module):
         super().__init__()
         self.pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_eps)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def enter(self, x: Tensor) -> Tensor:
         """What the sub-layer sees."""
@@ -246,7 +265,7 @@ class Transformer(nn.Module):
         # Pre-norm leaves the last residual sum unnormalised, so each stack ends in one more norm.
         self.encoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
         self.decoder_norm = nn.LayerNorm(d_model, config.layer_norm_eps) if pre else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self._initialise()
         if config.tie_embeddings != "none":
             self.generator.weight = self.tgt_embedding.weight

@@ -16,7 +16,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint, write_atomic
-from transformer.config import ConfigError
+from transformer.config import ConfigError, ModelConfig
 from transformer.data import Pair, source_key
 from transformer.evaluate import PROTOCOLS, score
 from transformer.prepare import load_corpus
@@ -101,7 +101,7 @@ def publish(
         "command": command,
     }
     save_checkpoint(out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype)
-    card = model_card(out.resolve().name, recipe, metrics, translator.model.n_parameters, notes)
+    card = model_card(out.resolve().name, translator.config, recipe, metrics, notes)
     write_atomic(out / "README.md", card.encode())
     return out
 
@@ -168,13 +168,13 @@ def _read_run(run: Path) -> tuple[Recipe, dict[str, Any]]:
 
 def model_card(
     name: str,
+    model: ModelConfig,
     recipe: Recipe,
     metrics: dict[str, Any],
-    n_parameters: int,
     notes: Sequence[str] = (),
 ) -> str:
     """The model card, in Markdown."""
-    model, training, trained = recipe.model, recipe.training, metrics["training"]
+    training, trained = recipe.training, metrics["training"]
     decoding = metrics["decoding"]
     rows = []
     for test, values in metrics["tests"].items():
@@ -193,7 +193,7 @@ def model_card(
         "",
         f"An encoder-decoder Transformer, {recipe.data.src} to {recipe.data.tgt}: "
         f"{model.n_encoder_layers}+{model.n_decoder_layers} layers, d_model {model.d_model}, "
-        f"d_ff {model.d_ff}, {model.n_heads} heads, {n_parameters / 1e6:.1f}M parameters, "
+        f"d_ff {model.d_ff}, {model.n_heads} heads, {model.n_parameters / 1e6:.1f}M parameters, "
         f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}.",
         "",
         "## Data",

@@ -110,8 +110,11 @@ class Recipe:
     training: TrainingRecipe = field(default_factory=TrainingRecipe)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for a JSON file."""
-        return dataclasses.asdict(self)
+        """Plain values as `from_dict` takes them; settings that are None are left out."""
+        return {
+            table: {name: value for name, value in settings.items() if value is not None}
+            for table, settings in dataclasses.asdict(self).items()
+        }
 
     @classmethod
     def load(cls, preset_or_toml: str) -> Recipe:
