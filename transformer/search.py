@@ -23,7 +23,23 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from transformer.records import Candidate, Floats, Hypothesis, Ints, SearchStep
+from transformer.hypotheses import (
+    Continuations,
+    Node,
+    length_penalty,
+    recorded_hypothesis,
+    recorded_step,
+)
+from transformer.records import Fate, Floats, Hypothesis, SearchStep
+
+__all__ = [
+    "Found",
+    "SearchSettings",
+    "StepFunction",
+    "StepOutput",
+    "length_penalty",
+    "search",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,35 +114,6 @@ class Found:
     steps: tuple[SearchStep, ...] = ()
 
 
-def length_penalty(length: int, alpha: float) -> float:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. 2016, eq. 14; `length` counts `</s>`."""
-    return float(((5 + length) / 6) ** alpha)
-
-
-@dataclass(frozen=True, eq=False)
-class _Node:
-    """The end of a partial translation: one token, and the node that it continues.
-
-    `row` is the row, within its sentence, that this node's prefix held when the token was chosen.
-    """
-
-    parent: _Node | None
-    token: int
-    log_prob: float
-    total: float
-    row: int
-    length: int
-
-    def path(self) -> list[_Node]:
-        """The nodes from the first generated token to this one."""
-        nodes = []
-        node: _Node | None = self
-        while node is not None and node.parent is not None:
-            nodes.append(node)
-            node = node.parent
-        return nodes[::-1]
-
-
 @dataclass(eq=False)
 class _State:
     """Where the search of one sentence stands.
@@ -144,30 +131,10 @@ class _State:
     index: int
     max_length: int
     prefix: tuple[int, ...]
-    live: list[_Node] = field(default_factory=lambda: [_Node(None, -1, 0.0, 0.0, 0, 0)])
-    finished: list[_Node] = field(default_factory=list)
-    cut: list[_Node] = field(default_factory=list)
+    live: list[Node] = field(default_factory=lambda: [Node(None, -1, 0.0, 0.0, 0, 0)])
+    finished: list[Node] = field(default_factory=list)
+    cut: list[Node] = field(default_factory=list)
     steps: list[SearchStep] = field(default_factory=list)
-
-
-@dataclass(frozen=True, eq=False)
-class _Continuations:
-    """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
-
-    Attributes:
-        ids, log_probs: [R][K'].  forced: [R], log-probability of the token a prefix asks for.
-        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
-        cross: [R, Ld, H, S].  The last five are None unless recording.
-    """
-
-    ids: list[list[int]]
-    log_probs: list[list[float]]
-    forced: list[float]
-    top_ids: Ints | None = None
-    top_log_probs: Floats | None = None
-    entropy: Floats | None = None
-    decoder_self: Floats | None = None
-    cross: Floats | None = None
 
 
 def search(
@@ -243,7 +210,7 @@ def _start(
 
 def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
-) -> _Continuations:
+) -> Continuations:
     """Normalise the logits and bring every row's best continuations to the CPU."""
     every = output.logits.log_softmax(1)  # [R, V]
     n_rows, vocab_size = every.shape
@@ -263,10 +230,10 @@ def _score(
         at = torch.tensor(wanted, device=every.device)[:, None]
         forced = every.gather(1, at)[:, 0].tolist()
     if not settings.record:
-        return _Continuations(ids.tolist(), log_probs, forced)
+        return Continuations(ids.tolist(), log_probs, forced)
     # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
     entropy = -torch.linalg.vecdot(every.exp(), every.clamp_min(-1e4))
-    return _Continuations(
+    return Continuations(
         ids[:, :n_chosen].tolist(),
         log_probs,
         forced,
@@ -289,7 +256,7 @@ def _by_row(weights: Tensor | None) -> Floats | None:
 def _advance(
     state: _State,
     rows: range,
-    scored: _Continuations,
+    scored: Continuations,
     settings: SearchSettings,
     t: int,
     src_lengths: Sequence[int] | None,
@@ -308,104 +275,51 @@ def _advance(
         state.cut = live or ([] if chosen else state.live)
     going = [] if at_limit or _is_decided(state, live, settings) else live
     if settings.record:
-        kept = going if not at_limit else live
-        places = {id(node): row for row, node in enumerate(going)}
-        candidates = tuple(
-            Candidate(
-                parent=node.row,
-                token_id=node.token,
-                token=piece(node.token),
-                log_prob=node.log_prob,
-                total=node.total,
-                score=node.total / length_penalty(node.length, settings.alpha),
-                fate="finished" if node in finished else "kept" if node in kept else "dropped",
-                row=places.get(id(node), -1),
-            )
-            for node in nodes
-        )
+        fates: dict[Node, Fate] = dict.fromkeys(live if at_limit else going, "kept")
+        fates |= dict.fromkeys(finished, "finished")
+        places = {node: row for row, node in enumerate(going)}
         n_source = None if src_lengths is None else src_lengths[state.index]
-        state.steps.append(_record(candidates, rows, scored, n_source))
+        state.steps.append(
+            recorded_step(nodes, fates, places, rows, scored, settings.alpha, n_source, piece)
+        )
     state.live = going
 
 
 def _continue(
-    state: _State, rows: range, scored: _Continuations, settings: SearchSettings, t: int
-) -> Iterator[_Node]:
+    state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
+) -> Iterator[Node]:
     """The continuations that may be chosen: each row's best, or the one that a prefix forces."""
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
             log_prob = scored.forced[at]
-            yield _Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
+            yield Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
             continue
         n_taken = 0
         for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
             if token in settings.suppressed or log_prob == -math.inf:
                 continue
-            yield _Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
             n_taken += 1
             if n_taken == settings.beam_size:
                 break
 
 
-def _is_decided(state: _State, live: Sequence[_Node], settings: SearchSettings) -> bool:
+def _is_decided(state: _State, live: Sequence[Node], settings: SearchSettings) -> bool:
     """Whether no live hypothesis can still enter the best `n_best` finished ones."""
     if not live:
         return True
     n_best = settings.n_best or settings.beam_size
     if len(state.finished) < n_best:
         return False
-    scores = sorted((_node_score(node, settings) for node in state.finished), reverse=True)
+    scores = sorted((node.score(settings.alpha) for node in state.finished), reverse=True)
     bound = live[0].total / length_penalty(state.max_length, settings.alpha)
     return bound <= scores[n_best - 1]
 
 
-def _node_score(node: _Node, settings: SearchSettings) -> float:
-    return node.total / length_penalty(node.length, settings.alpha)
-
-
-def _record(
-    candidates: tuple[Candidate, ...],
-    rows: range,
-    scored: _Continuations,
-    n_source: int | None,
-) -> SearchStep:
-    assert scored.top_ids is not None
-    assert scored.top_log_probs is not None and scored.entropy is not None
-    here = slice(rows.start, rows.stop)
-    nothing = torch.zeros(len(rows), 0, 0, 0).numpy()
-    own = nothing if scored.decoder_self is None else scored.decoder_self[here]
-    cross = nothing if scored.cross is None else scored.cross[here, ..., :n_source]
-    step = SearchStep(
-        candidates=candidates,
-        top_ids=scored.top_ids[here].copy(),
-        top_log_probs=scored.top_log_probs[here].copy(),
-        entropy=scored.entropy[here].copy(),
-        decoder_self=own.copy(),
-        cross=cross.copy(),
-    )
-    for array in (step.top_ids, step.top_log_probs, step.entropy, step.decoder_self, step.cross):
-        array.setflags(write=False)
-    return step
-
-
 def _result(state: _State, settings: SearchSettings, piece: Callable[[int], str]) -> Found:
     nodes = state.finished or state.cut
-    best = sorted(nodes, key=lambda node: -_node_score(node, settings))[: settings.beam_size]
+    best = sorted(nodes, key=lambda node: -node.score(settings.alpha))[: settings.beam_size]
     return Found(
-        tuple(_hypothesis(node, settings, piece) for node in best),
+        tuple(recorded_hypothesis(node, settings.eos_id, settings.alpha, piece) for node in best),
         tuple(state.steps),
-    )
-
-
-def _hypothesis(node: _Node, settings: SearchSettings, piece: Callable[[int], str]) -> Hypothesis:
-    path = node.path()
-    ids = tuple(each.token for each in path)
-    return Hypothesis(
-        ids=ids,
-        tokens=tuple(piece(token) for token in ids),
-        total=node.total,
-        score=_node_score(node, settings),
-        rows=tuple(each.row for each in path),
-        complete=bool(ids) and ids[-1] == settings.eos_id,
-        log_probs=tuple(each.log_prob for each in path),
     )

@@ -167,15 +167,16 @@ def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transforme
             np.testing.assert_allclose(step.cross[row], wanted.numpy(), atol=1e-6)
 
 
-def test_a_large_output_matrix_gives_the_same_logits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The products that are faster with few rows, checked for every number of them."""
-    model = random_model(CONFIGS["post"])
+@pytest.mark.parametrize("beam", [1, 2, 6])
+def test_a_large_model_gives_the_same(
+    model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few rows take other products where weights come from memory; here one row up to 24."""
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
+    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
     monkeypatch.setattr("transformer.packed.LARGE", 1)
-    packed = PackedDecoder(model)
-    assert packed.generator_t is not None
-    for n_rows in range(1, 12):
-        hidden = torch.randn(n_rows, 24, generator=torch.Generator().manual_seed(n_rows))
-        torch.testing.assert_close(packed.logits(hidden), model.logits(hidden))
+    assert PackedDecoder(model).from_memory
+    assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
 
 
 def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> None:

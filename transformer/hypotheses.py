@@ -1,0 +1,131 @@
+"""Partial translations while a search runs, and the records that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.records import Candidate, Fate, Floats, Hypothesis, Ints, SearchStep
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. 2016, eq. 14; `length` counts `</s>`."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """The end of a partial translation: one token, and the node that it continues.
+
+    `row` is the row, within its sentence, that this node's prefix held when the token was chosen.
+    """
+
+    parent: Node | None
+    token: int
+    log_prob: float
+    total: float
+    row: int
+    length: int
+
+    def score(self, alpha: float) -> float:
+        """Log P / lp, what hypotheses are compared by."""
+        return self.total / length_penalty(self.length, alpha)
+
+    def path(self) -> list[Node]:
+        """The nodes from the first generated token to this one."""
+        nodes = []
+        node: Node | None = self
+        while node is not None and node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+
+@dataclass(frozen=True, eq=False)
+class Continuations:
+    """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
+
+    Attributes:
+        ids, log_probs: [R][K'].  forced: [R], log-probability of the token a prefix asks for.
+        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
+        cross: [R, Ld, H, S].  The last five are None unless recording.
+    """
+
+    ids: list[list[int]]
+    log_probs: list[list[float]]
+    forced: list[float]
+    top_ids: Ints | None = None
+    top_log_probs: Floats | None = None
+    entropy: Floats | None = None
+    decoder_self: Floats | None = None
+    cross: Floats | None = None
+
+
+def recorded_step(
+    nodes: Sequence[Node],
+    fates: Mapping[Node, Fate],
+    places: Mapping[Node, int],
+    rows: range,
+    scored: Continuations,
+    alpha: float,
+    n_source: int | None,
+    piece: Callable[[int], str],
+) -> SearchStep:
+    """What one sentence's search saw at a step, as a record.
+
+    Args:
+        nodes: the continuations looked at, best first.
+        fates: what became of each; absent is dropped.
+        places: the next row of those that live on.
+        rows: the sentence's rows in `scored`.
+        n_source: source tokens without padding, None for all.
+    """
+    candidates = tuple(
+        Candidate(
+            parent=node.row,
+            token_id=node.token,
+            token=piece(node.token),
+            log_prob=node.log_prob,
+            total=node.total,
+            score=node.score(alpha),
+            fate=fates.get(node, "dropped"),
+            row=places.get(node, -1),
+        )
+        for node in nodes
+    )
+    assert scored.top_ids is not None
+    assert scored.top_log_probs is not None and scored.entropy is not None
+    here = slice(rows.start, rows.stop)
+    nothing = np.zeros((len(rows), 0, 0, 0), np.float32)
+    own = nothing if scored.decoder_self is None else scored.decoder_self[here]
+    cross = nothing if scored.cross is None else scored.cross[here, ..., :n_source]
+    step = SearchStep(
+        candidates=candidates,
+        top_ids=scored.top_ids[here].copy(),
+        top_log_probs=scored.top_log_probs[here].copy(),
+        entropy=scored.entropy[here].copy(),
+        decoder_self=own.copy(),
+        cross=cross.copy(),
+    )
+    for array in (step.top_ids, step.top_log_probs, step.entropy, step.decoder_self, step.cross):
+        array.setflags(write=False)
+    return step
+
+
+def recorded_hypothesis(
+    node: Node, eos_id: int, alpha: float, piece: Callable[[int], str]
+) -> Hypothesis:
+    """The hypothesis that ends in `node`, as a record."""
+    path = node.path()
+    ids = tuple(each.token for each in path)
+    return Hypothesis(
+        ids=ids,
+        tokens=tuple(piece(token) for token in ids),
+        total=node.total,
+        score=node.score(alpha),
+        rows=tuple(each.row for each in path),
+        complete=bool(ids) and ids[-1] == eos_id,
+        log_probs=tuple(each.log_prob for each in path),
+    )
