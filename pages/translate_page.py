@@ -25,7 +25,7 @@ _START = "player_start"
 
 @dataclass(frozen=True)
 class Start:
-    """Where the player was opened: for which trace, where, and for the how manieth time."""
+    """Where the player was opened: in which trace, at which place, and how often before."""
 
     trace: str
     place: Place

@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 
 ROOT = Path(__file__).resolve().parents[2]
+
+#: Generous: a busy machine is slow, and what never comes fails all the same.
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,7 +47,6 @@ def start_app(log: Path, checkpoints: Path | None = None) -> tuple[str, subproce
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = dict(os.environ, OMP_NUM_THREADS="1")
-    environment.pop("HEADLIGHT_CHECKPOINTS", None)
     if checkpoints is not None:
         environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
@@ -105,7 +108,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
         page.on(

@@ -26,7 +26,7 @@ _SCRIPTS = ("maps.js", "dom.js", "player.js", "matrix.js")  # one module, in thi
 WIDE_LIMIT = 4_000_000
 
 #: Rows of the list of next tokens.
-MOST_ALTERNATIVES = 7
+MOST_ALTERNATIVES = 10
 
 
 @dataclass(frozen=True)

@@ -342,9 +342,9 @@ class Player {
     const row = this.row();
     [...this.source.children].forEach((item, s) => {
       if (row[s] < FAINT || !inView(this.source, item)) return;
-      const to = item.firstChild.getBoundingClientRect();
+      const to = item.getBoundingClientRect();
       const x1 = to.left + to.width / 2 - box.left;
-      const y1 = to.bottom - box.top;
+      const y1 = to.bottom - box.top; // below the number
       const half = (y0 - y1) / 2;
       ctx.globalAlpha = 0.2 + 0.7 * row[s];
       ctx.lineWidth = 1 + 6 * row[s];
