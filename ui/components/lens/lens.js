@@ -67,6 +67,11 @@ function read(data) {
   };
 }
 
+// The mark of a word's start is a heavy block in most fonts; the readout below has it as it is.
+function plain(token) {
+  return token.replaceAll("▁", "_");
+}
+
 function build(root, map) {
   const parts = {
     plot: make("div", "plot"),
@@ -75,8 +80,8 @@ function build(root, map) {
     canvas: make("canvas", "cells"),
     cursor: make("div", "cursor"),
     readout: make("p", "readout"),
-    rows: map.query_tokens.map((token) => make("span", "row-label", token)),
-    columns: map.key_tokens.map((token) => make("span", "column-label", token)),
+    rows: map.query_tokens.map((token) => make("span", "row-label", plain(token))),
+    columns: map.key_tokens.map((token) => make("span", "column-label", plain(token))),
   };
   parts.plot.tabIndex = 0;
   parts.plot.setAttribute("role", "group");

@@ -1,0 +1,174 @@
+"""The Attention page in a browser: pixels are weights, clicks and keys choose, links reopen."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from figures.palette import Theme, attention_table, to_weight_bytes
+from tests.browser.conftest import start_app, stop_app
+from transformer.records import Trace
+from transformer.translator import Translator
+from ui.components.grid import add_means
+
+OpenPage = Callable[..., Page]
+expect.set_options(timeout=20_000)
+SENTENCE = "The cat <b>sat</b> on it."
+
+
+@pytest.fixture(scope="module")
+def address(
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, browser: Browser
+) -> Iterator[str]:
+    """The app on one small random model, warm: somebody has looked at it before."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
+    try:
+        page = browser.new_page()
+        page.goto(url)
+        page.get_by_text("The light on the source").wait_for(timeout=60_000)
+        page.get_by_role("link", name="Attention").click()
+        page.locator("canvas.cells").wait_for(timeout=60_000)
+        page.close()
+        yield url
+    finally:
+        stop_app(process)
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    made = tiny_translator.trace(SENTENCE)
+    assert len(made.src_tokens) != len(made.tgt_tokens)
+    return made
+
+
+def link(address: str, **query: str) -> str:
+    words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
+    return f"{address}/attention?{words}"
+
+
+def opened(open_page: OpenPage, address: str, theme: Theme = "light", **query: str) -> Page:
+    page = open_page(link(address, **query), theme)
+    expect(page.locator("canvas.cells")).to_be_visible()
+    return page
+
+
+def pixels(canvas: Locator) -> np.ndarray:
+    """What a canvas holds, [height, width, 3]."""
+    read = """c => [c.width, c.height,
+        Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data)]"""
+    width, height, data = canvas.evaluate(read)
+    return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+
+
+def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
+    """The grid's bytes and the lens's cells are the colours of the weights, rows are queries."""
+    table = attention_table(theme)
+    wide = add_means(trace.cross)
+    n, m = wide.shape[-2:]
+    small = page.locator("button.map canvas")
+    expect(small).to_have_count(wide.shape[0] * wide.shape[1])
+    for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:
+        drawn = pixels(small.nth(row * wide.shape[1] + column))
+        assert drawn.shape == (n, m, 3)
+        np.testing.assert_array_equal(drawn, table[to_weight_bytes(wide[row, column])])
+
+    large = pixels(page.locator("canvas.cells"))
+    rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
+    columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)  # beside a written number
+    expected = table[to_weight_bytes(trace.cross[1, 2])]
+    np.testing.assert_allclose(large[np.ix_(rows, columns)].astype(int), expected, atol=1)
+
+
+def test_pixels_are_the_weights_and_follow_the_theme_without_a_reload(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
+    check_pixels(page, trace, "light")
+    page.emulate_media(color_scheme="dark")
+    deadline = time.monotonic() + 10
+    while pixels(page.locator("canvas.cells")).mean() > 128 and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    check_pixels(page, trace, "dark")
+
+
+def test_hover_reads_the_exact_weight_and_tokens_are_text(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="2", head="3")
+    n, m = trace.cross.shape[-2:]
+    box = page.locator("canvas.cells").bounding_box()
+    assert box is not None
+    for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
+        page.mouse.move(
+            box["x"] + (key + 0.5) * box["width"] / m, box["y"] + (query + 0.5) * box["height"] / n
+        )
+        weight = trace.cross[1, 2, query, key]
+        expect(page.locator(".readout")).to_contain_text(f"key {key + 1} {trace.src_tokens[key]}")
+        expect(page.locator(".readout")).to_contain_text(f"query {query + 1} ")
+        expect(page.locator(".readout")).to_contain_text(f": {weight:.4f}")
+    shown = [label.inner_text() for label in page.locator(".column-label").all()]
+    assert [text.strip("\u2068\u2069") for text in shown] == [
+        token.replace("▁", "_") for token in trace.src_tokens
+    ]
+    assert page.locator(".lens b, .lens script").count() == 0
+
+
+def test_a_click_chooses_and_the_link_reopens_it(open_page: OpenPage, address: str) -> None:
+    page = opened(open_page, address, kind="decoder_self")
+    page.get_by_role("gridcell", name="Layer 3, head 2:").click()
+    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("layer=3&head=2"))
+    page.get_by_role("gridcell", name="Layer 1, mean over heads:").click()
+    expect(page).to_have_url(re.compile("layer=1&head=mean"))
+    again = open_page(page.url)
+    expect(again.get_by_text("Layer 1, mean over heads", exact=True)).to_be_visible()
+    chosen = again.locator("button.map[aria-selected=true]")
+    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 1, mean over heads:"))
+    again.get_by_role("gridcell", name="Layer 3, head 2:").click()
+    expect(again).to_have_url(re.compile("layer=3&head=2"))
+
+
+def test_the_keyboard_moves_and_enter_chooses(open_page: OpenPage, address: str) -> None:
+    page = opened(open_page, address, layer="1", head="1")
+    page.get_by_role("gridcell", name="Layer 1, head 1:").focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
+
+
+def test_a_choice_survives_another_kind_and_another_page(open_page: OpenPage, address: str) -> None:
+    page = opened(open_page, address, kind="cross", layer="1", head="1")
+    page.get_by_role("gridcell", name="Layer 2, head 3:").click()
+    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    page.get_by_role("radio", name="Encoder self-attention").click()
+    expect(page).to_have_url(re.compile("kind=encoder_self"))
+    chosen = page.locator("button.map[aria-selected=true]")
+    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, head 3:"))
+    page.get_by_role("link", name="Positions").click()
+    expect(page.get_by_text("Each dimension is a wave")).to_be_visible()
+    page.get_by_role("link", name="Attention").click()
+    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, head 3:"))
+    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+
+
+def test_dimmed_columns_are_grey_and_counted(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
+    hidden = trace.cross[1, 2][:, -1].mean()
+    expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
+    drawn = pixels(page.locator("button.map canvas").nth(4 + 2))
+    assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
