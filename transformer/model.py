@@ -271,9 +271,16 @@ class Transformer(nn.Module):
             self.generator.weight = self.tgt_embedding.weight
 
     def _initialise(self) -> None:
-        for module in self.modules():
+        """Xavier-uniform matrices, smaller in the branches; embeddings of unit norm.
+
+        Departure: the paper says nothing of initial values. With plain Xavier a post-norm encoder
+        at these learning rates makes all positions alike within an epoch, and cross-attention
+        stays uniform; branches that begin smaller than the residual stream prevent that.
+        """
+        gains = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
+        for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
+                nn.init.xavier_uniform_(module.weight, gains.get(name.rpartition(".")[2], 1.0))
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
             elif isinstance(module, nn.Embedding):
