@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -189,6 +188,7 @@ class Recipe:
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
 _AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
 _BELOW_ONE = {"label_smoothing", "beta1", "beta2"}
+_LARGEST = 2**62
 
 
 def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
@@ -224,13 +224,10 @@ def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
     if type(value) is not int and (hint is int or type(value) is not float):
         raise ConfigError(f"{label}={value!r} should be a {'whole ' * (hint is int)}number")
     least = 1 if name in _AT_LEAST_ONE else 0
-    most = 1 if name in _AT_MOST_ONE | _BELOW_ONE else 2**63 - 1
-    if (
-        not math.isfinite(value)
-        or not least <= value <= most
-        or (name in _BELOW_ONE and value == 1)
-    ):
-        allowed = f"at least {least}" if most > 1 else "from 0 to 1"
-        allowed = "from 0 to below 1" if name in _BELOW_ONE else allowed
+    most = 1 if name in _AT_MOST_ONE | _BELOW_ONE else _LARGEST
+    allowed = f"at least {least}" if most > 1 else "from 0 to 1"
+    if name in _BELOW_ONE:
+        allowed = "from 0 to below 1"
+    if not least <= value <= most or (name in _BELOW_ONE and value == 1):
         raise ConfigError(f"{label}={value!r} is out of range; allowed is {allowed}")
     return float(value) if hint is float else value
