@@ -250,7 +250,7 @@ def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_killed_at_a_random_moment(data: Path, tmp_path: Path) -> None:
-    path = recipe(data, epochs=30, save_every=3)
+    path = recipe(data, epochs=20, save_every=3)
     run(path, tmp_path / "whole")
     out = tmp_path / "cut"
     command = [sys.executable, "-m", "transformer", "train", str(path), "--data", str(data)]
@@ -260,7 +260,7 @@ def test_the_command_killed_at_a_random_moment(data: Path, tmp_path: Path) -> No
     while not (out / "state.pt").exists() and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()[1]
         time.sleep(0.01)
-    time.sleep(random.uniform(0, 0.5))
+    time.sleep(random.uniform(0, 0.3))
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (out / "model.safetensors").exists()
