@@ -20,37 +20,29 @@ from transformer.records import Floats
 _MOST_MARKERS = 64  # up to this many positions each one gets a dot
 
 
-def encoding_heatmap(
-    table: Floats, dimension_names: Sequence[str], theme: Theme, *, trained: int | None = None
-) -> go.Figure:
+def encoding_heatmap(table: Floats, theme: Theme, *, trained: int | None = None) -> go.Figure:
     """The encoding of positions 0, 1, ... as rows, its dimensions as columns.
 
     Args:
         table: [n, d], float32.
-        dimension_names: [d], such as "sin, pair 3", for the hover.
         trained: number of positions that training saw; a line is drawn under the last of them.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `table`.
     """
-    n, d = table.shape
-    if len(dimension_names) != d:
-        raise ValueError(f"{len(dimension_names)} names for {d} dimensions")
     limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
-    names = np.broadcast_to(np.array([escape_plotly(x) for x in dimension_names]), (n, d))
     figure = go.Figure(
         _signed_heatmap(
             table,
             limit,
             theme,
-            hover="pos %{y}, dimension %{x} (%{customdata})<br>value %{z:.4f}<extra></extra>",
+            hover="pos %{y}, dimension %{x}<br>value %{z:.4f}<extra></extra>",
             title="value",
-            customdata=names,
         )
     )
     style(figure, theme, height=420)
     figure.update_xaxes(title_text="dimension of the encoding")
     figure.update_yaxes(title_text="position pos", autorange="reversed")
-    if trained is not None and trained < n:
+    if trained is not None and trained < len(table):
         _training_ends(figure, trained, theme, horizontal=True)
     return figure
 
@@ -153,14 +145,12 @@ def _signed_heatmap(
     *,
     hover: str,
     title: str,
-    customdata: NDArray[np.str_] | None = None,
 ) -> go.Heatmap:
     return go.Heatmap(
         z=np.asarray(values, dtype=np.float32),
         zmin=-limit,
         zmax=limit,
         colorscale=as_plotly(signed_table(theme)),
-        customdata=customdata,
         hovertemplate=hover,
         colorbar={
             "title": {"text": title, "side": "right", "font": {"size": 14}},

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from figures.attention import heatmap, mass_on
+from figures.attention import describe, heatmap, mass_on
 from transformer.records import ATTENTION_KINDS, AttentionKind, Floats, Trace
 from ui import state
 from ui.bound import bound
 from ui.cache import get_trace
 from ui.components.grid import Cell, attention_grid, name_of, pick
 from ui.components.lens import MOST_TOKENS, attention_lens
-from ui.controls import current_view
+from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.state import HEAD, LAYER, Param
 from ui.text import code
@@ -128,8 +128,9 @@ def hidden(shown: Floats, keys: Sequence[str], dimmed: Sequence[int]) -> str:
 
 
 @st.fragment
-def maps(trace: Trace) -> None:
+def maps(view: View) -> None:
     """Controls, grid and lens. Runs again by itself when something here is chosen."""
+    trace = get_trace(view)
     names = {kind: story.name for kind, story in STORIES.items()}
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.segmented_control(
@@ -184,7 +185,9 @@ def maps(trace: Trace) -> None:
                 shown, queries, keys, current_theme(), query_title=story.queries,
                 key_title=story.keys, dimmed_keys=dimmed,
             )  # fmt: skip
-            st.plotly_chart(figure, key="large", theme=None)
+            st.plotly_chart(
+                figure, key="large", theme=None, alt=f"{name}: {describe(shown, queries, keys)}."
+            )
     state.write_url()
 
 
@@ -192,4 +195,6 @@ state.show(KIND, LAYER, HEAD, DIM)
 st.markdown(
     "Each small map is one head. **Click one to read it large**, and compare its neighbours."
 )
-maps(get_trace(current_view()))
+now = current_view()
+get_trace(now)  # here, where its progress and messages replace the page
+maps(now)

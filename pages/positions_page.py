@@ -67,7 +67,9 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     )  # fmt: skip
     table = encodings.encoding(n, d_model, layout)
     names = encodings.dimension_names(d_model, layout)
-    draw_plot(place, encoding_heatmap(table, names, current_theme(), trained=trained), "table")
+    draw_plot(place, encoding_heatmap(table, current_theme(), trained=trained), "table",
+              f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
+              "left, slow ones on the right.")  # fmt: skip
 
     place = section(
         "Each dimension is a wave",
@@ -83,7 +85,9 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     )  # fmt: skip
     labels = [f"{i} ({names[i]})" for i in chosen]
     figure = curves(np.arange(n), table[:, chosen], labels, current_theme(), trained=trained)
-    draw_plot(place, figure, "curves")
+    draw_plot(
+        place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
+    )
 
 
 def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
@@ -98,11 +102,15 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     shown = encodings.encoding(min(n, 128), d_model, layout)
     left, right = place.columns(2)
     figure = products(shown @ shown.T, current_theme(), limit=d_model / 2, height=360)
-    draw_plot(left, figure, "products")
+    draw_plot(left, figure, "products", "PE times its transpose: every diagonal has one value.")
     starts, n_offsets = (0, 10, 40), 60
     values = encodings.offset_products(starts, n_offsets, d_model)
     chart = product_by_offset(np.arange(n_offsets), values, starts, current_theme())
-    right.altair_chart(chart, theme=None)
+    right.altair_chart(
+        chart,
+        theme=None,
+        alt="Dot products along the offset: curves from three positions coincide.",
+    )
 
 
 @st.fragment
@@ -125,7 +133,10 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     before, after, expected = (
         array[pairs] for array in (result.before, result.after, result.expected)
     )
-    place.altair_chart(clocks(before, after, expected, names, current_theme()), theme=None)
+    place.altair_chart(
+        clocks(before, after, expected, names, current_theme()), theme=None,
+        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} positions each ends at PE({pos + k}).",
+    )  # fmt: skip
     rows = {
         "pair i": pairs,
         "turn kω": [f"{math.degrees(a):.2f}°" for a in result.angles[pairs]],
@@ -163,16 +174,9 @@ def draw_beyond(d_model: int, n: int, trained: int | None, learned: dict[str, Fl
         "promises that the model can use them.",
     )
     positions = np.arange(2 * limit)
-    table = encodings.encoding(len(positions), d_model, "interleaved")
-    pairs = [int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)]
-    names = [f"sin of pair {i}, one turn in {waves[i]:,.0f} positions" for i in pairs]
-    values = table[:, [2 * i for i in pairs]]
-    for side, rows in learned.items():
-        line = np.full((len(positions), 1), np.nan, dtype=np.float32)
-        line[: len(rows), 0] = rows[: len(positions), 0] / np.abs(rows[:, 0]).max()
-        values, names = np.hstack([values, line]), [*names, f"{side}, learned dimension 0 (scaled)"]
+    values, names = encodings.around(limit, d_model, learned)
     figure = curves(positions, values, names, current_theme(), trained=limit)
-    draw_plot(place, figure, "beyond")
+    draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
 
 
 def draw_learned(name: str, learned: dict[str, Floats]) -> None:
@@ -198,12 +202,12 @@ def draw_learned(name: str, learned: dict[str, Floats]) -> None:
     left, right = place.columns(2)
     left.caption("Learned")
     figure = products(cosines(rows), current_theme(), limit=1, title="cosine", height=360)
-    draw_plot(left, figure, "learned")
+    draw_plot(left, figure, "learned", "Cosine similarity between learned positions.")
     right.caption("Sinusoids of the same size")
     even = rows.shape[1] + rows.shape[1] % 2
     formula = cosines(encodings.encoding(len(rows), even, "interleaved"))
     figure = products(formula, current_theme(), limit=1, title="cosine", height=360)
-    draw_plot(right, figure, "formula")
+    draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
 
 
 view = current_view()

@@ -127,3 +127,23 @@ def trained_positions(metrics: Mapping[str, Any]) -> int | None:
     lengths = [training.get(name) for name in ("longest_source", "longest_target")]
     known = [n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0]
     return max(known, default=None)
+
+
+def around(limit: int, d_model: int, learned: Mapping[str, Floats]) -> tuple[Floats, list[str]]:
+    """Curves on both sides of position `limit`: the sines of a pair that turns four times before
+    it, of one that turns once and of one that turns a quarter, then learned tables, which end.
+
+    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Learned
+        ones are scaled to a largest size of 1.
+    """
+    waves = wavelengths(d_model)
+    pairs = sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
+    curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]
+    names = [f"sin of pair {i}, one turn in {waves[i]:,.0f} positions" for i in pairs]
+    for side, rows in learned.items():
+        curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)
+        known = rows[: 2 * limit, 0]
+        curve[: len(known), 0] = known / max(float(np.abs(rows[:, 0]).max()), 1e-9)
+        curves.append(curve)
+        names.append(f"{side}, learned dimension 0 (scaled)")
+    return np.hstack(curves), names

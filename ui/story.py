@@ -15,6 +15,6 @@ def section(title: str, text: str) -> DeltaGenerator:
     return picture.container()
 
 
-def draw_plot(place: DeltaGenerator, figure: Figure, key: str) -> None:
-    """Draw a Plotly figure, in the colours that it brings along."""
-    place.plotly_chart(figure, key=key, theme=None, config={"displaylogo": False})
+def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:
+    """Draw a Plotly figure, in the colours that it brings along; `alt` says what it shows."""
+    place.plotly_chart(figure, key=key, theme=None, config={"displaylogo": False}, alt=alt)

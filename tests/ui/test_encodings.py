@@ -105,3 +105,22 @@ def test_the_length_of_training_is_read_where_it_is_told(
     metrics: dict[str, object], expected: int | None
 ) -> None:
     assert encodings.trained_positions(metrics) == expected
+
+
+def test_around_the_end_of_training_the_formula_goes_on_and_a_table_stops() -> None:
+    table = np.arange(1, 41, dtype=np.float32).reshape(20, 2)
+    values, names = encodings.around(15, 64, {"Decoder": table})
+    assert values.shape == (30, len(names))
+    assert names[-1].startswith("Decoder, learned dimension 0")
+    assert not np.isnan(values[:, :-1]).any()
+    np.testing.assert_allclose(values[:20, -1], table[:, 0] / 39)
+    assert np.isnan(values[20:, -1]).all()
+    for column, name in enumerate(names[:-1]):
+        pair = int(name.split("pair ")[1].split(",")[0])
+        assert values[29, column] == pytest.approx(by_hand(29, 2 * pair, 64), abs=1e-6)
+
+
+def test_a_tiny_width_has_fewer_curves_around_the_end() -> None:
+    values, names = encodings.around(8, 2, {})
+    assert values.shape == (16, 1)
+    assert len(names) == 1
