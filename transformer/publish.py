@@ -7,13 +7,14 @@ validation text. The test sets are then translated once.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from sacrebleu.metrics.bleu import BLEU
+from torch import Tensor
 
 from transformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint, write_atomic
 from transformer.config import ConfigError, ModelConfig
@@ -75,16 +76,21 @@ def publish(
     files = RunFolder(run).epochs()
     if not files:
         raise CheckpointError(f"{run / 'epochs'}: holds no weights to average")
-    translator = Translator.from_checkpoint(checkpoint, device)
+
+    def with_weights(weights: Mapping[str, Tensor]) -> Translator:
+        # A translator packs its weights once, so other weights need another translator.
+        checkpoint.model.load_state_dict(weights)
+        return Translator.from_checkpoint(checkpoint, device)
+
     tried: list[Choice] = []
     for count in [n for n in AVERAGES if n <= len(files)]:
-        translator.model.load_state_dict(average_weights(files[-count:]))
-        tried.append(Choice(count, 1, 0.0, _bleu(translator, val, 1, 0.0)))
+        averaged = with_weights(average_weights(files[-count:]))
+        tried.append(Choice(count, 1, 0.0, _bleu(averaged, val, 1, 0.0)))
     count = max(tried, key=lambda choice: choice.val_bleu).averaged_epochs
     weights = average_weights(files[-count:])
     # Measured as shipped: rounded to the stored precision and back.
     stored = getattr(torch, dtype)
-    translator.model.load_state_dict({n: t.to(stored).float() for n, t in weights.items()})
+    translator = with_weights({n: t.to(stored).float() for n, t in weights.items()})
     tried += [Choice(count, beam_size, a, _bleu(translator, val, beam_size, a)) for a in ALPHAS]
     best = max(tried[-len(ALPHAS) :], key=lambda choice: choice.val_bleu)
     tests = {
