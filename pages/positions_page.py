@@ -135,7 +135,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     )
     place.altair_chart(
         clocks(before, after, expected, names, current_theme()), theme=None,
-        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} positions each ends at PE({pos + k}).",
+        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
     )  # fmt: skip
     rows = {
         "pair i": pairs,
