@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -66,6 +69,27 @@ class World:
         total = numbers.to(device)
         dist.all_reduce(total)
         return total.cpu()
+
+
+@contextlib.contextmanager
+def repeatable(device: str) -> Iterator[None]:
+    """Sum in a fixed order while this lasts, so that the same work gives the same bits.
+
+    Without it, gradients of embeddings are added up by whichever thread comes first: on a GPU,
+    and on the CPU in compiled code.
+    """
+    if device == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    strict = torch.are_deterministic_algorithms_enabled()
+    memory: Any = torch.utils.deterministic
+    filled = memory.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    memory.fill_uninitialized_memory = False  # would only cost time
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(strict)
+        memory.fill_uninitialized_memory = filled
 
 
 def wants_bfloat16(precision: str, device: str) -> bool:

@@ -32,7 +32,7 @@ from transformer.inputs import resolve_device
 from transformer.model import Transformer
 from transformer.objective import Objective, learning_rate, smoothed_cross_entropy
 from transformer.prepare import encode_pairs, load_corpus, make_tokenizer, sample_pairs
-from transformer.processes import World, hardware, wants_bfloat16
+from transformer.processes import World, hardware, repeatable, wants_bfloat16
 from transformer.recipe import Recipe
 from transformer.run_folder import Progress, RunFolder, average_weights
 from transformer.tokenizer import Tokenizer
@@ -100,6 +100,8 @@ class Trainer:
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates = self.n_updates
+        if self.settings.compile:
+            self._compile()
         board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates,
@@ -112,6 +114,22 @@ class Trainer:
             while self.progress.epoch < self.settings.epochs and not self._spent:
                 self._epoch(n_updates, bar, board)
         return self.finish()
+
+    def _compile(self) -> None:
+        """Compile on a batch that is the same for a new run and for a resumed one.
+
+        Code that is made for any shape is still tuned to the first one that it meets.
+        """
+        sources, targets = self._encoded
+        for rows in self._batches(0):
+            part = self._parts(rows)[0] if len(rows) >= self.world.size else rows
+            batch = collate([sources[row] for row in part], [targets[row] for row in part])
+            # Sizes that are equal here by chance would be taken to be equal always.
+            if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
+                break
+        with self._autocast():
+            loss, _ = self.objective(*self._to_device(batch))
+        loss.backward()
 
     @property
     def n_updates(self) -> int:
@@ -188,18 +206,15 @@ class Trainer:
         world, settings = self.world, self.settings
         sources, targets = self._encoded
         n_tokens = sum(len(targets[row]) + 1 for row in rows)
-        share = rows[world.rank :: world.size]
-        longest = max((max(len(sources[r]), len(targets[r])) + 1 for r in share), default=1)
-        size = max(1, settings.micro_tokens // longest) if settings.micro_tokens else len(rows)
+        parts = self._parts(rows)
         # Every process must take part in each exchange of gradients, so all make as many parts.
-        n_parts = world.most(-(-len(share) // size), self.device)
-        parts = list(in_chunks(share.tolist(), size))
+        n_parts = world.most(len(parts), self.device)
         self.optimizer.zero_grad(set_to_none=True)
         torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
         totals = torch.zeros(2)
         for index in range(n_parts):
             # A process without rows of its own repeats one and leaves it out of the sum.
-            part, weight = (parts[index], 1.0) if index < len(parts) else ([int(rows[0])], 0.0)
+            part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
             batch = collate([sources[row] for row in part], [targets[row] for row in part])
             last = index == n_parts - 1
             quiet = not last and isinstance(self.objective, DistributedDataParallel)
@@ -222,6 +237,14 @@ class Trainer:
             group["lr"] = rate
         self.optimizer.step()
         return totals[0].item() / n_tokens, totals[1].item(), n_tokens
+
+    def _parts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Cut this process's share of a batch into parts whose gradients are added up."""
+        sources, targets = self._encoded
+        share, limit = rows[self.world.rank :: self.world.size], self.settings.micro_tokens
+        longest = max((max(len(sources[row]), len(targets[row])) + 1 for row in share), default=1)
+        size = max(1, limit // longest) if limit else len(rows)
+        return [share[start : start + size] for start in range(0, len(share), size)]
 
     @torch.no_grad()
     def validate(self) -> float:
@@ -356,7 +379,8 @@ def train(
         elif recipe.training.init:
             trainer.start_from(Path(recipe.training.init))
         try:
-            return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
+            with repeatable(device):
+                return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
         except KeyboardInterrupt:
             log.warning("stopped at update %d; --resume continues", trainer.progress.update)
             raise
