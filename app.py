@@ -6,9 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui import state
-from ui.controls import checkpoints_root, draw_sidebar
-from ui.frame import PAGES, frame
+from ui.frame import PAGES, frame, opened_by_file_names, start_again
 
 HERE = Path(__file__).resolve().parent
 
@@ -16,22 +14,33 @@ st.set_page_config(page_title="Headlight", page_icon=str(HERE / "ui/logo/mark.sv
 st.logo(str(HERE / "ui/logo/headlight.svg"), size="large")
 st.html(HERE / "ui/style.css")
 
+home = PAGES[0]
 pages = {
     spec.url_path: st.Page(
         spec.file,
         title=spec.title,
         icon=spec.icon,
-        url_path=spec.url_path,
-        default=spec is PAGES[0],
+        url_path="home" if spec is home else spec.url_path,
+        default=spec is home,
     )
     for spec in PAGES
-    if (HERE / spec.file).exists()
 }
-page = st.navigation(list(pages.values()), position="top")
-spec = next(spec for spec in PAGES if pages.get(spec.url_path) is page)
+# Streamlit serves the default page at the root only; its own address leads there.
+alias = st.Page(lambda: None, title=home.title, url_path=home.url_path, visibility="hidden")
+guessed = opened_by_file_names()
+page = st.navigation([*pages.values(), alias], position="top")
+if guessed and page is not pages[home.url_path]:
+    start_again()
+if page is alias:
+    st.switch_page(pages[home.url_path], query_params=st.query_params.to_dict())
+spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
+
+# PyTorch takes seconds to import; by now the page's head is on screen.
+from ui import state  # noqa: E402
+from ui.controls import checkpoints_root, draw_sidebar  # noqa: E402
 
 state.read_url()
-state.enter("" if spec is PAGES[0] else spec.url_path)
+state.enter("" if spec is home else spec.url_path)
 view = draw_sidebar()
 if spec.needs_model and not view.checkpoint:
     st.header("No checkpoint to look into")

@@ -1,7 +1,9 @@
 """The pages of the app, and the way back for a page opened without it.
 
-Streamlit also serves every file in `pages/` under its own name, and on a fresh server such an
-address runs the file alone, without the frame. Each page therefore begins with `require_frame()`.
+Until app.py has run once on a server, Streamlit takes the files in `pages/` for the pages. An
+address that is a file's name then runs the file alone, without the frame; each page therefore
+begins with `require_frame()`. A page's real address is unknown at that time, and Streamlit says so
+in a dialog before app.py can show the right page; `start_again` takes that away.
 """
 
 from __future__ import annotations
@@ -12,6 +14,18 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+_STARTED = "headlight_started"
+
+_reload = st.components.v2.component(
+    "headlight_start_again",
+    js="""export default function () {
+        if (sessionStorage.getItem("headlight-started")) return;
+        sessionStorage.setItem("headlight-started", "again");
+        location.reload();
+    }""",
+)
 
 _inside: ContextVar[bool] = ContextVar("headlight_frame", default=False)
 
@@ -57,3 +71,18 @@ def require_frame() -> None:
     """Go to the app where this page was opened without its frame."""
     if not _inside.get():
         st.switch_page("app.py", query_params=st.query_params.to_dict())
+
+
+def opened_by_file_names() -> bool:
+    """Whether this is a session's first run and Streamlit looked for its page in `pages/`.
+
+    Asked before `st.navigation`, which ends that for the server.
+    """
+    first = _STARTED not in st.session_state
+    st.session_state[_STARTED] = True
+    return first and bool(PagesManager.uses_pages_directory)
+
+
+def start_again() -> None:
+    """Have the browser load the page once more, now that the server knows the addresses."""
+    _reload(key="start_again")

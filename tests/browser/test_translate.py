@@ -243,8 +243,9 @@ def endless_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An app whose model never ends a sentence, beside one that is cut short on disk."""
     root = tmp_path_factory.mktemp("root")
     checkpoint = load_checkpoint(ENTRIES[REVERSE].path)
+    # Deep and narrow: hundreds of slow steps that take little memory.
     config = checkpoint.config.replace(
-        output_bias=True, d_ff=2048, d_model=384, n_decoder_layers=12, max_positions=512
+        n_heads=1, n_decoder_layers=100, output_bias=True, max_positions=512
     )
     torch.manual_seed(0)
     model = type(checkpoint.model)(config)
@@ -262,7 +263,7 @@ def endless_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{endless_app}/?sentence={'abcdefgh' * 40}&beam=8")
+    page = open_page(f"{endless_app}/?sentence={'abcdefgh' * 60}&beam=1")
     expect(page.get_by_test_id("stProgress")).to_contain_text("Decoding: step")
     page.locator(".st-key-progress button").click()
     expect(page.get_by_test_id("stAlert")).to_have_text("stop_circleStopped.")
@@ -288,7 +289,17 @@ def test_a_page_opened_by_its_file_name_on_a_fresh_server_leads_to_the_app(
     assert page.get_by_test_id("stException").count() == 0
 
 
+def test_a_link_to_a_page_opens_it_on_a_fresh_server(cold_app: str, open_page: OpenPage) -> None:
+    """Streamlit's dialog that there is no such page does not stay."""
+    page = open_page(f"{cold_app}/attention?checkpoint={REVERSE}&sentence=abc")
+    expect(page.locator("textarea")).to_have_value("abc")
+    expect(page.get_by_test_id("stMain").locator("canvas").first).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.wait_for_url("**/attention?**sentence=abc**")
+
+
 def test_every_page_has_an_address_that_opens_it(app: str, open_page: OpenPage) -> None:
+    open_page(app).wait_for_selector("textarea")  # the server is not fresh any more
     for url_path in ("attention", "positions", "translate", ""):
         page = open_page(f"{app}/{url_path}?checkpoint={REVERSE}&sentence=abc")
         expect(page.locator("textarea")).to_have_value("abc")
