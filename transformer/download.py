@@ -115,7 +115,6 @@ def fetch(
     if not home.startswith(("https://", "http://")):
         raise DownloadError(f"{home!r} is not the address of a web server")
     folder = out / corpus
-    folder.mkdir(parents=True, exist_ok=True)
     source = _Source(home, timeout, show_progress)
     if corpus == "multi30k":
         _multi30k(source, folder)
@@ -168,7 +167,7 @@ def _multi30k(source: _Source, folder: Path) -> None:
                         f"{source.home}/{url}: wrong checksum: not the published text, or "
                         "damaged on the way; nothing was written"
                     )
-                write_atomic(path, stored)
+                _write(path, stored)
             elif _digest_of(path) != digest:
                 raise DownloadError(
                     f"{path}: is there, but is not the published text; move it away first"
@@ -206,9 +205,15 @@ def _tatoeba(source: _Source, folder: Path, tgt: str, sha256: str | None) -> Non
     text, terms = _unpack(archive, f"{code}.txt", url), _unpack(archive, "_about.txt", url)
     _check_pairs(text, url)
     first = f"{url}, sha256 {digest}\n\n".encode()
-    write_atomic(about, first + terms)
-    write_atomic(path, gzip.compress(text, mtime=0))
+    _write(about, first + terms)
+    _write(path, gzip.compress(text, mtime=0))
     log.info("%s: %d pairs, archive sha256 %s", path, text.count(b"\n"), digest)
+
+
+def _write(path: Path, data: bytes) -> None:
+    # Not before there is something to write: an empty folder would pass for the corpus.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, data)
 
 
 def _first_line(path: Path) -> str:
@@ -253,8 +258,13 @@ class _Source:
 
     def bar(self, total: int | None, unit: str) -> tqdm[Any]:
         """Make a progress bar."""
-        quiet = not self.show_progress
-        return tqdm(total=total, unit=unit, unit_scale=unit == "B", disable=quiet, delay=0.2)
+        return tqdm(
+            total=total,
+            unit=unit,
+            unit_scale=unit == "B",
+            disable=not self.show_progress,
+            leave=False,  # what is said next begins on a line of its own
+        )
 
     def get(self, path: str, *, limit: int, bar: tqdm[Any] | None = None) -> bytes:
         """Read the whole of a file, at most `limit` bytes. Raises `DownloadError`."""
