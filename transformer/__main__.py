@@ -105,6 +105,7 @@ def _parser() -> _Parser:
     info = commands.add_parser("info", help="say what a checkpoint holds")
     info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
     info.add_argument("--json", action="store_true", help="print JSON")
+    info.add_argument("--table", action="store_true", help="print a table of measured figures")
     info.set_defaults(run=_info)
     return parser
 
@@ -306,6 +307,7 @@ def _publish(options: argparse.Namespace) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
+    from transformer.card import summary_table
     from transformer.checkpoint import inspect_checkpoint, list_checkpoints
     from transformer.weights import CheckpointError
 
@@ -322,6 +324,9 @@ def _info(options: argparse.Namespace) -> None:
         values.append(about | {"metrics": dict(entry.metrics)})
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
+    if options.table:
+        print(summary_table(entries))
+        return
     if options.json:
         print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
         return

@@ -16,9 +16,10 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
+from transformer.card import model_card
 from transformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint, write_atomic
-from transformer.config import ConfigError, ModelConfig
-from transformer.data import Pair, source_key
+from transformer.config import ConfigError
+from transformer.data import MULTI30K_TESTS, Pair
 from transformer.evaluate import PROTOCOLS, score
 from transformer.prepare import load_corpus
 from transformer.recipe import Recipe
@@ -28,13 +29,6 @@ from transformer.translator import Translator
 #: What is tried on the validation text.
 AVERAGES = (1, 3, 5, 8, 10, 20)
 ALPHAS = (0.6, 1.0, 1.4)
-
-#: Where the named corpora come from and on what terms.
-SOURCES = {
-    "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
-    "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
-    "reversal": "random strings of 1 to 24 letters, made by `transformer.data.reversal`",
-}
 
 
 @dataclass(frozen=True)
@@ -94,7 +88,7 @@ def publish(
     tried += [Choice(count, beam_size, a, _bleu(translator, val, beam_size, a)) for a in ALPHAS]
     best = max(tried[-len(ALPHAS) :], key=lambda choice: choice.val_bleu)
     tests = {
-        name: measure(translator, pairs, recipe, best.beam_size, best.alpha)
+        name: measure(translator, pairs, best, recipe.data.tgt if name in MULTI30K_TESTS else None)
         for name, pairs in corpus.tests.items()
     }
     metrics = {
@@ -113,24 +107,25 @@ def publish(
 
 
 def measure(
-    translator: Translator, pairs: Sequence[Pair], recipe: Recipe, beam_size: int, alpha: float
+    translator: Translator, pairs: Sequence[Pair], how: Choice, language: str | None
 ) -> dict[str, Any]:
     """Figures of one test set.
+
+    `language`, the target's, adds Multi30k's lc_tok_bleu.
 
     Each pair counts as a sentence with one reference. Where sources repeat (Tatoeba), the figures
     with each source once and all its references are given beside it.
     """
     sources = [src for src, _ in pairs]
     unique = list(dict.fromkeys(sources))
-    done = translator.translate(unique, beam_size=beam_size, alpha=alpha)
+    done = translator.translate(unique, beam_size=how.beam_size, alpha=how.alpha)
     texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
     hypotheses = [texts[src] for src in sources]
-    captions = set(recipe.data.corpora) >= {"multi30k"} and len(unique) == len(sources)
     scores = score(
         hypotheses,
         [tgt for _, tgt in pairs],
-        protocol=PROTOCOLS[0] if captions else None,
-        language=recipe.data.tgt,
+        protocol=PROTOCOLS[0] if language else None,
+        language=language,
     )
     values = {name: value for name, value in asdict(scores).items() if value is not None}
     values["exact_match"] = sum(texts[src] == tgt for src, tgt in pairs) / len(pairs)
@@ -155,7 +150,6 @@ def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, 
         "bleu_all_references": round(result.score, 4),
         "bleu_first_reference": round(first.score, 4),
         "signature": str(bleu.get_signature()),
-        "distinct_keys": len({source_key(src) for src in references}),
     }
 
 
@@ -170,69 +164,3 @@ def _read_run(run: Path) -> tuple[Recipe, dict[str, Any]]:
         return Recipe.from_dict(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"{run}: not the folder of a finished run ({error})") from None
-
-
-def model_card(
-    name: str,
-    model: ModelConfig,
-    recipe: Recipe,
-    metrics: dict[str, Any],
-    notes: Sequence[str] = (),
-) -> str:
-    """The model card, in Markdown."""
-    training, trained = recipe.training, metrics["training"]
-    decoding = metrics["decoding"]
-    rows = []
-    for test, values in metrics["tests"].items():
-        cells = [test, f"{values['sentences']:,}", f"{values['bleu']:.1f}", f"{values['chrf']:.1f}"]
-        lc_tok = values.get("lc_tok_bleu")
-        once = values.get("each_source_once")
-        cells += [
-            f"{lc_tok:.1f}" if lc_tok is not None else "",
-            f"{once['bleu_all_references']:.1f} ({once['sentences']:,})" if once else "",
-            f"{100 * values['exact_match']:.1f}%",
-        ]
-        rows.append("| " + " | ".join(cells) + " |")
-    signature = next(iter(metrics["tests"].values()))["signature"]
-    lines = [
-        f"# {name}",
-        "",
-        f"An encoder-decoder Transformer, {recipe.data.src} to {recipe.data.tgt}: "
-        f"{model.n_encoder_layers}+{model.n_decoder_layers} layers, d_model {model.d_model}, "
-        f"d_ff {model.d_ff}, {model.n_heads} heads, {model.n_parameters / 1e6:.1f}M parameters, "
-        f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}.",
-        "",
-        "## Data",
-        "",
-        *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
-        "",
-        "## Figures",
-        "",
-        f"Beam {decoding['beam_size']}, alpha {decoding['alpha']}, the last "
-        f"{metrics['chosen_on_val']['averaged_epochs']} epochs averaged; all three chosen on the "
-        "validation text.",
-        "",
-        "| test set | pairs | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
-        "all references (sources) | exact |",
-        "|---|---|---|---|---|---|---|",
-        *rows,
-        "",
-        f"sacreBLEU signature: `{signature}`. `lc_tok_bleu` scores lower-cased Moses tokens, as "
-        "the Multi30k literature does; it is not comparable with the cased figure.",
-        "",
-        "## Training",
-        "",
-        f"- {trained['epochs']} epochs, {trained['updates']:,} updates, "
-        f"{trained['target_tokens']:,} target tokens, seed {training.seed}",
-        f"- {trained['hours']} hours on {trained['hardware']}"
-        + (", matrix products in bfloat16" if trained["bfloat16"] else ""),
-        f"- command: `{metrics['command']}`" if metrics["command"] else "- no command recorded",
-        "",
-        "## Limits",
-        "",
-        "Trained on short sentences of one kind; elsewhere it will be fluent and wrong. Not for "
-        "any use where a mistranslation does harm.",
-        *notes,
-        "",
-    ]
-    return "\n".join(lines)
