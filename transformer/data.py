@@ -151,10 +151,17 @@ def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
 
 
 def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
-    """Random strings of small letters and the same reversed: a task anyone can check by eye."""
+    """Random strings of small letters and the same reversed: a task anyone can check by eye.
+
+    Half of the strings use few letters. Where letters repeat, only their places tell them apart,
+    so the model has to learn places.
+    """
     rng = random.Random(seed)
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    texts = ["".join(rng.choices(letters, k=rng.randint(1, max_length))) for _ in range(n)]
+    every = "abcdefghijklmnopqrstuvwxyz"
+    texts = []
+    for _ in range(n):
+        letters = rng.sample(every, rng.randint(1, 6)) if rng.random() < 0.5 else every
+        texts.append("".join(rng.choices(letters, k=rng.randint(1, max_length))))
     pairs = tuple((text, text[::-1]) for text in texts)
     train, val, test = split_by_source(pairs, (0.9, 0.05, 0.05))
     return Corpus(train, val, {"reverse_test": test})
