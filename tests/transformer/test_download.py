@@ -276,13 +276,14 @@ ROWS = "".join(f"Sentence {n}.\tSatz {n}.\tCC-BY 2.0 (France) #{n}\n" for n in r
 
 
 def archive(rows: str | bytes = ROWS, name: str = "deu.txt", about: str | None = "terms") -> bytes:
+    members = {"../../evil.txt": "out", "/tmp/evil.txt": "out", name: rows}
+    if about is not None:
+        members["_about.txt"] = about
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as files:
-        files.writestr("../../evil.txt", "out")
-        files.writestr("/tmp/evil.txt", "out")
-        files.writestr(name, rows)
-        if about is not None:
-            files.writestr("_about.txt", about)
+    with zipfile.ZipFile(written, "w") as files:
+        for member, content in members.items():
+            # A ZipInfo has a fixed date, so the archive is the same whenever it is made.
+            files.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
     return written.getvalue()
 
 
