@@ -300,7 +300,7 @@ def _publish(options: argparse.Namespace) -> None:
         beam_size=options.beam,
         device=options.device,
         dtype=options.dtype,
-        command=options.made_by,
+        made_by=options.made_by,
         notes=options.note,
     )
     print(folder)

@@ -49,7 +49,7 @@ def publish(
     beam_size: int = 5,
     device: str = "auto",
     dtype: str = "float16",
-    command: str = "",
+    made_by: str = "",
     notes: Sequence[str] = (),
 ) -> Path:
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
@@ -58,7 +58,7 @@ def publish(
         run: the output folder of `train`.  data: the folder it was trained from.
         beam_size: width used to choose alpha and on the tests.
         dtype: how the weights are stored; the figures are of the weights as stored.
-        command: what trains this model again, for the card.
+        made_by: the command that trains this model again, for the card.
         notes: sentences for the card's section on limits.
 
     Raises: `ConfigError` where `run` holds no recipe, `CheckpointError` without weights.
@@ -66,6 +66,8 @@ def publish(
     recipe, trained = _read_run(run)
     corpus = load_corpus(recipe.data, data)
     val = corpus.val[:1500]
+    if not val or not all(corpus.tests.values()):
+        raise ConfigError(f"{data}: too little text to hold out for validation and testing")
     checkpoint = load_checkpoint(run)
     files = RunFolder(run).epochs()
     if not files:
@@ -98,7 +100,7 @@ def publish(
         "decoding": {"beam_size": best.beam_size, "alpha": best.alpha},
         "stored_as": dtype,
         "tests": tests,
-        "command": command,
+        "command": made_by,
     }
     save_checkpoint(out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype)
     card = model_card(out.resolve().name, translator.config, recipe, metrics, notes)

@@ -1,0 +1,116 @@
+"""A finished run becomes a checkpoint with measured figures and a card that tells them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from transformer.card import summary_table
+from transformer.checkpoint import list_checkpoints, load_checkpoint
+from transformer.config import ConfigError
+from transformer.evaluate import score
+from transformer.prepare import load_corpus
+from transformer.publish import Choice, measure, publish
+from transformer.recipe import Recipe
+from transformer.train import train
+from transformer.translator import Translator
+
+RECIPE = """
+[model]
+d_model = 16
+d_ff = 32
+n_heads = 1
+n_encoder_layers = 1
+n_decoder_layers = 2
+max_positions = 64
+
+[tokenizer]
+vocab_size = 64
+model_type = "char"
+
+[data]
+corpora = ["pairs.tsv"]
+
+[training]
+epochs = 2
+batch_tokens = 1024
+average = 2
+precision = "float32"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short run on 1,300 pairs, some sources twice."""
+    folder = tmp_path_factory.mktemp("publish")
+    lines = [f"w{n} and w{n % 7}\tv{n % 7} und v{n}" for n in range(1200)]
+    lines += [f"w{n} and w{n % 7}\tv{n} mit v{n % 7}" for n in range(100)]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    recipe = Recipe.load(str(folder / "tiny.toml"))
+    return train(recipe, folder, folder / "run", device="cpu", show_progress=False)
+
+
+def test_published_figures_are_those_of_the_shipped_weights(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    recipe = Recipe.load(str(run.parent / "tiny.toml"))
+    (name, pairs), *_ = load_corpus(recipe.data, run.parent).tests.items()
+    translator = Translator.load(out, device="cpu")
+    how = metrics["decoding"]
+    texts = translator.translate([src for src, _ in pairs], how["beam_size"], how["alpha"])
+    again = score([t.text for t in texts], [tgt for _, tgt in pairs])
+    assert metrics["tests"][name]["bleu"] == pytest.approx(again.bleu, abs=1e-3)
+    assert metrics["tests"][name]["chrf"] == pytest.approx(again.chrf, abs=1e-3)
+    assert metrics["tests"][name]["signature"] == again.signature
+
+
+def test_choice_is_the_best_that_was_tried_on_val(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    beams = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
+    assert metrics["chosen_on_val"] in beams
+    assert metrics["chosen_on_val"]["val_bleu"] == max(tried["val_bleu"] for tried in beams)
+
+
+def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
+    out = publish(
+        run, run.parent, tmp_path / "shipped", device="cpu", made_by="make it", notes=["Mind this."]
+    )
+    card = (out / "README.md").read_text(encoding="utf-8")
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    for name, values in metrics["tests"].items():
+        assert f"| {name} | {values['sentences']:,} | {values['bleu']:.1f} |" in card
+        assert values["signature"] in card
+    assert "1+2 layers" in card
+    assert "`make it`" in card
+    assert "Mind this." in card
+    table = summary_table(list_checkpoints(tmp_path))
+    assert "| shipped | 1+2 layers, 1 heads" in table
+
+
+def test_half_precision_is_what_is_stored(run: Path, tmp_path: Path) -> None:
+    whole = publish(run, run.parent, tmp_path / "whole", device="cpu", dtype="float32")
+    half = publish(run, run.parent, tmp_path / "half", device="cpu", dtype="float16")
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, whole)]
+    assert sizes[0] < 0.7 * sizes[1]
+    exact = load_checkpoint(whole).model.state_dict()
+    for name, tensor in load_checkpoint(half).model.state_dict().items():
+        assert tensor.equal(exact[name].half().float())
+
+
+def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    pairs = [("w1 and w1", "a b c d e"), ("w1 and w1", "b c d e f"), ("w2 and w2", "x y z u v")]
+    values = measure(translator, pairs, Choice(1, 1, 0.0, 0.0), None)
+    assert values["sentences"] == 3
+    assert values["each_source_once"]["sentences"] == 2
+    assert "lc_tok_bleu" not in values
+    assert "lc_tok_bleu" in measure(translator, pairs, Choice(1, 1, 0.0, 0.0), "de")
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not the folder of a finished run"):
+        publish(tmp_path, tmp_path, tmp_path / "out")
