@@ -166,7 +166,7 @@ def maps(view: View) -> None:
         attention_grid(
             weights, queries, keys, chosen=cell, on_choose=choose, key="grid",
             label=f"{story.name}, all layers and heads", dimmed_keys=dimmed,
-            cell_width=120 if beside else 64,
+            cell_width=120 if beside else 56,
         )  # fmt: skip
         st.caption(
             "Attention shows where a head reads, not what the model does with it; by itself it is "

@@ -29,9 +29,9 @@ def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, add
     page.get_by_text("No checkpoint to look into").wait_for(timeout=60_000)
     page.get_by_role("link", name="Positions").click()
     plots = page.locator(".js-plotly-plot")
-    expect(plots).to_have_count(4, timeout=30_000)  # table, curves, products, beyond training
+    expect(plots).to_have_count(4, timeout=90_000)  # table, curves, products, beyond training
     expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(
-        2, timeout=30_000
+        2, timeout=90_000
     )
     first_row = page.locator("table tbody tr").first
     expect(first_row).to_contain_text("+0.9894, -0.1455")  # sin 8, cos 8

@@ -17,6 +17,11 @@ function make(tag, className, text) {
   return element;
 }
 
+// Text for the eye: the mark of a word's start (U+2581) is a heavy block in most fonts.
+function plain(text) {
+  return text.replaceAll("\u2581", "_");
+}
+
 // Calls `draw` now, when `root` changes its size, and when the theme changes. Streamlit changes its
 // CSS variables without calling the component again; the probe's colour follows them through a
 // short transition, and its end is an event. Replaces an earlier watch over the same root.

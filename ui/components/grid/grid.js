@@ -33,7 +33,7 @@ export default function (component) {
 
   const note = root.querySelector(".note");
   const say = (row, column) => {
-    note.textContent = header.summaries[row][column];
+    note.textContent = plain(header.summaries[row][column]);
   };
   const sayChosen = () => {
     const at = remembered.get(key).chosen;
@@ -134,7 +134,7 @@ function drawAll(root, header, body, cells) {
   if (!width) return; // hidden
   const { queries, keys } = header;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
-  const height = Math.round(width * Math.min(1.5, Math.max(0.45, queries / keys)));
+  const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
   root.style.setProperty("--map-height", `${height}px`);
   root.classList.toggle("narrow", width < 48);
   const colours = palette(root, header);

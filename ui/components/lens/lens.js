@@ -67,11 +67,6 @@ function read(data) {
   };
 }
 
-// The mark of a word's start is a heavy block in most fonts; the readout below has it as it is.
-function plain(token) {
-  return token.replaceAll("▁", "_");
-}
-
 function build(root, map) {
   const parts = {
     plot: make("div", "plot"),
@@ -212,5 +207,5 @@ function point(map, parts, cell, cursor) {
     map.causal && column > row
       ? "masked: this key comes later than the query"
       : map.weights[row * map.keys + column].toFixed(4) + (map.covered.has(column) ? " (dimmed)" : "");
-  parts.readout.textContent = `${query} → ${key}: ${value}`;
+  parts.readout.textContent = plain(`${query} → ${key}: ${value}`);
 }
