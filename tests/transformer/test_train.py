@@ -283,7 +283,9 @@ def test_two_processes_match_one(data: Path, tmp_path: Path) -> None:
     command += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
     command += ["-m", "transformer", "train", str(path), "--data", str(data)]
     command += ["--out", str(tmp_path / "two"), "--device", "cpu", "--quiet"]
-    done = subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
+    )
     assert done.returncode == 0, done.stderr
     one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
     assert one.keys() == two.keys()
