@@ -28,7 +28,7 @@ from transformer.translator import Translator
 
 #: What is tried on the validation text.
 AVERAGES = (1, 3, 5, 8, 10, 20)
-ALPHAS = (0.6, 1.0, 1.4)
+ALPHAS = (0.6, 1.0, 1.4, 1.8, 2.2)
 
 
 @dataclass(frozen=True)
