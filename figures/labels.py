@@ -8,7 +8,6 @@ direction of the text around, or hundreds of letters. `show_token` gives plain t
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
@@ -41,11 +40,6 @@ def escape_plotly(text: str) -> str:
     """Plain text for any Plotly string: it is shown as it is."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("$", "&#36;")
-
-
-def numbered(tokens: Sequence[str], limit: int = 24) -> list[str]:
-    """Tokens with their 1-based positions, "3 ▁the", so that repeated ones stay apart."""
-    return [f"{i} {show_token(token, limit)}" for i, token in enumerate(tokens, start=1)]
 
 
 def _visible(character: str) -> str:

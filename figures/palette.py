@@ -111,12 +111,6 @@ def as_altair(table: Bytes, stops: int = 64) -> list[str]:
     return _picked(table, stops)
 
 
-def colour_of(weight: float, theme: Theme) -> str:
-    """The hex colour of one attention weight; weights outside 0..1 are clipped."""
-    index = round(255 * min(1.0, max(0.0, weight)))
-    return _hex(attention_table(theme)[index])
-
-
 def categorical(n: int, theme: Theme) -> list[str]:
     """`n` different hex colours, the same first ones for every n.
 

@@ -23,7 +23,7 @@ from ui.theme import current_theme
 require_frame()
 
 #: Room for grid and lens side by side in a window of 1280 px, and what they need of it, in px.
-_ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 50, 95, 12
+_ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 12
 
 KIND: Param[str] = Param("kind", state.one_of(ATTENTION_KINDS), "cross")
 DIM: Param[bool] = Param("dim", state.parse_switch, False, state.write_switch)
@@ -178,7 +178,7 @@ def maps(view: View) -> None:
             attention_lens(
                 shown, queries, keys, name=name, query_title=story.queries, key_title=story.keys,
                 query_notes=row_notes(kind, trace), key="lens", dimmed_keys=dimmed,
-                causal=kind == "decoder_self", max_height=500 if beside else 900,
+                causal=kind == "decoder_self", max_height=465 if beside else 900,
             )  # fmt: skip
         else:
             figure = heatmap(

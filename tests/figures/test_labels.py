@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import escape_plotly, numbered, plotly_token, show_token
+from figures.labels import escape_plotly, plotly_token, show_token
 
 NASTY = ["<script>alert(1)</script>", "<b>", "$x$", "a&amp;b", "%{z}", "<a href='javascript:1'>"]
 
@@ -65,7 +65,3 @@ def test_what_cannot_be_seen_is_named(token: str, shown: str) -> None:
 def test_long_tokens_keep_both_ends() -> None:
     label = show_token("a" * 100 + "z" * 100, 11)
     assert label == "aaaaa…zzzzz"
-
-
-def test_repeated_tokens_stay_apart() -> None:
-    assert numbered(["▁the", "▁cat", "▁the"]) == ["1 ▁the", "2 ▁cat", "3 ▁the"]

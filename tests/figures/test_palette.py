@@ -92,7 +92,6 @@ def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
         colour = "#" + flat[3 * index : 3 * index + 3].hex()
         assert plotly[index] == [index / 255, colour]
         assert altair[index] == colour
-        assert palette.colour_of(index / 255, theme) == colour
     assert not table.flags.writeable
 
 
