@@ -38,9 +38,7 @@ def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def run_app(
-    monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path
-) -> Callable[..., AppTest]:
+def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callable[..., AppTest]:
     """Run the app once, with a query and a folder of checkpoints; a traceback fails the test."""
 
     def run(root: Path = random_checkpoints, **query: str) -> AppTest:
