@@ -9,20 +9,17 @@ Object.assign(Player.prototype, {
     const { source, predicted, shape } = this.message.header;
     const [, , T, S] = shape;
     const width = this.matrix.parentElement.clientWidth;
-    const height = this.matrixHeight();
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
     const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(thin(text)).width));
-    // Labels need room; where the rows are too thin for them, only ticks are written.
-    let left = 30;
-    let top = 30;
-    const fits = (cell) => cell >= LABEL;
     const wantLeft = Math.min(120, 26 + longest(predicted));
     const wantTop = Math.min(78, 20 + longest(source) * 0.72);
-    const rowsFit = fits((height - wantTop - 6) / T);
-    const columnsFit = fits((width - wantLeft - 10) / S);
-    if (rowsFit) left = wantLeft;
-    if (columnsFit) top = wantTop;
+    const height = this.matrixHeight(wantTop + 6 + T * LABEL, wantTop + 6 + T * MOST_CELL);
+    // Labels need room; where rows or columns are too thin for them, only some numbers are written.
+    const rowsFit = (height - wantTop - 6) / T >= LABEL;
+    const columnsFit = (width - wantLeft - 10) / S >= LABEL;
+    const left = rowsFit ? wantLeft : 30;
+    const top = columnsFit ? wantTop : 30;
     // Slanted labels of the last columns lean out to the right.
     const right = columnsFit ? Math.min(64, top * 0.9) : 8;
     const cell = {
@@ -32,14 +29,13 @@ Object.assign(Player.prototype, {
     return { T, S, left, top, cell, rowsFit, columnsFit, width, height };
   },
 
-  matrixHeight() {
-    // What is left of the window, so that the matrix is seen without scrolling where that can be.
+  /** What is left of the window, so that nothing needs scrolling where that can be; a little more
+   * where the rows would lose their labels, and never more than `enough`. */
+  matrixHeight(needed, enough) {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
     const above = this.matrix.getBoundingClientRect().top + scrolled;
     const room = Math.max(220, Math.min(560, window.innerHeight - above - 14));
-    // Rows that would lose their labels get more, and the page scrolls.
-    const T = this.message.header.shape[2];
-    return Math.min(90 + T * MOST_CELL, Math.max(room, Math.min(560, 90 + T * (LABEL + 2))));
+    return Math.min(enough, needed > room && needed <= 560 ? needed : room);
   },
 
   labelFont() {
