@@ -194,7 +194,11 @@ def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
 
 
 def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
-    process = start("translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1")
+    process = start(
+        "translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1",
+        # A test run in the background has interrupts ignored, and its children would inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     answers = []
     for line in ("A dog runs.", "", "The cat sat."):

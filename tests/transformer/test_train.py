@@ -151,7 +151,7 @@ def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
 def test_training_learns(data: Path, tmp_path: Path) -> None:
     run(recipe(data, "peak_lr = 2e-2", epochs=12, dropout=0.0), tmp_path / "out")
     losses = [line["val_nll"] for line in log_lines(tmp_path / "out") if line["kind"] == "epoch"]
-    assert losses[-1] < 0.8 * losses[0]
+    assert losses[-1] < 0.9 * losses[0]
 
 
 PATHS = {
