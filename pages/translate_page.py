@@ -36,16 +36,15 @@ class Start:
 def story(view: View) -> None:
     """The page. Runs again by itself when the player reports, and never moves a player in use."""
     trace = get_trace(view)
-    words, asides = st.columns([4, 1], vertical_alignment="top")
-    with words, st.container(key="sentences"):
-        with st.container(key="source"):
-            st.text(" ".join(trace.source.split()))
-        with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
-            st.text(trace.text or "(an empty translation)")
-    with asides, st.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+    words, asides = st.columns([4, 1], vertical_alignment="center")
+    with words.container(key="source"):
+        st.text(" ".join(trace.source.split()))
+    with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("What is this?", type="tertiary"):
             explain()
         link = st.popover("Link", type="tertiary", icon=":material/link:")
+    with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
+        st.text(trace.text or "(an empty translation)")
     say_what_is_wrong(trace)
     st.caption(
         "The light on the source shows where the decoder looks while it picks the next token. "
@@ -63,11 +62,16 @@ def story(view: View) -> None:
     how = "greedy" if view.beam_size == 1 else f"beam {view.beam_size}, α {view.alpha:g}"
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"score {trace.score:.2f} nats ({how}). Attention is not by itself an explanation."
+        f"score {signed(trace.score)} nats ({how}). Attention is not by itself an explanation."
     )
     state.write_url()
     link.caption("Opens this view again: sentence, checkpoint, step, layer and head.")
     link.code(state.link(), language=None, wrap_lines=True)
+
+
+def signed(number: float) -> str:
+    """Two decimals, with a minus sign where there is something to subtract."""
+    return f"{number:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
 def say_what_is_wrong(trace: Trace) -> None:

@@ -263,9 +263,9 @@ def _draw_decoding() -> None:
     state.put(ALPHA, alpha)
     greedy = beam == 1
     with st.expander("Decoding", icon=":material/tune:"):
-        _fill("search_box", "Greedy" if greedy else "Beam search")
+        _fill("search_box", "Greedy" if greedy else "Beam")
         st.segmented_control(
-            "Search", ["Beam search", "Greedy"], key="search_box", on_change=_take_search,
+            "Search", ["Beam", "Greedy"], key="search_box", on_change=_take_search,
             label_visibility="collapsed", width="stretch", required=True,
         )  # fmt: skip
         if greedy:

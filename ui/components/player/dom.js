@@ -104,6 +104,6 @@ function inkOn(colour) {
 }
 
 function percent(probability) {
-  if (probability > 0 && probability < 0.001) return "<0.1%";
+  if (probability < 0.001) return "<0.1%";
   return `${(100 * probability).toFixed(probability >= 0.0995 ? 0 : 1)}%`;
 }

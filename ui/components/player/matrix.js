@@ -156,7 +156,7 @@ Object.assign(Player.prototype, {
         const row = el("div");
         for (const [kind, text] of parts) {
           const part = el("span", kind);
-          part.textContent = text;
+          part.textContent = thin(text);
           row.append(part);
         }
         return row;

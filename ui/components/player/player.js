@@ -35,7 +35,10 @@ class Player {
     this.build(parent);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
-    this.observer = new ResizeObserver(() => this.draw());
+    this.observer = new ResizeObserver(() => {
+      this.fit();
+      this.draw();
+    });
     this.observer.observe(this.root);
     document.fonts?.ready.then(() => this.message && this.draw());
   }
@@ -127,7 +130,22 @@ class Player {
     this.dark = luminance(this.paper) < 0.2;
     this.root.classList.toggle("dark", this.dark);
     this.table = colourTable(this.dark ? colours.dark : colours.light);
+    this.fit();
     this.draw();
+  }
+
+  /** Set the tokens as large as lets each lane keep to one line, or small where none does. */
+  fit() {
+    if (!this.message) return;
+    this.root.classList.toggle("narrow", this.root.clientWidth < 640);
+    const sizes = ["", "many", "tight"];
+    const oneLine = (list) => list.clientHeight < 1.6 * list.firstChild.offsetHeight;
+    const most = Math.max(this.source.children.length, this.target.children.length);
+    for (const size of most > 40 ? ["crowd"] : [...sizes, "many"]) {
+      this.root.classList.remove("crowd", ...sizes.filter(Boolean));
+      if (size) this.root.classList.add(size);
+      if (oneLine(this.source) && oneLine(this.target)) break;
+    }
   }
 
   /** Everything that changes with the trace only. */
@@ -159,9 +177,6 @@ class Player {
         return item;
       }),
     );
-    const most = Math.max(source.length, T);
-    this.root.classList.toggle("many", most > 13 && most <= 40);
-    this.root.classList.toggle("crowd", most > 40);
     this.scrubber.max = String(T);
     this.choosers.replaceChildren(
       this.chooser("Layer", L, () => this.layer, (value) => { this.layer = value; }),
