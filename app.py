@@ -25,14 +25,20 @@ pages = {
     )
     for spec in PAGES
 }
-# Streamlit serves the default page at the root only; its own address leads there.
-alias = st.Page(lambda: None, title=home.title, url_path=home.url_path, visibility="hidden")
+# Streamlit serves the default page at the root only, and files by their names only until now;
+# these other addresses lead to the pages that they mean.
+meant = {home.url_path: home} | {Path(spec.file).stem: spec for spec in PAGES}
+aliases = {
+    path: st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden")
+    for path, spec in meant.items()
+}
 guessed = opened_by_file_names()
-page = st.navigation([*pages.values(), alias], position="top")
+page = st.navigation([*pages.values(), *aliases.values()], position="top")
 if guessed and page is not pages[home.url_path]:
     start_again()
-if page is alias:
-    st.switch_page(pages[home.url_path], query_params=st.query_params.to_dict())
+for path, alias in aliases.items():
+    if page is alias:
+        st.switch_page(pages[meant[path].url_path], query_params=st.query_params.to_dict())
 spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
 # PyTorch takes seconds to import; by now the page's head is on screen.
