@@ -9,49 +9,17 @@ import socket
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.transformer.site import Answer, Site
 from transformer import download
 from transformer.__main__ import main
 from transformer.data import MULTI30K_TESTS, multi30k, read_lines, tatoeba
 from transformer.download import DownloadError, fetch, fetch_missing
-
-Answer = bytes | Callable[[BaseHTTPRequestHandler], None]
-
-
-class Site:
-    """A web server: paths and what they answer, and which were asked for."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, Answer] = {}
-        self.asked: list[str] = []
-        self.agents: set[str] = set()
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                site.asked.append(self.path)
-                site.agents.add(self.headers["User-Agent"])
-                answer = site.files.get(self.path)
-                if answer is None:
-                    self.send_error(404)
-                elif callable(answer):
-                    answer(self)
-                else:
-                    self.send_response(200)
-                    self.send_header("Content-Length", str(len(answer)))
-                    self.end_headers()
-                    self.wfile.write(answer)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.home = f"http://127.0.0.1:{self.server.server_port}"
 
 
 @pytest.fixture

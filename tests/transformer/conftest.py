@@ -1,0 +1,32 @@
+"""Text to train on."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums are rounded alike in this process and in those that it starts."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def data(tmp_path: Path, one_thread: None) -> Path:
+    """A folder with two parallel files for training and two for validation."""
+    rng, folder = random.Random(0), tmp_path / "data"
+    folder.mkdir()
+    words = ["anna", "ben", "cara", "sees", "hears", "a", "dog", "cat", "now", "here"]
+    for name, n in (("pairs", 81), ("held_out", 6)):
+        rows = [[rng.choice(words) for _ in range(rng.randint(1, 6))] for _ in range(n)]
+        (folder / f"{name}.en").write_text("".join(" ".join(row) + f" {n}\n" for row in rows))
+        (folder / f"{name}.de").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows))
+    return folder
