@@ -2,7 +2,6 @@
 // changing layer or head happen here without the server, which is told once things are at rest.
 // Tokens are untrusted: they are only ever set as textContent or drawn on a canvas.
 
-const PLAY_MS = 800;
 const REPORT_MS = 300;
 const FAINT = 0.05; // weights below this get no number and no line
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
@@ -85,28 +84,6 @@ class Player {
       const cell = this.cellAt(event);
       if (cell) this.go(cell.t);
     });
-  }
-
-  buildTransport() {
-    const bar = el("div", "transport");
-    const add = (name, label, act) => {
-      const button = el("button", "icon", { type: "button", "aria-label": label, title: label });
-      button.append(icon(name));
-      button.addEventListener("click", act);
-      bar.append(button);
-      return button;
-    };
-    this.first = add("first", "First step (Home)", () => this.go(0));
-    this.back = add("back", "One step back (left arrow)", () => this.go(this.step - 1));
-    this.play = add("play", "Play (space)", () => this.toggle());
-    this.play.classList.add("main");
-    this.forward = add("forward", "One step forward (right arrow)", () => this.go(this.step + 1));
-    this.last = add("last", "Last step (End)", () => this.go(Infinity));
-    this.scrubber = el("input", "", { type: "range", min: "1", "aria-label": "Decoding step" });
-    this.scrubber.addEventListener("input", () => this.go(Number(this.scrubber.value) - 1));
-    this.count = el("output", "count");
-    bar.append(this.scrubber, this.count);
-    return bar;
   }
 
   /** Take a message. The place is kept while the trace is the same and nobody asks for another. */
@@ -242,56 +219,6 @@ class Player {
       layer: number(this.layer),
       head: number(this.head),
     });
-  }
-
-  toggle() {
-    if (this.timer !== null) {
-      this.stop();
-      this.changed();
-      return;
-    }
-    const T = this.message.header.shape[2];
-    if (T < 2) return;
-    if (this.step === T - 1) this.go(0);
-    this.timer = setInterval(() => this.go(this.step + 1), PLAY_MS);
-    clearTimeout(this.reportTimer);
-    this.showPlaying();
-  }
-
-  stop() {
-    clearInterval(this.timer);
-    this.timer = null;
-    this.showPlaying();
-  }
-
-  showPlaying() {
-    const playing = this.timer !== null;
-    const label = playing ? "Pause (space)" : "Play (space)";
-    this.play.replaceChildren(icon(playing ? "pause" : "play"));
-    this.play.setAttribute("aria-label", label);
-    this.play.title = label;
-  }
-
-  /** Keys work inside the player, and arrows also where nothing on the page wants them. */
-  key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    const path = event.composedPath();
-    const target = path[0];
-    const inside = path.includes(this.root);
-    const idle = target === document.body || (target.tagName === "BUTTON" && !target.role);
-    if (!inside && !(idle && event.key.startsWith("Arrow"))) return;
-    if (target.tagName === "SELECT") return;
-    const acts = {
-      ArrowLeft: () => this.go(this.step - 1),
-      ArrowRight: () => this.go(this.step + 1),
-      Home: () => this.go(0),
-      End: () => this.go(Infinity),
-      " ": () => this.toggle(),
-    };
-    if (event.key === " " && target.tagName === "BUTTON") return; // presses that button
-    if (!Object.hasOwn(acts, event.key)) return;
-    event.preventDefault();
-    acts[event.key]();
   }
 
   /** The map under the lens, [T, S]. */

@@ -1,0 +1,77 @@
+// Moving through the steps: buttons, scrubber, playing, and keys.
+
+const PLAY_MS = 800;
+
+Object.assign(Player.prototype, {
+  buildTransport() {
+    const bar = el("div", "transport");
+    const add = (name, label, act) => {
+      const button = el("button", "icon", { type: "button", "aria-label": label, title: label });
+      button.append(icon(name));
+      button.addEventListener("click", act);
+      bar.append(button);
+      return button;
+    };
+    this.first = add("first", "First step (Home)", () => this.go(0));
+    this.back = add("back", "One step back (left arrow)", () => this.go(this.step - 1));
+    this.play = add("play", "Play (space)", () => this.toggle());
+    this.play.classList.add("main");
+    this.forward = add("forward", "One step forward (right arrow)", () => this.go(this.step + 1));
+    this.last = add("last", "Last step (End)", () => this.go(Infinity));
+    this.scrubber = el("input", "", { type: "range", min: "1", "aria-label": "Decoding step" });
+    this.scrubber.addEventListener("input", () => this.go(Number(this.scrubber.value) - 1));
+    this.count = el("output", "count");
+    bar.append(this.scrubber, this.count);
+    return bar;
+  },
+
+  toggle() {
+    if (this.timer !== null) {
+      this.stop();
+      this.changed();
+      return;
+    }
+    const T = this.message.header.shape[2];
+    if (T < 2) return;
+    if (this.step === T - 1) this.go(0);
+    this.timer = setInterval(() => this.go(this.step + 1), PLAY_MS);
+    clearTimeout(this.reportTimer);
+    this.showPlaying();
+  },
+
+  stop() {
+    clearInterval(this.timer);
+    this.timer = null;
+    this.showPlaying();
+  },
+
+  showPlaying() {
+    const playing = this.timer !== null;
+    const label = playing ? "Pause (space)" : "Play (space)";
+    this.play.replaceChildren(icon(playing ? "pause" : "play"));
+    this.play.setAttribute("aria-label", label);
+    this.play.title = label;
+  },
+
+  /** Keys work inside the player, and arrows also where nothing on the page wants them. */
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const path = event.composedPath();
+    const target = path[0];
+    const inside = path.includes(this.root);
+    const idle = target === document.body || (target.tagName === "BUTTON" && !target.role);
+    if (!inside && !(idle && event.key.startsWith("Arrow"))) return;
+    if (target.tagName === "SELECT") return;
+    const acts = {
+      ArrowLeft: () => this.go(this.step - 1),
+      ArrowRight: () => this.go(this.step + 1),
+      Home: () => this.go(0),
+      End: () => this.go(Infinity),
+      " ": () => this.toggle(),
+    };
+    if (event.key === " " && target.tagName === "BUTTON") return; // presses that button
+    if (!Object.hasOwn(acts, event.key)) return;
+    event.preventDefault();
+    acts[event.key]();
+  },
+});
