@@ -20,7 +20,8 @@ from transformer.records import Trace
 from ui.components.packing import attention_colours, pack
 
 _FOLDER = Path(__file__).parent
-_SCRIPTS = ("maps.js", "dom.js", "player.js", "transport.js", "matrix.js")  # one module, in this order
+# One module, put together in this order.
+_SCRIPTS = ("maps.js", "dom.js", "player.js", "transport.js", "matrix.js")
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
