@@ -65,7 +65,7 @@ def weights(out: Path) -> dict[str, Tensor]:
 
 def assert_same_bits(out: Path, other: Path) -> None:
     assert (out / "model.safetensors").read_bytes() == (other / "model.safetensors").read_bytes()
-    first, second = (torch.load(folder / "state.pt") for folder in (out, other))
+    first, second = (torch.load(folder / "state.pt", weights_only=True) for folder in (out, other))
     for name, tensor in first["model"].items():
         assert torch.equal(tensor, second["model"][name]), name
     for index, moments in first["optimizer"]["state"].items():

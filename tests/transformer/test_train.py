@@ -96,7 +96,7 @@ def test_the_result_is_the_mean_of_the_last_epochs(data: Path, tmp_path: Path) -
     second, third = (safetensors.torch.load_file(file) for file in files)
     for name, tensor in weights(out).items():
         torch.testing.assert_close(tensor, (second[name] + third[name]) / 2, atol=1e-7, rtol=1e-6)
-    state = torch.load(out / "state.pt")["model"]
+    state = torch.load(out / "state.pt", weights_only=True)["model"]
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
 
 
@@ -106,7 +106,7 @@ def test_the_last_weights_of_a_run_cut_short_count(data: Path, tmp_path: Path) -
     path.write_text(path.read_text().replace("average = 2", "average = 1"))
     out = run(path, tmp_path / "out")
     assert log_lines(out)[-1]["update"] <= 12
-    last = torch.load(out / "state.pt")
+    last = torch.load(out / "state.pt", weights_only=True)
     assert last["progress"]["update"] == 12
     assert last["progress"]["batch"] > 0
     for name, tensor in weights(out).items():
