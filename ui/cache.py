@@ -100,7 +100,7 @@ def key_of(view: View) -> TraceKey:
 
 def get_translator(view: View) -> Translator:
     """The view's model. Where it cannot be loaded the page says why and the run ends."""
-    with _said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+    with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
         return translator(view.path, view.device)
 
 
@@ -126,7 +126,7 @@ def get_trace(view: View) -> Trace:
         return found
     get_translator(view)
     progress = Progress(key)
-    with _said():
+    with said():
         try:
             return trace(key, progress)
         finally:
@@ -140,7 +140,7 @@ def _end() -> NoReturn:
 
 
 @contextmanager
-def _said() -> Iterator[None]:
+def said() -> Iterator[None]:
     """Turn what may go wrong into one line on the page, and end the run there."""
     try:
         yield

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -61,10 +61,10 @@ class TraceCache:
         The search record of a long sentence holds every row of the beam and is many times larger
         than the trace proper; it is left out where it would push too much else out.
         """
-        size = _seal(trace)
+        size = seal(trace)
         if size > self.limit // 4 and trace.search is not None:
             trace = dataclasses.replace(trace, search=None)
-            size = _seal(trace)
+            size = seal(trace)
         with self._lock:
             if key in self._held:
                 self._bytes -= self._held.pop(key)[1]
@@ -117,7 +117,7 @@ def hold(lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
         lock.release()
 
 
-def _seal(record: Any) -> int:
+def seal(record: Any) -> int:
     """Make every array in a record read-only. Returns: their bytes, shared ones counted once."""
     seen: dict[int, int] = {}
     pending = [record]
@@ -130,6 +130,8 @@ def _seal(record: Any) -> int:
             item.setflags(write=False)
         elif isinstance(item, tuple | list):
             pending.extend(item)
+        elif isinstance(item, Mapping):
+            pending.extend(item.values())
         elif dataclasses.is_dataclass(item):
             pending.extend(getattr(item, field.name) for field in dataclasses.fields(item))
     return sum(seen.values())
