@@ -1,0 +1,117 @@
+"""Words for pieces: every position once, rows keep their sum, nothing leaks across a mask."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.factories import make_trace
+from transformer.measures.words import WORD_RULE, Groups, group_labels, merge, word_groups
+
+PIECES = ("▁The", "▁di", "d", "n", "'", "t", "▁", "<unk>", "<0xF0>", ".", "▁x", "", "<b>", "▁שלום")
+tokens_and_specials = st.lists(st.sampled_from(PIECES), max_size=20).flatmap(
+    lambda tokens: st.tuples(
+        st.just(tuple(tokens)),
+        st.sets(st.integers(0, max(0, len(tokens) - 1)), max_size=3 if tokens else 0),
+    )
+)
+
+
+@st.composite
+def groups_of(draw: st.DrawFn, length: int) -> Groups:
+    """A cut of 0, ..., length - 1 into contiguous groups."""
+    begins = [True, *(draw(st.booleans()) for _ in range(length - 1))]
+    starts = [position for position, begin in enumerate(begins) if begin]
+    return tuple(
+        tuple(range(start, end)) for start, end in zip(starts, [*starts[1:], length], strict=True)
+    )
+
+
+def test_a_word_starts_at_its_mark_and_takes_in_what_follows() -> None:
+    tokens = ("▁The", "▁di", "d", "n", "'", "t", "▁", "<unk>", ".", "</s>")
+    groups = word_groups(tokens, special=(9,))
+    assert groups == ((0,), (1, 2, 3, 4, 5), (6, 7, 8), (9,))
+    assert group_labels(tokens, groups) == ("The", "didn't", "<unk>.", "</s>")
+
+
+def test_specials_stand_alone_even_in_front_of_a_piece_without_a_mark() -> None:
+    assert word_groups(("<s>", "x", "y", "</s>"), special=(0, 3)) == ((0,), (1, 2), (3,))
+    # The same text typed by a user is no special token.
+    assert word_groups(("▁a", "<s>"), special=()) == ((0, 1),)
+
+
+def test_spelled_bytes_are_shown_as_the_character_they_spell() -> None:
+    tokens = ("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "!", "<0xFF>", "▁a")
+    groups = word_groups(tokens)
+    assert groups == ((0, 1, 2, 3, 4, 5, 6), (7,))
+    assert group_labels(tokens, groups) == ("😀!�", "a")
+
+
+def test_a_lone_mark_keeps_a_label() -> None:
+    assert group_labels(("▁", "▁a"), ((0,), (1,))) == ("▁", "a")
+
+
+@given(tokens_and_specials)
+def test_groups_cover_every_position_once_in_order(case: tuple[tuple[str, ...], set[int]]) -> None:
+    tokens, special = case
+    groups = word_groups(tokens, special)
+    assert [i for group in groups for i in group] == list(range(len(tokens)))
+    starts = {group[0] for group in groups}
+    assert {i for i, token in enumerate(tokens) if token.startswith("▁")} <= starts
+    assert all((position,) in groups for position in special if position < len(tokens))
+    assert len(group_labels(tokens, groups)) == len(groups)
+    assert "".join(group_labels(tokens, groups)).count("▁") <= len(groups)
+
+
+@given(st.data(), st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**16))
+def test_rows_still_sum_to_one_and_means_and_sums_are_what_the_rule_says(
+    data: st.DataObject,
+    T: int,  # noqa: N803
+    S: int,  # noqa: N803
+    seed: int,
+) -> None:
+    maps = make_trace(S=S + 1, T=T + 1, seed=seed).cross
+    queries, keys = data.draw(groups_of(T + 1)), data.draw(groups_of(S + 1))
+    merged = merge(maps, queries, keys)
+    assert merged.shape == (*maps.shape[:2], len(queries), len(keys))
+    assert merged.dtype == np.float32
+    np.testing.assert_allclose(merged.sum(axis=-1), 1, atol=1e-5)
+    i, j = data.draw(st.integers(0, len(queries) - 1)), data.draw(st.integers(0, len(keys) - 1))
+    block = maps[..., list(queries[i]), :][..., list(keys[j])]
+    np.testing.assert_allclose(merged[..., i, j], block.sum(-1).mean(-1), atol=1e-6)
+    # Averaging heads and merging words can be done in either order.
+    np.testing.assert_allclose(merged.mean(1), merge(maps.mean(1), queries, keys), atol=1e-6)
+
+
+@given(st.data(), st.integers(2, 9), st.integers(0, 2**16))
+def test_a_word_never_sees_a_later_word(data: st.DataObject, T: int, seed: int) -> None:  # noqa: N803
+    groups = data.draw(groups_of(T))
+    merged = merge(make_trace(T=T, seed=seed).decoder_self, groups, groups)
+    assert not np.triu(merged, k=1).any()
+
+
+def test_none_and_single_pieces_leave_the_map_as_it_is() -> None:
+    maps = make_trace().cross
+    alone = [tuple((i,) for i in range(n)) for n in maps.shape[-2:]]
+    assert merge(maps, None, None) is maps
+    np.testing.assert_array_equal(merge(maps, alone[0], alone[1]), maps)
+    only_keys = merge(maps, None, ((0, 1, 2, 3, 4, 5, 6),))
+    np.testing.assert_allclose(only_keys, 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "groups", [((0, 1),), ((0,), (2,), (1,), (3, 4)), ((0, 1, 2, 3, 4), ()), ((0, 0), (1, 2, 3, 4))]
+)
+def test_groups_that_do_not_cover_the_axis_are_refused(groups: Groups) -> None:
+    maps = make_trace(S=7, T=5).cross
+    with pytest.raises(ValueError, match="query groups do not cover the positions 0 to 4"):
+        merge(maps, groups, None)
+    with pytest.raises(ValueError, match="key groups"):
+        merge(maps, None, groups)
+
+
+def test_the_rule_says_what_is_done() -> None:
+    assert "summed over the pieces of a key word" in WORD_RULE
+    assert "averaged over the pieces of a query word" in WORD_RULE

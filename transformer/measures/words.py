@@ -1,0 +1,105 @@
+"""Whole words in place of pieces.
+
+A tokenizer cuts rare words into pieces, and attention is between pieces. To read a map by words,
+its columns are added up, since a query spreads its weight of 1 over the pieces of a word, and its
+rows are averaged, since each piece of a word is a query with a weight of 1 of its own. Rows of the
+merged map therefore still sum to 1 (Clark et al. 2019, section 4.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from transformer.records import Floats
+
+#: Contiguous positions of each word, in order; together they are all positions of an axis.
+Groups = tuple[tuple[int, ...], ...]
+
+#: The rule in one sentence, for the screen.
+WORD_RULE = (
+    "A word is a piece that starts with ▁ and the pieces after it, punctuation included; special "
+    "tokens stand alone. Weights are summed over the pieces of a key word and averaged over the "
+    "pieces of a query word, so every row still sums to 1."
+)
+
+_START = "\u2581"
+_BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
+    """The positions of each word's pieces.
+
+    Args:
+        tokens: pieces in order. One that starts with `▁` starts a word; the others, spelled bytes
+            and unknown pieces among them, belong to the word before them.
+        special: positions of `<s>`, `</s>` and padding, each a group of its own.
+
+    Returns: groups that cover 0, ..., len(tokens) - 1 once each, in order.
+    """
+    alone = frozenset(special)
+    groups: list[list[int]] = []
+    for position, token in enumerate(tokens):
+        begins = token.startswith(_START) or position in alone or position - 1 in alone
+        if begins or not groups:
+            groups.append([position])
+        else:
+            groups[-1].append(position)
+    return tuple(map(tuple, groups))
+
+
+def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) -> Floats:
+    """Maps between words: summed over the keys of a group, averaged over its queries.
+
+    Args:
+        maps: [..., n, m], float32.
+        query_groups, key_groups: contiguous groups that cover an axis, as `word_groups` makes them;
+            None leaves the axis as it is.
+
+    Returns: [..., number of query groups, number of key groups]; rows sum to what they did before,
+    on average over a group. The array itself where nothing changes.
+
+    Raises: `ValueError` where the groups do not cover their axis in order.
+    """
+    merged = maps
+    if key_groups is not None:
+        starts = _starts(key_groups, maps.shape[-1], "key")
+        if len(starts) < maps.shape[-1]:
+            merged = np.add.reduceat(merged, starts, axis=-1)
+    if query_groups is not None:
+        starts = _starts(query_groups, maps.shape[-2], "query")
+        if len(starts) < maps.shape[-2]:
+            shares = (1 / np.diff(starts, append=maps.shape[-2])).astype(np.float32)
+            merged = np.add.reduceat(merged, starts, axis=-2) * shares[:, None]
+    return merged
+
+
+def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
+    """The text of each group: its pieces joined, without `▁`, spelled bytes as characters."""
+    return tuple(_join([tokens[position] for position in group]) for group in groups)
+
+
+def _starts(groups: Groups, length: int, axis: str) -> list[int]:
+    """The first position of each group, once it is clear that they cover an axis of `length`."""
+    covered = [position for group in groups for position in group]
+    if covered != list(range(length)) or not all(groups):
+        raise ValueError(
+            f"{axis} groups do not cover the positions 0 to {length - 1} in order, once each"
+        )
+    return [group[0] for group in groups]
+
+
+def _join(pieces: Sequence[str]) -> str:
+    spelled = bytearray()
+    text = ""
+    for piece in (*pieces, ""):
+        byte = _BYTE.fullmatch(piece)
+        if byte is not None:
+            spelled.append(int(byte[1], 16))
+            continue
+        # Half a character, where a model writes broken UTF-8, is shown as U+FFFD.
+        text += spelled.decode("utf-8", errors="replace") + piece
+        spelled.clear()
+    return text.removeprefix(_START) or text
