@@ -1,0 +1,178 @@
+"""What a figure is made of, before it becomes a file: panels, series, arrays and a snippet.
+
+An `Exhibit` is what every way out shares. `figures.paper` turns it into PNG, SVG, CSV, NPZ and
+Python; `ui.offline` into a page that opens without a network. It holds NumPy arrays and plain text,
+and text is data throughout: tokens are kept exactly as the tokenizer gave them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers = NDArray[Any]
+Scale = Literal["attention", "diverging"]
+Mark = Literal["line", "bar"]
+
+SCALES: tuple[Scale, ...] = ("attention", "diverging")
+MARKS: tuple[Mark, ...] = ("line", "bar")
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
+
+
+@dataclass(frozen=True, eq=False)
+class Panel:
+    """One matrix with a name for every row and every column.
+
+    Attributes:
+        title: above the matrix.
+        values: [n, m] real numbers; NaN where there is none.
+        rows: [n] tokens, top to bottom.  columns: [m] tokens, left to right.
+        row_title, column_title: what the axes hold ("query: translation", "key: source").
+        scale: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0.
+
+    Raises: `ValueError` where shapes and names do not agree, or where weights leave 0 to 1.
+    """
+
+    title: str
+    values: Numbers
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    row_title: str = ""
+    column_title: str = ""
+    scale: Scale = "attention"
+
+    def __post_init__(self) -> None:
+        expected = (len(self.rows), len(self.columns))
+        if self.values.shape != expected or 0 in expected:
+            raise ValueError(
+                f"panel {self.title!r}: values of shape {self.values.shape} for {expected[0]} rows "
+                f"and {expected[1]} columns; expected {expected}, at least one of each"
+            )
+        _check_real(self.title, self.values)
+        if self.scale not in SCALES:
+            raise ValueError(f"scale {self.scale!r} is not one of {', '.join(SCALES)}")
+        if self.scale == "attention":
+            known = self.values[~np.isnan(self.values)]
+            if known.size and not (known.min() >= -1e-3 and known.max() <= 1 + 1e-3):
+                raise ValueError(f"panel {self.title!r}: weights lie outside 0 to 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Lines or bars over one axis.
+
+    Attributes:
+        title: above the plot.
+        x: [n] numbers, or labels (a tuple of text, in this order).
+        lines: name to [n] numbers.
+        x_title, y_title: what the axes hold.
+        mark: "line" or "bar"; bars of several lines stand side by side.
+
+    Raises: `ValueError` where the lengths do not agree.
+    """
+
+    title: str
+    x: tuple[str, ...] | Numbers
+    lines: Mapping[str, Numbers]
+    x_title: str = ""
+    y_title: str = ""
+    mark: Mark = "line"
+
+    def __post_init__(self) -> None:
+        if not self.lines or not len(self.x):
+            raise ValueError(f"series {self.title!r}: expected at least one line and one point")
+        if not isinstance(self.x, tuple) and self.x.ndim != 1:
+            raise ValueError(f"series {self.title!r}: x of shape {self.x.shape}; expected one axis")
+        for name, values in self.lines.items():
+            if values.shape != (len(self.x),):
+                raise ValueError(
+                    f"series {self.title!r}: line {name!r} of shape {values.shape}; "
+                    f"expected {(len(self.x),)} as in x"
+                )
+            _check_real(self.title, values)
+        if self.mark not in MARKS:
+            raise ValueError(f"mark {self.mark!r} is not one of {', '.join(MARKS)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Offline:
+    """A canvas view for a page without a server: which component, and the message it draws.
+
+    Attributes:
+        component: its folder in `ui/components`, such as "player".
+        message: what Streamlit hands it as `data` (see `ui.components.packing`).
+    """
+
+    component: str
+    message: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """A figure that can be taken away.
+
+    Attributes:
+        name: file stem in lower case, digits, dots and hyphens: "cross-attention-layer-2-head-3".
+        title: one line above the figure.  caption: one or two sentences below it.
+        parts: what is drawn, in reading order.
+        arrays: what the NPZ holds beside the parts, by name; running the snippet leaves variables
+            of these names with these values.
+        snippet: Python that makes them through the public API.
+        offline: the interactive views of the page, where there are any, in reading order.
+        columns: parts in a row of the picture; 0 leaves it to the drawing.
+
+    Raises: `ValueError` for a name that is no file stem, or an exhibit without parts.
+    """
+
+    name: str
+    title: str
+    caption: str
+    parts: tuple[Panel | Series, ...]
+    arrays: Mapping[str, Numbers] = field(default_factory=lambda: MappingProxyType({}))
+    snippet: str = ""
+    offline: Offline | tuple[Offline, ...] | None = None
+    columns: int = 0
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or ".." in self.name:
+            raise ValueError(
+                f"name {self.name!r} is no file stem: use a to z, 0 to 9, dots and hyphens"
+            )
+        if not self.parts:
+            raise ValueError(f"exhibit {self.name!r} has no parts")
+        for name, values in self.arrays.items():
+            if not name.isidentifier() or name.startswith("part_"):
+                raise ValueError(f"array name {name!r}: expected a Python name, not part_...")
+            if values.dtype.kind not in "biufU":
+                raise ValueError(f"array {name!r} of {values.dtype}: expected numbers or text")
+
+    @property
+    def views(self) -> tuple[Offline, ...]:
+        """The interactive views, possibly none."""
+        if self.offline is None:
+            return ()
+        return self.offline if isinstance(self.offline, tuple) else (self.offline,)
+
+
+def file_stem(*words: object) -> str:
+    """A valid `Exhibit.name` from any words: `file_stem("Cross-attention", "layer", 2)`.
+
+    What is not a letter of the English alphabet or a digit becomes a hyphen; nothing left of all
+    words becomes "figure".
+    """
+    joined = re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower())
+    return joined[:90].strip("-") or "figure"
+
+
+def _check_real(title: str, values: Numbers) -> None:
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"part {title!r}: values of {values.dtype}; expected real numbers")
+    if np.isinf(values).any():
+        raise ValueError(f"part {title!r}: infinite values; use NaN where there is none")

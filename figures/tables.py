@@ -1,0 +1,126 @@
+"""The numbers of an exhibit as files: CSV in long format, and NPZ.
+
+Tokens are data. In the NPZ they are exact. In the CSV a token that a spreadsheet would take for a
+formula gets an apostrophe in front, as spreadsheets themselves write text; `unguard` takes it off.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+
+import numpy as np
+
+from figures.exhibit import Exhibit, Numbers, Panel, Series
+
+COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
+
+#: A table of more numbers than this is no longer a table one reads; the NPZ holds any number.
+MOST_ROWS = 2_000_000
+
+# What spreadsheets take for the start of a formula, full-width signs included.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+
+
+class TooLargeError(ValueError):
+    """More numbers than a table should hold; the message says how many, and what to take."""
+
+
+def n_numbers(exhibit: Exhibit) -> int:
+    """How many rows the CSV of an exhibit has."""
+    return sum(
+        part.values.size if isinstance(part, Panel) else len(part.lines) * len(part.x)
+        for part in exhibit.parts
+    )
+
+
+def to_csv(exhibit: Exhibit) -> bytes:
+    """All parts as one UTF-8 CSV, a line for each number; rows and columns count from 1.
+
+    Of a series the lines are the rows and the points the columns. Values are the shortest decimals
+    that read back to the same number; missing ones are empty.
+
+    Raises: `TooLargeError` for more than `MOST_ROWS` numbers.
+    """
+    count = n_numbers(exhibit)
+    if count > MOST_ROWS:
+        raise TooLargeError(
+            f"{count:,} numbers are more than a CSV of {MOST_ROWS:,} rows holds; take the NPZ"
+        )
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for part in exhibit.parts:
+        writer.writerows(_rows(part))
+    return text.getvalue().encode("utf-8", errors="replace")
+
+
+def to_npz(exhibit: Exhibit) -> bytes:
+    """All parts and arrays, exact; `np.load` opens it without pickle.
+
+    Part n of the exhibit is `part_n` (a panel's values [rows, columns], or a series' lines
+    [lines, points]) with `part_n_title`, `part_n_rows` and `part_n_columns`; the arrays keep their
+    own names, and `title`, `caption` and `snippet` are text.
+    """
+    held: dict[str, Numbers] = {
+        name: np.asarray(text)
+        for name, text in (
+            ("title", exhibit.title), ("caption", exhibit.caption), ("snippet", exhibit.snippet),
+        )
+    }  # fmt: skip
+    for number, part in enumerate(exhibit.parts, start=1):
+        values, rows, columns = _table(part)
+        held[f"part_{number}"] = values
+        held[f"part_{number}_title"] = np.asarray(part.title)
+        held[f"part_{number}_rows"] = np.asarray(rows)
+        held[f"part_{number}_columns"] = (
+            np.asarray(columns) if isinstance(columns, tuple) else columns
+        )
+    held |= exhibit.arrays
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in held.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
+    return file.getvalue()
+
+
+def guard(text: str) -> str:
+    """Text that no spreadsheet runs as a formula: an apostrophe goes in front where one would."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unguard(text: str) -> str:
+    """What `guard` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
+
+
+def _table(
+    part: Panel | Series,
+) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
+    """A part as (values [n, m], names of the n rows, names or numbers of the m columns)."""
+    if isinstance(part, Panel):
+        return part.values, part.rows, part.columns
+    return np.stack(list(part.lines.values())), tuple(part.lines), part.x
+
+
+def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
+    values, rows, columns = _table(part)
+    title = guard(part.title)
+    names = [
+        guard(name) if isinstance(columns, tuple) else name
+        for name in (columns if isinstance(columns, tuple) else _decimals(columns))
+    ]
+    for i, (row, line) in enumerate(zip(rows, values, strict=True), start=1):
+        token = guard(row)
+        for j, value in enumerate(_decimals(line)):
+            yield title, i, token, j + 1, names[j], value
+
+
+def _decimals(values: Numbers) -> list[str]:
+    """Each number as its shortest exact decimals in its own precision, "" for NaN."""
+    texts: list[str] = values.astype(str).tolist()
+    return ["" if text == "nan" else text for text in texts]

@@ -1,0 +1,117 @@
+"""The "Download" popover: a figure as picture, numbers, page or program.
+
+Nothing is computed until a button is pressed. The maker of a figure then runs in a thread of its
+own, outside of any session: it may use what it was given and the caches of the process, not
+`st.session_state` or `st.query_params`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from figures.exhibit import Exhibit
+from figures.tables import MOST_ROWS, to_csv, to_npz
+from ui.controls import View
+
+__all__ = ["snippet_header", "take_away"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way to take a figure away.
+
+    Attributes:
+        label: on the button.  help: what it is good for.
+        ending: of the file.  mime: its media type.
+        write: the file's content.
+    """
+
+    label: str
+    help: str
+    ending: str
+    mime: str
+    icon: str
+    write: Callable[[Exhibit], bytes]
+
+
+def to_python(exhibit: Exhibit) -> bytes:
+    """The program that makes the figure's numbers."""
+    return exhibit.snippet.encode("utf-8", errors="replace")
+
+
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "Numbers, CSV", "One line for each number, for spreadsheets.", "csv", "text/csv",
+        ":material/table:", to_csv,
+    ),
+    Format(
+        "Arrays, NPZ", "Exact arrays for numpy.load.", "npz", "application/octet-stream",
+        ":material/dataset:", to_npz,
+    ),
+    Format(
+        "Program, Python", "Makes the same numbers through the public API.", "py", "text/x-python",
+        ":material/code:", to_python,
+    ),
+)  # fmt: skip
+
+
+def take_away(
+    make: Callable[[], Exhibit], *, key: str, name: str = "figure", n_numbers: int = 0
+) -> None:
+    """Draw the popover.
+
+    Args:
+        make: the figure. Called once a button is pressed, in another thread and without a session,
+            so all that it needs has to be in it; keep keys and views in it rather than traces.
+        key: unique on the page.
+        name: stem of the file names; the same as the exhibit's name (see `file_stem`).
+        n_numbers: how many numbers the figure shows, where that is known; a CSV of too many is not
+            offered.
+    """
+    with st.popover("Download", type="tertiary", icon=":material/download:", key=f"{key}_popover"):
+        for each in FORMATS:
+            _button(make, each, key, name, n_numbers)
+
+
+def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
+    def data() -> bytes:
+        return each.write(make())
+
+    large = each.ending == "csv" and n_numbers > MOST_ROWS
+    st.download_button(
+        each.label,
+        data,
+        file_name=f"{name}.{each.ending}",
+        mime=each.mime,
+        key=f"{key}_{each.ending}",
+        on_click="ignore",
+        icon=each.icon,
+        help="More numbers than a table should hold; take the NPZ." if large else each.help,
+        disabled=large,
+        type="tertiary",
+        width="stretch",
+    )
+
+
+def snippet_header(view: View) -> str:
+    """The lines of a snippet that load the view's checkpoint and make its `trace`.
+
+    The text of the sentence stands in it as a Python literal and cannot become code.
+    """
+    settings = f"beam_size={view.beam_size}, alpha={view.alpha!r}"
+    return (
+        "import os\n"
+        "from pathlib import Path\n"
+        "\n"
+        "import numpy as np\n"
+        "\n"
+        "from transformer.translator import Translator\n"
+        "\n"
+        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
+        'checkpoints = Path(os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints"))\n'
+        f"translator = Translator.load(checkpoints / {view.checkpoint!r}, device={view.device!r})\n"
+        f"trace = translator.trace({view.sentence!r}, {settings})\n"
+    )
