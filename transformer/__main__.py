@@ -36,7 +36,7 @@ def _parser() -> _Parser:
 
     translate = commands.add_parser("translate", help="translate sentences")
     _add_decoding(translate)
-    translate.add_argument("--prefix", metavar="TEXT", help="what translations have to begin with")
+    _add_steering(translate)
     translate.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
         help="without one, each line of standard input is translated to a line",
@@ -61,6 +61,7 @@ def _parser() -> _Parser:
 
     trace = commands.add_parser("trace", help="record every attention map of one sentence")
     _add_decoding(trace)
+    _add_steering(trace)
     trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
     trace.add_argument("--tgt", metavar="TEXT", help="a translation to follow instead of searching")
     trace.add_argument("--top-k", type=int, default=10, metavar="N", help="alternatives per step")
@@ -119,6 +120,50 @@ def _add_decoding(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
 
 
+def _add_steering(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--prefix", metavar="TEXT", help="what the translation has to begin with")
+    parser.add_argument(
+        "--sample", action="store_true", help="draw tokens at random in place of the best"
+    )
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="below 1 sharper, above 1 flatter; default 1"
+    )
+    parser.add_argument(
+        "--sample-top-k", type=int, metavar="K", help="draw among the K most probable; default all"
+    )
+    parser.add_argument(
+        "--top-p", type=float, metavar="P", help="draw from the nucleus of probability P; default 1"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="of the random draws; default 0")
+    parser.set_defaults(beam=None)
+
+
+def _steering(options: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of `Translator.translate` and `trace` for the decoding options."""
+    from transformer.inputs import InputError, checked_sampling
+
+    asked = {
+        "--temperature": options.temperature,
+        "--sample-top-k": options.sample_top_k,
+        "--top-p": options.top_p,
+        "--seed": options.seed,
+    }
+    given = next((flag for flag, value in asked.items() if value is not None), None)
+    if given is not None and not options.sample:
+        raise InputError(f"{given} {asked[given]} needs --sample")
+    sampling, beam = None, 4
+    if options.sample:
+        beam = 1
+        values = zip(asked.values(), (1.0, 0, 1.0, 0), strict=True)
+        sampling = checked_sampling(*(left if v is None else v for v, left in values))
+    return {
+        "beam_size": beam if options.beam is None else options.beam,
+        "alpha": options.alpha,
+        "prefix": options.prefix,
+        "sampling": sampling,
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0, 2 for bad input, 130 when interrupted."""
     options = _parser().parse_args(arguments)
@@ -166,7 +211,7 @@ def _translate(options: argparse.Namespace) -> None:
     from transformer.inputs import InputError
 
     translator = _load(options)
-    settings = {"beam_size": options.beam, "alpha": options.alpha, "prefix": options.prefix}
+    settings = _steering(options)
     translator.translate([], **settings)  # complains about settings before any input is read
     if options.sentences:
         for each in translator.translate(options.sentences, **settings):
@@ -245,9 +290,8 @@ def _trace(options: argparse.Namespace) -> None:
     trace = _load(options).trace(
         options.src,
         target=options.tgt,
-        beam_size=options.beam,
-        alpha=options.alpha,
         top_k=options.top_k,
+        **_steering(options),
     )
     path = save_npz(trace, options.out)
     print(f"{trace.text}")

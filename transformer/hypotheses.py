@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from torch import Tensor
 
+from transformer.penalty import length_penalty
 from transformer.records import Candidate, Fate, Floats, Hypothesis, Ints, SearchStep
+from transformer.sampling import Sampling, draw
 
-
-def length_penalty(length: int, alpha: float) -> float:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha of Wu et al. 2016, eq. 14; `length` counts `</s>`."""
-    return float(((5 + length) / 6) ** alpha)
+__all__ = [
+    "Continuations", "Draws", "Node", "length_penalty", "recorded_hypothesis", "recorded_step",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,31 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
+class Draws:
+    """The token drawn for every row at a step.
+
+    Attributes:
+        tokens: [R].  log_probs: [R], the model's own, unchanged by how they were drawn.
+        allowed: [R][n] ids that could have been drawn, most probable first.
+    """
+
+    tokens: list[int]
+    log_probs: list[float]
+    allowed: list[Ints]
+
+    @classmethod
+    def of(
+        cls, log_probs: Tensor, sampling: Sampling, step: int, suppressed: Sequence[int]
+    ) -> Draws:
+        """Draw a token for each row of `log_probs`, [R, V]."""
+        rows = log_probs.float().cpu().numpy()
+        drawn = [draw(row, sampling, step, suppressed) for row in rows]
+        tokens = [each.token for each in drawn]
+        own = [float(row[token]) for row, token in zip(rows, tokens, strict=True)]
+        return cls(tokens, own, [each.allowed for each in drawn])
+
+
+@dataclass(frozen=True, eq=False)
 class Continuations:
     """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
 
@@ -51,6 +79,7 @@ class Continuations:
         ids, log_probs: [R][K'].  forced: [R], log-probability of the token a prefix asks for.
         top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
         cross: [R, Ld, H, S].  The last five are None unless recording.
+        drawn: the tokens drawn, None unless sampling.
     """
 
     ids: list[list[int]]
@@ -61,6 +90,7 @@ class Continuations:
     entropy: Floats | None = None
     decoder_self: Floats | None = None
     cross: Floats | None = None
+    drawn: Draws | None = None
 
 
 def recorded_step(
@@ -108,10 +138,24 @@ def recorded_step(
         entropy=scored.entropy[here].copy(),
         decoder_self=own.copy(),
         cross=cross.copy(),
+        **_cut_off(scored, rows),
     )
     for array in (step.top_ids, step.top_log_probs, step.entropy, step.decoder_self, step.cross):
         array.setflags(write=False)
     return step
+
+
+def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
+    """Which of the most probable tokens could have been drawn, and how many there were in all."""
+    if scored.drawn is None or scored.top_ids is None:
+        return {}
+    each = scored.drawn.allowed[rows.start : rows.stop]
+    tops = scored.top_ids[rows.start : rows.stop]
+    allowed = np.array([np.isin(top, ids) for top, ids in zip(tops, each, strict=True)])
+    n_allowed = np.array([len(ids) for ids in each], dtype=np.int64)
+    for array in (allowed, n_allowed):
+        array.setflags(write=False)
+    return {"allowed": allowed, "n_allowed": n_allowed}
 
 
 def recorded_hypothesis(

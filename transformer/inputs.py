@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from transformer.config import ModelConfig
+from transformer.sampling import Sampling
 from transformer.search import SearchSettings
 
 MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
@@ -49,6 +50,7 @@ def search_settings(
     *,
     allow_unknown: bool,
     top_k: int | None = None,
+    sampling: Sampling | None = None,
 ) -> SearchSettings:
     """Checked settings for a search: a recording one where `top_k` is given.
 
@@ -59,6 +61,10 @@ def search_settings(
     number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
     if not number or not (math.isfinite(alpha) and 0 <= alpha <= MAX_ALPHA):
         raise InputError(f"alpha {alpha!r} is not a number from 0 to {MAX_ALPHA:g}")
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
+    if sampling is not None and size != 1:
+        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
     suppressed = (config.pad_id, config.bos_id) + (() if allow_unknown else (config.unk_id,))
     return SearchSettings(
         beam_size=size,
@@ -69,7 +75,16 @@ def search_settings(
         n_best=None if top_k is not None else 1,
         record=top_k is not None,
         top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
+        sampling=sampling,
     )
+
+
+def checked_sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
+    """A `Sampling`; what it does not allow becomes an `InputError`."""
+    try:
+        return Sampling(temperature, top_k, top_p, seed)
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def checked_ids(what: str, ids: Sequence[int], config: ModelConfig) -> list[int]:

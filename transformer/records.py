@@ -9,13 +9,17 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from transformer.sampling import Sampling
+
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
 ATTENTION_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "cross")
@@ -82,6 +86,8 @@ class SearchStep:
         entropy: [B], entropy of each row's next-token distribution in nats.
         decoder_self: [B, Ld, H, t + 1], attention of the newest position onto the prefix.
         cross: [B, Ld, H, S], its attention onto the source.
+        allowed: [B, K], which of `top_ids` could have been drawn; None unless sampled.
+        n_allowed: [B], how many tokens of the vocabulary could have been; None unless sampled.
     """
 
     candidates: tuple[Candidate, ...]
@@ -90,6 +96,8 @@ class SearchStep:
     entropy: Floats
     decoder_self: Floats
     cross: Floats
+    allowed: Bools | None = None
+    n_allowed: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +130,8 @@ class SearchRecord:
         beam_size, alpha, max_length: the settings.
         steps: one per decoding step.
         hypotheses: finished ones, best score first; the first is the translation.
+        n_forced: steps at which a given prefix left no choice.
+        sampling: how tokens were drawn, None where the best were taken.
     """
 
     beam_size: int
@@ -129,6 +139,8 @@ class SearchRecord:
     max_length: int
     steps: tuple[SearchStep, ...]
     hypotheses: tuple[Hypothesis, ...]
+    n_forced: int = 0
+    sampling: Sampling | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +167,11 @@ class Trace:
         complete: False when the length limit cut the translation.
         forced: True when the target was given rather than searched for.
         search: the search's own record where one was made.
+        n_forced: the first so many predicted tokens were given: those of a prefix, or all T.
+        allowed: [T, K], which of `top_ids` could have been drawn; None unless sampled.
+        n_allowed: [T], how many tokens of the vocabulary could have been; None unless sampled.
+        forcing_gap: largest difference of any recorded attention weight to one pass over the whole
+            translation (teacher forcing); None where it was not measured.
     """
 
     src_tokens: tuple[str, ...]
@@ -180,6 +197,10 @@ class Trace:
     complete: bool = True
     forced: bool = False
     search: SearchRecord | None = field(default=None, repr=False)
+    n_forced: int = 0
+    allowed: Bools | None = None
+    n_allowed: Ints | None = None
+    forcing_gap: float | None = None
 
     def attention(self, kind: AttentionKind) -> Floats:
         """The maps of one kind, [L, H, queries, keys]. Raises `ValueError` on another name."""
@@ -197,3 +218,120 @@ class Trace:
         if kind == "cross":
             return self.tgt_tokens, self.src_tokens
         raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """What one query makes of its logits: weights, and what follows from them.
+
+    Attributes:
+        logits: [m], what the softmax is given before the mask.
+        masked: [m], the same with -inf where the query may not look.
+        weights: [m], their softmax; sums to 1.
+        weighted: [m, d_v], every value times its weight.
+        output: [d_v], their sum: the head's output for this query.
+        contribution: [d_model], what the output (times its gate) becomes through W_O.
+    """
+
+    logits: Floats
+    masked: Floats
+    weights: Floats
+    weighted: Floats
+    output: Floats
+    contribution: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class HeadStages:
+    """One query in one head, from the tokens' vectors to what the block adds (section 3.2).
+
+    m keys are looked at; in decoder self-attention all T of them are listed, later ones masked.
+
+    Attributes:
+        kind, layer, head, query: which one; layer, head and position 0-based.
+        query_token: the query's token.  key_tokens: [m].
+        x_query: [d_model], what W_Q reads.  x_keys: [m, d_model], what W_K and W_V read.
+        q: [d_k].  keys: [m, d_k].  values: [m, d_v].
+        products: [m, d_k], q times each key, element by element.
+        dots: [m], their sums q . k.
+        mask: [m] bool, True = may attend.
+        scaled: with the logits q . k / sqrt(d_k), as the model has them.
+        unscaled: what would follow from the logits q . k.
+        gate: factor on the head's output, 1 in the paper.
+        block_output: [d_model], of all heads together and the bias, where the model has one.
+        bias: [d_model], of the output projection; zeros where there is none.
+        has_bias: whether the four projections have biases; the paper's have none.
+    """
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    query: int
+    query_token: str
+    key_tokens: tuple[str, ...]
+    x_query: Floats
+    x_keys: Floats
+    q: Floats
+    keys: Floats
+    values: Floats
+    products: Floats
+    dots: Floats
+    mask: NDArray[np.bool_]
+    scaled: Weighing
+    unscaled: Weighing
+    gate: float
+    block_output: Floats
+    bias: Floats
+    has_bias: bool = False
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """The head's slices of the projections, as (in, out): W_Q, W_K, W_V, W_O."""
+        d_model, d_k, d_v = len(self.x_query), len(self.q), self.values.shape[1]
+        return {
+            "W_Q": (d_model, d_k), "W_K": (d_model, d_k),
+            "W_V": (d_model, d_v), "W_O": (d_v, d_model),
+        }  # fmt: skip
+
+    def weighing(self, scaling: bool = True) -> Weighing:
+        """What follows with or without the division by sqrt(d_k)."""
+        return self.scaled if scaling else self.unscaled
+
+
+SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")
+
+
+@dataclass(frozen=True, eq=False)
+class LogitSplit:
+    """The logits of a layer-1 head as a sum: each token is its embedding plus its position.
+
+    Rows are queries and columns keys, [n, n]; values are divided by sqrt(d_k) like the logits.
+
+    Attributes:
+        kind: "encoder_self" or "decoder_self".  head: 0-based.
+        tokens: [n].
+        content_content, content_position, position_content, position_position: the four parts,
+            the query's side first.
+        bias: all products that a bias of W_Q or W_K takes part in; None where there are none.
+        logits: the model's own q . k / sqrt(d_k), before the mask.
+        mask: [n, n] bool, True = may attend.
+        residual: largest difference between the parts' sum and the logits.
+    """
+
+    kind: AttentionKind
+    head: int
+    tokens: tuple[str, ...]
+    content_content: Floats
+    content_position: Floats
+    position_content: Floats
+    position_position: Floats
+    bias: Floats | None
+    logits: Floats
+    mask: NDArray[np.bool_]
+    residual: float
+
+    @property
+    def parts(self) -> dict[str, Floats]:
+        """The maps that add up to the logits, by name."""
+        named: dict[str, Floats] = {name: getattr(self, name) for name in SPLIT_PARTS}
+        return named if self.bias is None else named | {"bias": self.bias}

@@ -25,12 +25,14 @@ from torch import Tensor
 
 from transformer.hypotheses import (
     Continuations,
+    Draws,
     Node,
     length_penalty,
     recorded_hypothesis,
     recorded_step,
 )
 from transformer.records import Fate, Floats, Hypothesis, SearchStep
+from transformer.sampling import Sampling
 
 __all__ = [
     "Found",
@@ -86,6 +88,7 @@ class SearchSettings:
             `beam_size`. The best one is the same whatever this is.
         record: keep a `SearchStep` for every step.
         top_k: alternatives kept per row and step when recording.
+        sampling: draw each token at random instead; needs a beam of one.
     """
 
     beam_size: int = 4
@@ -96,6 +99,7 @@ class SearchSettings:
     n_best: int | None = None
     record: bool = False
     top_k: int = 10
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:
@@ -104,6 +108,8 @@ class SearchSettings:
             raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
         if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
             raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
+        if self.sampling is not None and self.beam_size != 1:
+            raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +226,9 @@ def _score(
     log_probs: list[list[float]] = values[:, :n_chosen].tolist()
     if any(math.isnan(row[0]) for row in log_probs):
         raise FloatingPointError("the model's scores are not numbers (NaN)")
+    drawn = None
+    if settings.sampling is not None:
+        drawn = Draws.of(every, settings.sampling, t, settings.suppressed)
     forced = [math.nan] * n_rows
     if any(t < len(state.prefix) for state in active):
         wanted = [
@@ -230,7 +239,7 @@ def _score(
         at = torch.tensor(wanted, device=every.device)[:, None]
         forced = every.gather(1, at)[:, 0].tolist()
     if not settings.record:
-        return Continuations(ids.tolist(), log_probs, forced)
+        return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
     # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
     entropy = -torch.linalg.vecdot(every.exp(), every.clamp_min(-1e4))
     return Continuations(
@@ -242,6 +251,7 @@ def _score(
         entropy.float().cpu().numpy(),
         _by_row(output.decoder_self),
         _by_row(output.cross),
+        drawn,
     )
 
 
@@ -288,11 +298,15 @@ def _advance(
 def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
 ) -> Iterator[Node]:
-    """The continuations that may be chosen: each row's best, or the one that a prefix forces."""
+    """The continuations that may be chosen: each row's best, or the one drawn or forced."""
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
             log_prob = scored.forced[at]
             yield Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
+            continue
+        if scored.drawn is not None:
+            token, log_prob = scored.drawn.tokens[at], scored.drawn.log_probs[at]
+            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
             continue
         n_taken = 0
         for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):

@@ -6,13 +6,14 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from transformer.model import Encoded, Transformer
-from transformer.records import Floats, Ints, SearchRecord, Trace
+from transformer.records import Bools, Floats, Ints, SearchRecord, SearchStep, Trace
 from transformer.search import Found, SearchSettings, length_penalty
 from transformer.tokenizer import Tokenized, Tokenizer
 from transformer.weights import write_atomic
@@ -56,11 +57,13 @@ def trace_search(
     settings: SearchSettings,
     max_length: int,
     tokenizer: Tokenizer,
+    n_forced: int = 0,
 ) -> Trace:
     """Stitch the maps that the search recorded together, along its best hypothesis.
 
     Args:
         encoded: one sentence, with attention.  found: of a search that recorded.
+        n_forced: tokens of the prefix that was given.
     """
     best, steps = found.hypotheses[0], found.steps
     n_steps = len(best.ids)
@@ -83,9 +86,49 @@ def trace_search(
         score=best.score,
         complete=best.complete,
         search=SearchRecord(
-            settings.beam_size, settings.alpha, max_length, steps, found.hypotheses
+            settings.beam_size,
+            settings.alpha,
+            max_length,
+            steps,
+            found.hypotheses,
+            n_forced,
+            settings.sampling,
         ),
+        n_forced=n_forced,
+        **_cut_off(along),
     )
+
+
+def _cut_off(along: Sequence[tuple[SearchStep, int]]) -> dict[str, Any]:
+    """What sampling left to draw from, along the best hypothesis: [T, K] and [T]."""
+    every = [
+        (step.allowed[row], step.n_allowed[row])
+        for step, row in along
+        if step.allowed is not None and step.n_allowed is not None
+    ]
+    if not every:
+        return {}
+    allowed, n_allowed = zip(*every, strict=True)
+    return {"allowed": np.stack(allowed), "n_allowed": np.array(n_allowed, dtype=np.int64)}
+
+
+def forcing_gap(model: Transformer, encoded: Encoded, trace: Trace) -> float:
+    """Largest difference of a recorded weight to one pass of the decoder over the translation.
+
+    What a search records step by step, with a cache and many rows, and what teacher forcing sees
+    (section 3.1) is the same up to rounding.
+
+    Args:
+        encoded: the trace's source, one row.
+    """
+    tgt_in = torch.tensor([trace.tgt_ids], device=encoded.memory.device)  # [1, T]
+    decoded = model.decode(tgt_in, encoded, need_weights=True)
+    assert decoded.self_attention is not None and decoded.cross_attention is not None
+    pairs = (
+        (decoded.self_attention, trace.decoder_self),
+        (decoded.cross_attention, trace.cross),
+    )
+    return max(float(np.abs(_array(new[:, 0]) - old).max()) for new, old in pairs)
 
 
 def trace_target(
@@ -123,6 +166,7 @@ def trace_target(
         score=float(log_probs.double().sum()) / length_penalty(len(target), settings.alpha),
         complete=True,
         forced=True,
+        n_forced=len(target),
     )
 
 
@@ -142,6 +186,9 @@ def _trace(
     complete: bool,
     forced: bool = False,
     search: SearchRecord | None = None,
+    n_forced: int = 0,
+    allowed: Bools | None = None,
+    n_allowed: Ints | None = None,
 ) -> Trace:
     assert encoded.attention is not None
     encoder_self = _array(encoded.attention[:, 0])
@@ -173,6 +220,9 @@ def _trace(
         complete=complete,
         forced=forced,
         search=search,
+        n_forced=n_forced,
+        allowed=allowed,
+        n_allowed=n_allowed,
     )
 
 
@@ -186,7 +236,8 @@ def save_npz(trace: Trace, path: str | Path) -> Path:
     """Write a trace's arrays as one .npz file that `np.load` reads without pickle.
 
     Texts are Unicode arrays: `src_tokens` [S], `tgt_tokens` and `predicted_tokens` [T],
-    `top_tokens` [T, K], `source` and `text` [].
+    `top_tokens` [T, K], `source` and `text` []. `allowed` and `n_allowed` are there where the
+    translation was sampled.
 
     Returns: the path, with `.npz` added where it was missing.
     """
@@ -196,9 +247,11 @@ def save_npz(trace: Trace, path: str | Path) -> Path:
     names = (
         "src_tokens", "tgt_tokens", "predicted_tokens", "src_ids", "tgt_ids", "predicted_ids",
         "encoder_self", "decoder_self", "cross", "log_probs", "top_ids", "top_log_probs",
-        "top_tokens", "entropy", "source", "text", "score", "complete", "forced", "src_unknown",
+        "top_tokens", "entropy", "source", "text", "score", "complete", "forced", "n_forced",
+        "src_unknown", "allowed", "n_allowed",
     )  # fmt: skip
-    arrays = {name: np.asarray(getattr(trace, name)) for name in names}
+    values = {name: getattr(trace, name) for name in names}
+    arrays = {name: np.asarray(value) for name, value in values.items() if value is not None}
     arrays["src_unknown"] = arrays["src_unknown"].astype(np.int64)
     written = io.BytesIO()
     np.savez_compressed(written, allow_pickle=False, **arrays)

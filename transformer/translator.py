@@ -20,12 +20,13 @@ from transformer.inputs import (
 from transformer.model import Encoded, Transformer
 from transformer.packed import PackedDecoder
 from transformer.records import Hypothesis, Trace, Translation
+from transformer.sampling import Sampling
 from transformer.search import Found, SearchSettings, search
 from transformer.tokenizer import Tokenized, Tokenizer, clean
-from transformer.tracing import Source, trace_search, trace_target, unknown_text
+from transformer.tracing import Source, forcing_gap, trace_search, trace_target, unknown_text
 from transformer.weights import CheckpointError
 
-__all__ = ["CheckpointError", "InputError", "Translator", "available_devices"]
+__all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
 
 #: The paper lets a translation be this much longer than its source (section 6.1).
 EXTRA_LENGTH = 50
@@ -147,6 +148,7 @@ class Translator:
         *,
         max_length: int | None = None,
         prefix: Prefix = None,
+        sampling: Sampling | None = None,
         allow_unknown: bool = False,
         progress: Progress | None = None,
         on_translated: Progress | None = None,
@@ -160,6 +162,8 @@ class Translator:
             max_length: longest translation in tokens, `</s>` included; None is the paper's source
                 length + 50, and never more than `max_tokens`.
             prefix: what every translation has to begin with, as text or token ids.
+            sampling: draw tokens at random in place of the best; the beam size has to be 1. Every
+                sentence draws with the same seed, whatever else is in its batch.
             allow_unknown: let the model generate `<unk>`.
             progress: called with (step, longest step) within each batch; may raise to stop.
             on_translated: called with (sentences done, sentences in all) after each batch.
@@ -170,7 +174,9 @@ class Translator:
         """
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
-        settings = search_settings(self.config, beam_size, alpha, allow_unknown=allow_unknown)
+        settings = search_settings(
+            self.config, beam_size, alpha, allow_unknown=allow_unknown, sampling=sampling
+        )
         forced = self._forced(prefix)
         sources = []
         for index, sentence in enumerate(sentences):
@@ -208,6 +214,7 @@ class Translator:
         *,
         max_length: int | None = None,
         prefix: Prefix = None,
+        sampling: Sampling | None = None,
         allow_unknown: bool = False,
         progress: Progress | None = None,
     ) -> Trace:
@@ -216,7 +223,8 @@ class Translator:
         Args:
             sentence: the source.
             target: a translation to follow (teacher forcing, one pass) instead of searching.
-            beam_size, alpha, max_length, prefix, allow_unknown, progress: see `translate`.
+            beam_size, alpha, max_length, prefix, sampling, allow_unknown, progress: see
+                `translate`.
             top_k: alternatives recorded for every step, at most the vocabulary.
 
         Returns: the record. Searched for, its maps are those that the search itself saw.
@@ -224,7 +232,12 @@ class Translator:
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
         settings = search_settings(
-            self.config, beam_size, alpha, allow_unknown=allow_unknown, top_k=top_k
+            self.config,
+            beam_size,
+            alpha,
+            allow_unknown=allow_unknown,
+            top_k=top_k,
+            sampling=sampling,
         )
         source = self.read(sentence)
         if not source.ids:
@@ -250,7 +263,18 @@ class Translator:
                 piece=self.tokenizer.id_to_piece,
                 progress=progress,
             )[0]
-            return trace_search(source, encoded, found, settings, limit, self.tokenizer)
+            return trace_search(
+                source, encoded, found, settings, limit, self.tokenizer, len(forced)
+            )
+
+    def forcing_gap(self, trace: Trace) -> float:
+        """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
+
+        The decoder reads the whole translation at once; the result is rounding only, about 1e-6.
+        """
+        with torch.inference_mode():
+            src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
+            return forcing_gap(self.model, self.model.encode(src), trace)
 
     def _limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
         """Longest translation of a source of `n_source` tokens, both counted with `</s>`."""

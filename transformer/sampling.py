@@ -1,0 +1,124 @@
+"""Drawing the next token at random, from a distribution made sharper, flatter, or shorter.
+
+The model's distribution is changed in this order: what may never be generated goes, the logits are
+divided by a temperature, all but the `top_k` most probable tokens are cut off, and of those all but
+the nucleus, the fewest most probable ones that together have a probability of `top_p` (Holtzman et
+al. 2020, section 3.1). What is left is drawn from in proportion.
+
+Departure: the paper decodes by beam search only (section 6.1).
+
+NumPy alone and in double precision, so that a seed means the same on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw.
+
+    Attributes:
+        temperature: above 0; 1 is the model's own distribution, towards 0 it is greedy decoding.
+        top_k: tokens that stay, 0 for all.
+        top_p: probability of the nucleus, above 0; 1 for all.
+        seed: the same one draws the same translation.
+
+    Raises: `ValueError` with what is wrong, which value, and what is allowed.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (_is_number(self.temperature) and 0 < self.temperature <= MAX_TEMPERATURE):
+            raise ValueError(
+                f"temperature {self.temperature!r} is not a number "
+                f"above 0 and at most {MAX_TEMPERATURE:g}"
+            )
+        if not (_is_whole(self.top_k) and self.top_k >= 0):
+            raise ValueError(f"top_k {self.top_k!r} is not a whole number of at least 0")
+        if not (_is_number(self.top_p) and 0 < self.top_p <= 1):
+            raise ValueError(f"top_p {self.top_p!r} is not a number above 0 and at most 1")
+        if not (_is_whole(self.seed) and 0 <= self.seed <= MAX_SEED):
+            raise ValueError(f"seed {self.seed!r} is not a whole number from 0 to {MAX_SEED}")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """One token drawn.
+
+    Attributes:
+        token: its id.
+        allowed: [n] ids that could have been drawn, most probable first.
+    """
+
+    token: int
+    allowed: NDArray[np.int64]
+
+
+def draw(
+    log_probs: NDArray[np.floating], sampling: Sampling, step: int, suppressed: Sequence[int] = ()
+) -> Drawn:
+    """Draw the next token.
+
+    The random number depends on the seed and the step alone. A translation that goes on from a
+    prefix of its own therefore ends as it did, and a sentence's draw does not depend on the others
+    in its batch.
+
+    Args:
+        log_probs: [V], the model's log-probabilities in nats, -inf allowed.
+        step: 0 for the first token.
+        suppressed: ids that are never drawn.
+
+    Raises: `ValueError` where no token is left.
+    """
+    allowed, probabilities = distribution(log_probs, sampling, suppressed)
+    point = np.random.default_rng([sampling.seed, step]).random()
+    # The sum may end a rounding error below 1.
+    place = min(int(np.searchsorted(np.cumsum(probabilities), point, "right")), len(allowed) - 1)
+    return Drawn(int(allowed[place]), allowed)
+
+
+def distribution(
+    log_probs: NDArray[np.floating], sampling: Sampling, suppressed: Sequence[int] = ()
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """What is drawn from: ids, most probable first, and their probabilities, which sum to 1.
+
+    Args: see `draw`. Of equally probable tokens the smaller id comes first.
+    """
+    scores = log_probs.astype(np.float64)
+    scores[list(suppressed)] = -np.inf
+    order = np.argsort(-scores, kind="stable")
+    order = order[: int(np.count_nonzero(scores > -np.inf))]
+    if not len(order):
+        raise ValueError("no token is left to draw from")
+    if sampling.top_k:
+        order = order[: sampling.top_k]
+    # The best is 0 here, so that no temperature makes a number too large.
+    with np.errstate(over="ignore"):
+        odds = np.exp((scores[order] - scores[order[0]]) / sampling.temperature)
+    if sampling.top_p < 1:
+        reached = np.cumsum(odds) / odds.sum()
+        n_nucleus = int(np.searchsorted(reached, sampling.top_p, "left")) + 1
+        order, odds = order[:n_nucleus], odds[:n_nucleus]
+    return order.astype(np.int64), odds / odds.sum()
+
+
+def _is_number(value: object) -> bool:
+    numeric = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    return numeric and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
