@@ -6,8 +6,9 @@ import io
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import sentencepiece as spm
 
@@ -73,6 +74,9 @@ class Tokenizer:
             self._processor.id_to_piece(index) for index in range(self.vocab_size)
         )
         self._is_byte = tuple(self._processor.is_byte(index) for index in range(self.vocab_size))
+        #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
+        self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
+        self._kind = self._find_kind()
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -121,7 +125,54 @@ class Tokenizer:
 
     def tokenize(self, text: str) -> Tokenized:
         """Cut a sentence into pieces, after `clean`."""
-        encoded = self._processor.encode(clean(text), return_type="proto")
+        return self._tokenized(self._processor.encode(clean(text), return_type="proto"))
+
+    def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
+        """The most probable segmentations under a unigram vocabulary, best first.
+
+        Returns: at most `count`, each with its log-probability in nats: the sum of its pieces'.
+            Nothing where the vocabulary gives its pieces no probabilities.
+        """
+        cleaned = clean(text)
+        if self.kind != "unigram" or not cleaned:
+            return []
+        found = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
+        return [(self._tokenized(each), float(each.score)) for each in found.nbests]
+
+    def normalize(self, text: str) -> str:
+        """The text that is cut: cleaned, normalised, spaces written as `▁` (U+2581)."""
+        cleaned = clean(text)
+        normalized: str = self._processor.normalize(cleaned) if cleaned else ""
+        return normalized
+
+    @property
+    def kind(self) -> Literal["unigram", "bpe", "char"]:
+        """How sentences are cut, judged by what the vocabulary can do.
+
+        "unigram" has probabilities of pieces, "bpe" merges, and "char" knows single characters
+        only, so that there is but one cut.
+        """
+        return self._kind
+
+    @cached_property
+    def scores(self) -> tuple[float, ...]:
+        """One number a piece: in a unigram vocabulary its log-probability in nats, in BPE minus
+        the rank of its merge; 0 for special and byte pieces.
+        """
+        return tuple(map(self._processor.get_score, range(self.vocab_size)))
+
+    def _find_kind(self) -> Literal["unigram", "bpe", "char"]:
+        try:
+            self._processor.nbest_encode("a", nbest_size=1)
+        except RuntimeError:
+            special = {*range(len(SPECIAL_PIECES)), *self.byte_ids}
+            longest = max(
+                (len(p) for i, p in enumerate(self.pieces) if i not in special), default=0
+            )
+            return "bpe" if longest > 1 else "char"
+        return "unigram"
+
+    def _tokenized(self, encoded: Any) -> Tokenized:
         pieces = encoded.pieces
         return Tokenized(
             pieces=tuple(piece.piece for piece in pieces),

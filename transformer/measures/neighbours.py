@@ -1,0 +1,60 @@
+"""Which tokens lie near a token in an embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+
+from transformer.records import Floats, Ints
+
+#: The definition in one sentence, for the screen.
+COSINE_RULE = (
+    "Cosine similarity: the dot product of two rows of the matrix, divided by their lengths. "
+    "1 is the same direction, 0 a right angle; lengths do not matter."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The nearest tokens of one token.
+
+    Attributes:
+        ids: [n], nearest first.
+        cosines: [n], in -1..1, falling.
+    """
+
+    ids: Ints
+    cosines: Floats
+
+
+def neighbours(
+    table: Floats, index: int, count: int, leave_out: Collection[int] = ()
+) -> Neighbours:
+    """The rows of `table` [V, d] with the highest cosine to row `index`, itself excluded.
+
+    Args:
+        count: at most this many.
+        leave_out: rows that are never neighbours. Rows of zeros have no direction and are none.
+
+    Raises: `ValueError` where there is no such row.
+    """
+    if not 0 <= index < len(table):
+        raise ValueError(f"there is no row {index} among {len(table)}")
+    cosine = cosines(table, table[index])
+    cosine[[index, *leave_out]] = np.nan
+    order = np.argsort(-cosine, kind="stable")[:count]  # NaN comes last
+    order = order[~np.isnan(cosine[order])]
+    return Neighbours(order.astype(np.int64), cosine[order].astype(np.float32))
+
+
+def cosines(table: Floats, vector: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Cosine of every row of `table` [V, d] with `vector` [d]; NaN where either is all zeros."""
+    wide = vector.astype(np.float64)
+    lengths = np.sqrt(np.einsum("vd,vd->v", table, table, dtype=np.float64))
+    lengths = lengths * np.linalg.norm(wide)
+    nothing = np.full(len(table), np.nan)
+    cosine = np.divide(table @ wide, lengths, out=nothing, where=lengths > 0)
+    clipped: np.ndarray[tuple[int], np.dtype[np.float64]] = np.clip(cosine, -1, 1)
+    return clipped

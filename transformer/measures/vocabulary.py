@@ -1,0 +1,71 @@
+"""What stands in a vocabulary of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+_START = "\u2581"
+
+PieceKind = Literal["starts a word", "inside a word", "byte", "special"]
+PIECE_KINDS: tuple[PieceKind, ...] = ("starts a word", "inside a word", "byte", "special")
+
+
+def piece_kinds(
+    pieces: Sequence[str], special: Collection[int], byte_ids: Collection[int]
+) -> tuple[PieceKind, ...]:
+    """What each piece can be: one that begins with `▁` can stand as a whole word, others cannot."""
+    kinds: list[PieceKind] = []
+    for index, piece in enumerate(pieces):
+        if index in special:
+            kinds.append("special")
+        elif index in byte_ids:
+            kinds.append("byte")
+        else:
+            kinds.append("starts a word" if piece.startswith(_START) else "inside a word")
+    return tuple(kinds)
+
+
+def piece_length(piece: str) -> int:
+    """Characters of a piece, without the mark of a word's start; the mark alone has none."""
+    return len(piece.removeprefix(_START))
+
+
+def length_counts(
+    pieces: Sequence[str], kinds: Sequence[PieceKind]
+) -> dict[PieceKind, dict[int, int]]:
+    """How many pieces have each length, among those that start a word and those that do not."""
+    counts: dict[PieceKind, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
+    for piece, kind in zip(pieces, kinds, strict=True):
+        if kind in counts:
+            length = piece_length(piece)
+            counts[kind][length] = counts[kind].get(length, 0) + 1
+    return counts
+
+
+def share_of_starts(kinds: Sequence[PieceKind]) -> float:
+    """The share of ordinary pieces that start a word; 0 where there are none."""
+    starts, inside = (kinds.count(kind) for kind in PIECE_KINDS[:2])
+    return starts / (starts + inside) if starts + inside else 0.0
+
+
+def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
+    """Ids of the pieces that contain a text, capital letters or not; a number finds its id too.
+
+    A space stands for `▁`, the mark of a word's start. The best come first: the id that was named,
+    the piece itself, pieces that begin so, then the rest, each in the order of ids.
+    """
+    text = wanted.casefold().replace(" ", _START)
+    number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else -1
+    found: list[tuple[int, int]] = []
+    for index, piece in enumerate(pieces):
+        folded = piece.casefold()
+        if index == number:
+            found.append((0, index))
+        elif text in folded:
+            bare = folded.removeprefix(_START)
+            if text in (folded, bare):
+                found.append((1, index))
+            else:
+                found.append((2 if folded.startswith(text) or bare.startswith(text) else 3, index))
+    return tuple(index for _, index in sorted(found))
