@@ -11,6 +11,7 @@ the bytes mean travels in front of them:
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,12 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     encoded = text.encode("utf-8", errors="replace")
     encoded += b" " * (-len(encoded) % 4)
     return len(encoded).to_bytes(4, "little") + encoded + body
+
+
+def deflate(body: bytes) -> bytes:
+    """A body for `unpackDeflated` in shared.js; runs only, which suits maps and costs little."""
+    packer = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
+    return packer.compress(body) + packer.flush()
 
 
 def script(path: Path) -> str:

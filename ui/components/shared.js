@@ -49,3 +49,29 @@ function themeOf(root) {
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
+
+// A message whose body was deflated by packing.py, as a promise of {header, body}.
+async function unpackDeflated(data) {
+  const { header, body } = unpack(data);
+  const stream = new Blob([body]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return { header, body: new Uint8Array(await new Response(stream).arrayBuffer()) };
+}
+
+// What the reader chose in a view, in agreement with held.py: {held, tell(next)}.
+//
+// A message says what was chosen when it was made. Choices made here since then win over it, also
+// when the view is mounted again with the same message; a message made after them wins over them.
+function agree(component, header) {
+  const all = (window[Symbol.for("headlight.held")] ??= new Map());
+  let memory = all.get(component.key);
+  if (!memory || memory.session !== header.session || header.count >= memory.count) {
+    memory = { session: header.session, count: header.count, held: header.held };
+    all.set(component.key, memory);
+  }
+  const tell = (next) => {
+    memory = { ...memory, count: memory.count + 1, held: next };
+    all.set(component.key, memory);
+    component.setTriggerValue?.("held", { count: memory.count, held: next });
+  };
+  return { get held() { return memory.held; }, tell };
+}

@@ -1,0 +1,102 @@
+"""Many heads as one map, the lines worth drawing, and the weight on chosen tokens.
+
+All functions take maps [L, H, n, m]: rows are queries, columns are keys, rows sum to 1. None of
+them says what the model does with what it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.records import Floats
+
+#: How several heads become one map. A row of a maximum may sum to more than 1.
+How = Literal["mean", "max"]
+HOWS: tuple[How, ...] = ("mean", "max")
+
+#: (layer, head), 0-based.
+Head = tuple[int, int]
+
+_ROUNDING = 1e-6
+
+
+def combine(
+    maps: Floats, how: How = "mean", layer: int | None = None, head: int | None = None
+) -> Floats:
+    """One map: a single head, or several element by element.
+
+    Args:
+        maps: [L, H, n, m].
+        layer, head: which, 0-based; None takes all of them.
+
+    Returns: [n, m], float32; exactly the head's map where layer and head are given.
+    """
+    layers = maps if layer is None else maps[layer : layer + 1]
+    return _reduced(layers if head is None else layers[:, head : head + 1], how, (0, 1))
+
+
+def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Floats:
+    """One map of the chosen heads. Shapes: [L, H, n, m] to [n, m]. Raises `ValueError` for none."""
+    if not heads:
+        raise ValueError("no heads chosen; expected at least one")
+    return _reduced(np.stack([maps[layer, head] for layer, head in heads]), how, (0,))
+
+
+def widen(maps: Floats, how: How = "mean") -> Floats:
+    """The maps with all heads combined as a last column and all layers as a last row.
+
+    Shapes: [L, H, n, m] to [L + 1, H + 1, n, m]; the last one combines everything.
+    """
+    reduce = np.mean if how == "mean" else np.max
+    wide = np.concatenate([maps, reduce(maps, axis=1, keepdims=True)], axis=1)
+    return np.concatenate([wide, reduce(wide, axis=0, keepdims=True)], axis=0)
+
+
+def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
+    """The fewest keys of every query that together hold a share of its weight.
+
+    Args:
+        maps: [..., m], weights of at least 0.
+        mass: the share of each row's sum to reach, 0 to 1. 0 keeps nothing, 1 every weight above 0
+            (up to 1e-6, the rounding of float32).
+
+    Returns: [..., m] bool. Of equal weights the earlier key is kept first.
+    """
+    if not 0 <= mass <= 1:
+        raise ValueError(f"mass={mass}; expected 0 to 1")
+    order = np.argsort(-maps, axis=-1, kind="stable")
+    largest_first = np.take_along_axis(maps, order, axis=-1).astype(np.float64)
+    before = np.cumsum(largest_first, axis=-1) - largest_first
+    wanted = mass * largest_first.sum(axis=-1, keepdims=True) - _ROUNDING
+    keep = np.zeros(maps.shape, dtype=bool)
+    np.put_along_axis(keep, order, (before < wanted) & (largest_first > 0), axis=-1)
+    return keep
+
+
+def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> NDArray[np.float64]:
+    """Weight that each head puts on some keys: their sum, averaged over some queries.
+
+    Args:
+        maps: [..., n, m].
+        queries: rows to average over; none means all of them.
+        keys: columns to add up.
+
+    Returns: [...], 0 to 1; 0 for no keys.
+    """
+    rows = maps[..., list(queries), :] if queries else maps
+    result: NDArray[np.float64] = (
+        rows[..., list(keys)].astype(np.float64).sum(axis=-1).mean(axis=-1)
+    )
+    return result
+
+
+def _reduced(maps: Floats, how: How, axes: tuple[int, ...]) -> Floats:
+    if how == "max":
+        largest: Floats = maps.max(axis=axes)
+        return largest
+    mean: Floats = maps.mean(axis=axes, dtype=np.float64).astype(np.float32)
+    return mean
