@@ -42,12 +42,17 @@ for path, alias in aliases.items():
 spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
 # PyTorch takes seconds to import; by now the page's head is on screen.
-from ui import state  # noqa: E402
+from ui import presenter, state  # noqa: E402
 from ui.controls import checkpoints_root, draw_sidebar  # noqa: E402
 
 state.read_url()
 state.enter("" if spec is home else spec.url_path)
+step = presenter.wanted_step("page")
+if step:
+    beside = PAGES[(PAGES.index(spec) + step) % len(PAGES)]
+    st.switch_page(pages[beside.url_path])
 view = draw_sidebar()
+presenter.draw_presenter(spec.title, touring=False)
 if spec.needs_model and not view.checkpoint:
     st.header("No checkpoint to look into")
     st.text(
