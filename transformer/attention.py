@@ -85,9 +85,12 @@ class MultiHeadAttention(nn.Module):
     The projections of all heads lie in one matrix each; head i owns rows i d_k .. (i+1) d_k.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, n_heads: int | None = None) -> None:
+        """Args: n_heads: None is `config.n_heads`."""
         super().__init__()
-        self.n_heads, self.d_k, self.d_v = config.n_heads, config.key_size, config.value_size
+        self.n_heads = n_heads or config.n_heads
+        self.d_k = config.d_k or config.d_model // self.n_heads
+        self.d_v = config.d_v or config.d_model // self.n_heads
         self.dropout = config.attention_dropout
         bias = config.attention_bias
         self.w_q = nn.Linear(config.d_model, self.n_heads * self.d_k, bias=bias)

@@ -35,8 +35,10 @@ class ModelConfig:
         tgt_vocab_size: number of target tokens where the vocabularies differ, else None.
         d_model: width of every residual stream.
         n_heads: attention heads per layer, h in the paper.
+        n_decoder_heads: the decoder's, where they are not as many as the encoder's, else None.
         d_k, d_v: width of a head's queries and keys, and of its values; None means d_model / h.
         d_ff: inner width of the position-wise feed-forward network.
+        decoder_d_ff: the decoder's, where it is not the encoder's, else None.
         n_encoder_layers, n_decoder_layers: depth N of each stack.
         dropout: P_drop on sub-layer outputs and on embeddings + positions (section 5.4).
         attention_dropout: dropout on attention weights while training. Departure: not in the
@@ -54,16 +56,22 @@ class ModelConfig:
             none.
         output_bias: a bias added to the logits.
         layer_norm_eps: epsilon inside LayerNorm.
-        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder.
+        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder. It may be
+            `pad_id`, which then is a token like any other where the decoder reads it.
+        suppressed_ids: further target ids that are never generated.
+        renormalise: share out what padding and `suppressed_ids` are given among the other tokens.
+        forced_eos: a translation cut at the longest length ends in `</s>` all the same.
     """
 
     vocab_size: int = 37_000
     tgt_vocab_size: int | None = None
     d_model: int = 512
     n_heads: int = 8
+    n_decoder_heads: int | None = None
     d_k: int | None = None
     d_v: int | None = None
     d_ff: int = 2048
+    decoder_d_ff: int | None = None
     n_encoder_layers: int = 6
     n_decoder_layers: int = 6
     dropout: float = 0.1
@@ -82,6 +90,9 @@ class ModelConfig:
     bos_id: int = 1
     eos_id: int = 2
     unk_id: int = 3
+    suppressed_ids: tuple[int, ...] = ()
+    renormalise: bool = False
+    forced_eos: bool = False
 
     def __post_init__(self) -> None:
         for name in (
@@ -89,14 +100,16 @@ class ModelConfig:
             "n_encoder_layers", "n_decoder_layers", "max_positions",
         ):  # fmt: skip
             _require_int(name, getattr(self, name), minimum=1)
-        for name in ("tgt_vocab_size", "d_k", "d_v"):
+        for name in ("tgt_vocab_size", "n_decoder_heads", "d_k", "d_v", "decoder_d_ff"):
             if getattr(self, name) is not None:
                 _require_int(name, getattr(self, name), minimum=1)
-        if (self.d_k is None or self.d_v is None) and self.d_model % self.n_heads:
-            raise ConfigError(
-                f"d_model={self.d_model} is not a multiple of n_heads={self.n_heads}; "
-                "choose one that is, or set d_k and d_v"
-            )
+        for name in ("n_heads", "n_decoder_heads"):
+            n_heads = getattr(self, name)
+            if None in (self.d_k, self.d_v) and n_heads is not None and self.d_model % n_heads:
+                raise ConfigError(
+                    f"d_model={self.d_model} is not a multiple of {name}={n_heads}; "
+                    "choose one that is, or set d_k and d_v"
+                )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
         for name in ("dropout", "attention_dropout"):
@@ -127,6 +140,12 @@ class ModelConfig:
                 raise ConfigError(
                     f"{name}={getattr(self, name)} lies outside the vocabulary (0 to {size - 1})"
                 )
+        for token in self.suppressed_ids:
+            if not 0 <= token < self.target_vocab_size or token == self.eos_id:
+                raise ConfigError(
+                    f"suppressed_ids holds {token}; allowed are ids of the vocabulary (0 to "
+                    f"{self.target_vocab_size - 1}) without eos_id"
+                )
         if self.n_parameters > MAX_PARAMETERS:
             raise ConfigError(
                 f"the config asks for {self.n_parameters:,} parameters; "
@@ -135,13 +154,23 @@ class ModelConfig:
 
     @property
     def key_size(self) -> int:
-        """d_k, resolved."""
+        """d_k in the encoder, resolved."""
         return self.d_k if self.d_k is not None else self.d_model // self.n_heads
 
     @property
     def value_size(self) -> int:
-        """d_v, resolved."""
+        """d_v in the encoder, resolved."""
         return self.d_v if self.d_v is not None else self.d_model // self.n_heads
+
+    @property
+    def decoder_heads(self) -> int:
+        """Attention heads of a decoder layer."""
+        return self.n_decoder_heads if self.n_decoder_heads is not None else self.n_heads
+
+    @property
+    def decoder_inner(self) -> int:
+        """Inner width of the decoder's feed-forward networks."""
+        return self.decoder_d_ff if self.decoder_d_ff is not None else self.d_ff
 
     @property
     def target_vocab_size(self) -> int:
@@ -151,14 +180,20 @@ class ModelConfig:
     @property
     def n_parameters(self) -> int:
         """Number of trainable parameters, by arithmetic (a test holds it equal to the model's)."""
-        d, h = self.d_model, self.n_heads
-        attention = d * h * (2 * self.key_size + 2 * self.value_size)
-        if self.attention_bias:
-            attention += h * (2 * self.key_size + self.value_size) + d
-        feed_forward = 2 * d * self.d_ff + self.d_ff + d
-        layer_norm = 2 * d
-        encoder = self.n_encoder_layers * (attention + feed_forward + 2 * layer_norm)
-        decoder = self.n_decoder_layers * (2 * attention + feed_forward + 3 * layer_norm)
+        d, layer_norm = self.d_model, 2 * self.d_model
+
+        def attention(h: int) -> int:
+            d_k, d_v = self.d_k or d // h, self.d_v or d // h
+            biases = h * (2 * d_k + d_v) + d if self.attention_bias else 0
+            return d * h * (2 * d_k + 2 * d_v) + biases
+
+        def feed_forward(d_ff: int) -> int:
+            return 2 * d * d_ff + d_ff + d
+
+        encoder = attention(self.n_heads) + feed_forward(self.d_ff) + 2 * layer_norm
+        decoder = 2 * attention(self.decoder_heads) + feed_forward(self.decoder_inner)
+        encoder *= self.n_encoder_layers
+        decoder = self.n_decoder_layers * (decoder + 3 * layer_norm)
         if self.norm == "pre":
             encoder, decoder = encoder + layer_norm, decoder + layer_norm
         embedding = d * self.vocab_size
@@ -190,10 +225,13 @@ class ModelConfig:
             default = known[name].default
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise ConfigError(f"{name}={value!r} is not true or false")
+        ids = values.get("suppressed_ids", ())
+        if not isinstance(ids, list | tuple) or not all(type(each) is int for each in ids):
+            raise ConfigError(f"suppressed_ids={ids!r} is not a list of token ids")
         eps = values.get("layer_norm_eps", 1e-5)
         if not isinstance(eps, float) or not 0 < eps < 1:
             raise ConfigError(f"layer_norm_eps={eps!r} is not a number between 0 and 1")
-        return cls(**values)
+        return cls(**{**values, "suppressed_ids": tuple(ids)})
 
     @classmethod
     def from_json(cls, text: str) -> ModelConfig:

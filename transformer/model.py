@@ -104,10 +104,11 @@ class Dropout(nn.Module):
 class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same at every position (section 3.3, eq. 2)."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, d_ff: int | None = None) -> None:
+        """Args: d_ff: None is `config.d_ff`."""
         super().__init__()
-        self.w_1 = nn.Linear(config.d_model, config.d_ff)
-        self.w_2 = nn.Linear(config.d_ff, config.d_model)
+        self.w_1 = nn.Linear(config.d_model, d_ff or config.d_ff)
+        self.w_2 = nn.Linear(d_ff or config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -176,11 +177,11 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config)
+        self.self_attention = MultiHeadAttention(config, config.decoder_heads)
         self.around_self = Residual(config)
-        self.cross_attention = MultiHeadAttention(config)
+        self.cross_attention = MultiHeadAttention(config, config.decoder_heads)
         self.around_cross = Residual(config)
-        self.feed_forward = FeedForward(config)
+        self.feed_forward = FeedForward(config, config.decoder_inner)
         self.around_feed_forward = Residual(config)
 
     def forward(

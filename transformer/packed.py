@@ -66,10 +66,9 @@ class PackedDecoder:
     """
 
     def __init__(self, model: Transformer) -> None:
-        config = model.config
-        self.model, self.n_heads = model, config.n_heads
-        self.d_k, self.d_v = config.key_size, config.value_size
         layers = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
+        own = layers[0].self_attention
+        self.model, self.n_heads, self.d_k, self.d_v = model, own.n_heads, own.d_k, own.d_v
         self.layers = [self._pack(layer) for layer in layers]
         # Keys and values of the source, for all layers at once: [L H (d_k + d_v), d_model].
         sources = [self._keys_values(layer.cross_attention) for layer in layers]

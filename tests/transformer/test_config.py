@@ -80,6 +80,10 @@ COUNTED = {
         vocab_size=40, tgt_vocab_size=50, d_model=10, n_heads=5, d_ff=8, n_encoder_layers=2,
         n_decoder_layers=1, tie_embeddings="none", output_bias=True,
     ),
+    "a decoder of its own shape": ModelConfig(
+        vocab_size=50, d_model=12, n_heads=3, n_decoder_heads=2, d_ff=20, decoder_d_ff=7,
+        n_encoder_layers=2, n_decoder_layers=3, attention_bias=True,
+    ),
     **{name: PRESETS[name] for name in ("tiny", "small", "base")},
 }  # fmt: skip
 
@@ -96,6 +100,12 @@ def test_counted_parameters_equal_the_models(name: str) -> None:
     [
         ({"vocab_size": 0}, "vocab_size=0"),
         ({"d_model": 10, "n_heads": 4}, "multiple of n_heads"),
+        ({"d_model": 16, "n_decoder_heads": 3}, "multiple of n_decoder_heads"),
+        ({"decoder_d_ff": 0}, "decoder_d_ff=0"),
+        ({"suppressed_ids": [40_000]}, "suppressed_ids holds 40000"),
+        ({"suppressed_ids": [2]}, "suppressed_ids holds 2"),
+        ({"suppressed_ids": ["a"]}, "not a list of token ids"),
+        ({"forced_eos": 1}, "true or false"),
         ({"d_model": 15, "n_heads": 3}, "odd"),
         ({"n_heads": True}, "n_heads=True"),
         ({"d_ff": 2.0}, "d_ff=2.0"),
@@ -144,9 +154,10 @@ def test_any_values_make_a_config_or_a_config_error(values: dict[str, object]) -
     assert config.n_parameters <= MAX_PARAMETERS
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [*PRESETS, *COUNTED])
 def test_json_round_trip(name: str) -> None:
-    config = PRESETS[name]
+    config = COUNTED[name] if name in COUNTED else PRESETS[name]
+    config = config.replace(suppressed_ids=(4, 0), renormalise=True)
     assert ModelConfig.from_json(config.to_json()) == config
     assert len(json.loads(config.to_json())) == len(ModelConfig.__dataclass_fields__)
 

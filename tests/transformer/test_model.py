@@ -31,6 +31,10 @@ CONFIGS = {
         n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="decoder",
         position_layout="concatenated", scale_embedding=False, activation="silu",
     ),
+    "a decoder of its own shape": ModelConfig(
+        vocab_size=30, d_model=20, n_heads=5, n_decoder_heads=2, d_ff=12, decoder_d_ff=28,
+        n_encoder_layers=2, n_decoder_layers=1, attention_bias=True,
+    ),
 }  # fmt: skip
 
 #: Sources of 6 and 4 tokens, targets of 5 and 3, padded with 0.
@@ -61,11 +65,12 @@ def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor
 
 def test_shapes(model: Transformer) -> None:
     config, found = model.config, everything(model, SRC, TGT)
-    le, ld, h = config.n_encoder_layers, config.n_decoder_layers, config.n_heads
+    le, ld = config.n_encoder_layers, config.n_decoder_layers
+    h, hd = config.n_heads, config.decoder_heads
     assert found["memory"].shape == (2, 6, config.d_model)
     assert found["encoder"].shape == (le, 2, h, 6, 6)
-    assert found["self"].shape == (ld, 2, h, 5, 5)
-    assert found["cross"].shape == (ld, 2, h, 5, 6)
+    assert found["self"].shape == (ld, 2, hd, 5, 5)
+    assert found["cross"].shape == (ld, 2, hd, 5, 6)
     assert found["logits"].shape == (2, 5, config.target_vocab_size)
 
 
@@ -143,8 +148,8 @@ def test_gates_of_one_change_nothing(model: Transformer) -> None:
     config = model.config
     ones = HeadGates(
         torch.ones(config.n_encoder_layers, config.n_heads),
-        torch.ones(config.n_decoder_layers, config.n_heads),
-        torch.ones(config.n_decoder_layers, config.n_heads),
+        torch.ones(config.n_decoder_layers, config.decoder_heads),
+        torch.ones(config.n_decoder_layers, config.decoder_heads),
     )
     gated = model.decode(TGT, model.encode(SRC, gates=ones), gates=ones).hidden
     assert torch.equal(gated, model.decode(TGT, model.encode(SRC)).hidden)
