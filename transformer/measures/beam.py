@@ -1,0 +1,338 @@
+"""The search of one sentence as a tree (section 6.1): who continued whom, and what became of each.
+
+A `SearchRecord` lists, for every step, the continuations that the search compared. Here they are
+joined into a tree of `Node`s: the root is `<s>`, the children of a node continue its prefix by one
+token, and the path from the root to a node is a partial translation. Every node knows why it was
+kept, dropped, or ended. What the finished ones are compared by is in `transformer.measures.finish`.
+
+Log-probabilities are in nats; steps and ranks count from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from transformer.penalty import length_penalty
+from transformer.records import Fate, Floats, Hypothesis, SearchRecord, SearchStep, Trace
+
+#: What became of a node:
+#: "continued": in the beam, and some continuation of it was kept or ended at the next step.
+#: "exhausted": in the beam, but no continuation of it got into the next one.
+#: "finished": ended in `</s>`.  "cut": in the beam when the length limit was reached.
+#: "outranked": below the last of the beam at its step.
+#: "stopped": good enough for the beam, but the search ended there, since it could not win.
+#: "passed": a beam of one took another token (the best, one drawn, or one given).
+Outcome = Literal[
+    "continued", "exhausted", "finished", "cut", "outranked", "stopped", "passed"
+]  # fmt: skip
+
+LEAVES: tuple[Outcome, ...] = ("finished", "cut")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One token that was considered at one step, after the prefix that its parent ends.
+
+    Attributes:
+        index: its place in `Tree.nodes`.  parent: that of the node it continues, -1 for `<s>`.
+        step: decoding step; the prefix up to and with this token has `step + 1` tokens.
+        rank: place among all that the step compared, 0 the best.
+        row: row of its prefix at this step: the attention that predicted it is
+            `steps[step].cross[row]`, which it shares with its siblings.
+        token_id, token: the token.  log_prob: its log-probability after its prefix.
+        total: log-probability of the whole prefix with it.  score: total / length penalty.
+        fate: as recorded.  outcome: why.
+    """
+
+    index: int
+    parent: int
+    step: int
+    rank: int
+    row: int
+    token_id: int
+    token: str
+    log_prob: float
+    total: float
+    score: float
+    fate: Fate
+    outcome: Outcome
+
+    @property
+    def length(self) -> int:
+        """Tokens up to and with this one, as the length penalty counts them."""
+        return self.step + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """All that one search considered.
+
+    Attributes:
+        nodes: by step, and by rank within a step.
+        steps: the indices of each step's nodes, best first.
+        leaves: where translations ended (or all were cut), best score first; the first is the
+            translation. It may be more than the beam's width; the search keeps the best of them.
+        beam_size, alpha, max_length: the settings of the search.
+        n_forced: steps at which a given prefix left no choice.
+        sampled: whether tokens were drawn at random; the beam is then one.
+    """
+
+    nodes: tuple[Node, ...]
+    steps: tuple[tuple[int, ...], ...]
+    leaves: tuple[int, ...]
+    beam_size: int
+    alpha: float
+    max_length: int
+    n_forced: int = 0
+    sampled: bool = False
+
+    def path(self, index: int) -> tuple[int, ...]:
+        """Indices from the first token to this node; none for the root, -1."""
+        found = []
+        while index >= 0:
+            found.append(index)
+            index = self.nodes[index].parent
+        return tuple(reversed(found))
+
+    def prefix(self, index: int) -> tuple[Node, ...]:
+        """The nodes of `path`."""
+        return tuple(self.nodes[each] for each in self.path(index))
+
+    def find(self, step: int, rank: int) -> Node | None:
+        """The node at a step with a rank, if there is one."""
+        if not 0 <= step < len(self.steps):
+            return None
+        return next((n for n in map(self.node, self.steps[step]) if n.rank == rank), None)
+
+    def node(self, index: int) -> Node:
+        """The node with this index."""
+        return self.nodes[index]
+
+    @cached_property
+    def winner(self) -> tuple[int, ...]:
+        """The path of the translation."""
+        return self.path(self.leaves[0]) if self.leaves else ()
+
+    @cached_property
+    def alive(self) -> frozenset[int]:
+        """The nodes whose path was followed to an end."""
+        return frozenset(index for leaf in self.leaves for index in self.path(leaf))
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the indices of its continuations, best first."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            if node.parent >= 0:
+                found[node.parent].append(node.index)
+        return tuple(map(tuple, found))
+
+    def best_leaf(self, index: int) -> int | None:
+        """The best leaf whose path leads through this node."""
+        return next((leaf for leaf in self.leaves if index in self.path(leaf)), None)
+
+    def last_in_beam(self, step: int) -> Node:
+        """The worst node at a step that was still good enough for the beam."""
+        ranked = [self.nodes[index] for index in self.steps[step]]
+        if self.beam_size == 1:
+            return next(node for node in ranked if node.fate != "dropped")
+        return ranked[min(self.beam_size, len(ranked)) - 1]
+
+
+def beam_tree(trace: Trace) -> Tree:
+    """The tree of a trace's search.
+
+    A beam of one compares nothing: its runners-up are the next-token alternatives of the trace.
+
+    Raises: `ValueError` where the trace has no record of a search.
+    """
+    record = trace.search
+    if record is None:
+        raise ValueError("this trace has no record of a search")
+    nodes: list[Node] = []
+    steps: list[tuple[int, ...]] = []
+    held: dict[int, int] = {0: -1}  # row alive at this step: the node that it ends in
+    for t, step in enumerate(record.steps):
+        made = list(_considered(step, t, held, record))
+        if record.beam_size == 1:
+            made = _with_runners_up(made, trace, t, record.alpha)
+        first = len(nodes)
+        nodes += [replace(node, index=first + place) for place, node in enumerate(made)]
+        steps.append(tuple(range(first, len(nodes))))
+        rows = {
+            (each.parent, each.token_id): each.row
+            for each in step.candidates
+            if each.fate == "kept" and each.row >= 0
+        }
+        held = {
+            rows[node.row, node.token_id]: node.index
+            for node in nodes[first:]
+            if node.fate == "kept" and (node.row, node.token_id) in rows
+        }
+    nodes = _told(nodes, record.beam_size)
+    return Tree(
+        tuple(nodes),
+        tuple(steps),
+        _leaves(nodes, record),
+        record.beam_size,
+        record.alpha,
+        record.max_length,
+        record.n_forced,
+        record.sampling is not None,
+    )
+
+
+def _considered(
+    step: SearchStep, t: int, held: dict[int, int], record: SearchRecord
+) -> Iterator[Node]:
+    """The candidates of a step as nodes, best first, still without index."""
+    for rank, each in enumerate(step.candidates):
+        if not math.isfinite(each.total):
+            continue  # a forced token that the model holds for impossible
+        outcome: Outcome = "continued"
+        if each.fate == "finished":
+            outcome = "finished"
+        elif each.fate == "dropped":
+            outcome = "outranked" if rank >= record.beam_size else "stopped"
+        elif each.row < 0:
+            outcome = "cut"
+        yield Node(
+            index=-1,
+            parent=held[each.parent],
+            step=t,
+            rank=rank,
+            row=each.parent,
+            token_id=each.token_id,
+            token=each.token,
+            log_prob=each.log_prob,
+            total=each.total,
+            score=each.score,
+            fate=each.fate,
+            outcome=outcome,
+        )
+
+
+def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, alpha: float) -> list[Node]:
+    """The one node of a step among the tokens that were possible instead, by probability."""
+    if not made or t >= len(trace.top_tokens):
+        return list(made)
+    taken = made[0]
+    every = [
+        replace(
+            taken,
+            token_id=int(token_id),
+            token=token,
+            log_prob=float(log_prob),
+            total=taken.total - taken.log_prob + float(log_prob),
+            score=(taken.total - taken.log_prob + float(log_prob)) / length_penalty(t + 1, alpha),
+            fate="dropped",
+            outcome="passed",
+        )
+        for token_id, token, log_prob in zip(
+            trace.top_ids[t].tolist(), trace.top_tokens[t], trace.top_log_probs[t], strict=True
+        )
+        if token_id != taken.token_id and math.isfinite(log_prob)
+    ]
+    every = sorted([taken, *every], key=lambda node: -node.log_prob)
+    return [replace(node, rank=rank) for rank, node in enumerate(every)]
+
+
+def _told(nodes: Sequence[Node], beam_size: int) -> list[Node]:
+    """The nodes, those in the beam told apart by whether anything came of them."""
+    followed = {
+        node.parent for node in nodes if node.outcome not in ("outranked", "stopped", "passed")
+    }
+    # The continuations of a last step were good enough, had the search not ended there.
+    followed |= {node.parent for node in nodes if node.outcome == "stopped"}
+    return [
+        replace(node, outcome="exhausted")
+        if node.outcome == "continued" and node.index not in followed
+        else node
+        for node in nodes
+    ]
+
+
+def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
+    """Where translations end, best first; equal scores in the order found, as the search sorts."""
+    ended = [node for node in nodes if node.outcome == "finished"]
+    if not ended:
+        ended = [node for node in nodes if node.outcome == "cut"]
+    if not ended and record.hypotheses:
+        last = _follow(nodes, record.hypotheses[0])
+        ended = [nodes[last]] if last >= 0 else []
+    return tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
+
+
+def _follow(nodes: Sequence[Node], hypothesis: Hypothesis) -> int:
+    """The node that a recorded hypothesis ends in, -1 where the tree does not hold it."""
+    at = -1
+    for t, (row, token_id) in enumerate(zip(hypothesis.rows, hypothesis.ids, strict=True)):
+        here = ((n.step, n.parent, n.row, n.token_id) for n in nodes)
+        wanted = (t, at, row, token_id)
+        at = next((index for index, key in enumerate(here) if key == wanted), -2)
+        if at == -2:
+            return -1
+    return at
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """Where the model looked along a path, position by position.
+
+    Attributes:
+        cross: [Ld, H, n, S], row i predicted token i of the path.
+        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path but its last.
+    """
+
+    cross: Floats
+    decoder_self: Floats
+
+
+def attention_along(record: SearchRecord, tree: Tree, index: int) -> Looked:
+    """The attention that the search saw while it predicted every token of a node's path."""
+    path = tree.prefix(index)
+    if not path:
+        raise ValueError(f"node {index} is not in the tree")
+    n = len(path)
+    maps = [(record.steps[node.step], node.row) for node in path]
+    n_layers, n_heads, _ = maps[0][0].cross.shape[1:]
+    decoder_self = np.zeros((n_layers, n_heads, n, n), dtype=np.float32)
+    for t, (step, row) in enumerate(maps):
+        decoder_self[:, :, t, : t + 1] = step.decoder_self[row]
+    return Looked(np.stack([step.cross[row] for step, row in maps], axis=2), decoder_self)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two paths side by side.
+
+    Attributes:
+        a, b: their nodes.
+        shared: tokens that they have in common, from the first one.
+    """
+
+    a: tuple[Node, ...]
+    b: tuple[Node, ...]
+    shared: int
+
+    @property
+    def same(self) -> bool:
+        """Whether one is a beginning of the other, or both are one."""
+        return self.shared == min(len(self.a), len(self.b))
+
+
+def compare(tree: Tree, a: int, b: int) -> Comparison:
+    """Two nodes' paths, with where they part."""
+    first, second = tree.prefix(a), tree.prefix(b)
+    shared = 0
+    for one, other in zip(first, second, strict=False):
+        if one.index != other.index:
+            break
+        shared += 1
+    return Comparison(first, second, shared)

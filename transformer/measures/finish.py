@@ -1,0 +1,128 @@
+"""Why one finished translation beat another: log-probability, length, and the penalty between them.
+
+A translation Y of log-probability L scores L / lp(Y) with lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al.
+2016, eq. 14; section 6.1 of the paper sets alpha = 0.6). Since L is negative and lp grows with the
+length, a larger alpha favours longer translations. Two of different lengths score the same at
+exactly one alpha, where L1 / L2 = ((5 + |Y1|) / (5 + |Y2|))^alpha.
+
+All this compares what one search has finished. A search with another alpha prunes the same way,
+since all hypotheses of a step are equally long, but may end at another step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from transformer.measures.beam import Node, Tree
+from transformer.penalty import length_penalty
+
+#: The alphas that the app lets one choose.
+ALPHAS = (0.0, 2.0)
+
+__all__ = [
+    "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "length_penalty",
+    "needed_then", "ranking", "reigns", "score_at",
+]  # fmt: skip
+
+
+def score_at(node: Node, alpha: float) -> float:
+    """What the translation that ends in a node would score with another alpha."""
+    return node.total / length_penalty(node.length, alpha)
+
+
+def crossing(first: Node, second: Node) -> float | None:
+    """The alpha at which two translations score the same; any real number.
+
+    Returns: None where there is none (equal lengths) or every alpha is one (certain translations,
+        log P = 0).
+    """
+    if first.length == second.length or first.total >= 0 or second.total >= 0:
+        return None
+    ratio = math.log(first.total / second.total)
+    return ratio / (math.log(5 + first.length) - math.log(5 + second.length))
+
+
+def ranking(leaves: Sequence[Node], alpha: float) -> tuple[int, ...]:
+    """Places of the translations in `leaves`, best first; equal ones in the given order."""
+    return tuple(sorted(range(len(leaves)), key=lambda place: -score_at(leaves[place], alpha)))
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Two translations change places.
+
+    Attributes:
+        alpha: where.
+        shorter, longer: their places in the list; the longer one is better above `alpha`.
+    """
+
+    alpha: float
+    shorter: int
+    longer: int
+
+
+def crossings(
+    leaves: Sequence[Node], low: float = ALPHAS[0], high: float = ALPHAS[1]
+) -> tuple[Crossing, ...]:
+    """Every change of order among translations strictly between two alphas, smallest first."""
+    found = []
+    for first, second in combinations(range(len(leaves)), 2):
+        alpha = crossing(leaves[first], leaves[second])
+        if alpha is None or not low < alpha < high:
+            continue
+        by_length = sorted((first, second), key=lambda place: leaves[place].length)
+        found.append(Crossing(alpha, *by_length))
+    return tuple(sorted(found, key=lambda each: each.alpha))
+
+
+@dataclass(frozen=True)
+class Reign:
+    """The alphas for which one translation wins.
+
+    Attributes:
+        low, high: from and to.
+        place: which translation of the list.
+    """
+
+    low: float
+    high: float
+    place: int
+
+
+def reigns(
+    leaves: Sequence[Node], low: float = ALPHAS[0], high: float = ALPHAS[1]
+) -> tuple[Reign, ...]:
+    """Who wins for which alpha, from the lowest alpha to the highest; neighbours differ."""
+    if not leaves:
+        return ()
+    borders = [low, *(each.alpha for each in crossings(leaves, low, high)), high]
+    found: list[Reign] = []
+    for start, end in pairwise(borders):
+        if start == end and low < high:
+            continue
+        best = ranking(leaves, (start + end) / 2)[0]
+        if found and found[-1].place == best:
+            found[-1] = Reign(found[-1].low, end, best)
+        else:
+            found.append(Reign(start, end, best))
+    return tuple(found)
+
+
+def could_reach(tree: Tree, node: Node) -> float:
+    """The best score that a live hypothesis could still end with.
+
+    Log-probabilities only fall, and no penalty is milder than that of the longest length.
+    """
+    return node.total / length_penalty(tree.max_length, tree.alpha)
+
+
+def needed_then(tree: Tree, step: int) -> float | None:
+    """The score to beat after a step: the last of the best `beam_size` finished by then.
+
+    Returns: None where fewer had finished.
+    """
+    scores = sorted((n.score for n in map(tree.node, tree.leaves) if n.step <= step), reverse=True)
+    return scores[tree.beam_size - 1] if len(scores) >= tree.beam_size else None
