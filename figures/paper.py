@@ -47,6 +47,7 @@ class _Look:
 
     Attributes:
         side: pixels of a panel's longer side.  columns: panels in a row.
+        font: size of the labels.
         many: leave labels out where the panel to the left or above has them.
         limit: what the diverging scale ends at.
         shapes: draw cells as shapes.
@@ -54,6 +55,7 @@ class _Look:
 
     side: int
     columns: int
+    font: int
     many: bool
     limit: float
     shapes: bool
@@ -88,7 +90,7 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
         figure.configure(font=FONT, aria=False)
         .configure_view(stroke=rule)
         .configure_axis(
-            labelFontSize=_FONT_SIZE, titleFontSize=12, titleFontWeight="normal", titlePadding=8,
+            labelFontSize=look.font, titleFontSize=12, titleFontWeight="normal", titlePadding=8,
             labelColor=ink, titleColor=ink, domain=False, ticks=False, grid=False, labelPadding=4,
             labelLimit=400, labelOverlap=False,
         )
@@ -103,8 +105,7 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
 
 def to_svg(exhibit: Exhibit) -> bytes:
     """The figure as SVG, text as text, with its title and caption for screen readers."""
-    # Read by what it is made of, not by what it looks like; this library needs no browser.
-    import vl_convert
+    import vl_convert  # 40 MB of library, for those who take a picture away
 
     spec = chart(exhibit).to_dict()
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -125,6 +126,8 @@ def to_png(exhibit: Exhibit) -> bytes:
     svg = to_svg(exhibit).decode("utf-8")
     width, height = (float(each) for each in re.findall(r' (?:width|height)="([\d.]+)"', svg)[:2])
     dpi = min(DPI, 72 * (MOST_PIXELS / (width * height)) ** 0.5)
+    # Few fonts have the mark of a word's start; here a text that lacks one glyph changes its font.
+    svg = svg.replace("▁", "_")
     with _ENGINE:
         return vl_convert.svg_to_png(svg, scale=1, ppi=dpi)
 
@@ -165,10 +168,12 @@ def _look(exhibit: Exhibit) -> _Look:
     count = len(exhibit.parts)
     signed = [panel.values for panel in panels if panel.scale == "diverging"]
     peaks = [float(np.nanmax(np.abs(each))) for each in signed if not np.isnan(each).all()]
+    longest = max((max(panel.values.shape) for panel in panels), default=0)
     columns = exhibit.columns or (count if count <= 3 else int(np.ceil(count**0.5)))
     return _Look(
-        side=560 if count == 1 else 300 if count <= 6 else 130,
+        side=560 if count == 1 else 300 if count <= 6 else min(200, max(130, 10 * longest)),
         columns=columns,
+        font=_FONT_SIZE if count <= 6 else _FONT_SIZE - 2,
         many=count > 6,
         limit=max(peaks, default=0.0) or 1.0,
         shapes=sum(panel.values.size for panel in panels) <= _CELLS_AS_SHAPES,
@@ -198,8 +203,9 @@ def _panel(
     n, m = panel.values.shape
     cell = min(28.0, look.side / max(n, m))
     width, height = max(1.0, round(cell * m, 2)), max(1.0, round(cell * n, 2))
-    x = _axis(panel.columns, panel.column_title, cell, names, top=True, labels=column_labels)
-    y = _axis(panel.rows, panel.row_title, cell, names, top=False, labels=row_labels)
+    step = cell * _FONT_SIZE / look.font
+    x = _axis(panel.columns, panel.column_title, step, names, top=True, labels=column_labels)
+    y = _axis(panel.rows, panel.row_title, step, names, top=False, labels=row_labels)
     if panel.scale == "attention":
         domain, table, title = [0.0, 1.0], attention_table("light"), "weight"
     else:
@@ -229,26 +235,27 @@ def _panel(
         # Nothing to see: it brings the axes and the legend.
         frame = alt.Chart(alt.InlineData(values=[{"i": 0, "j": 0, "v": 0}])).mark_rect(opacity=0)
         layers = [image, frame.encode(color=colour, **place)]
-    return alt.layer(*layers).properties(
-        width=width, height=height, title=alt.TitleParams(_text(panel.title), anchor="start")
-    )
+    return alt.layer(*layers).properties(width=width, height=height, title=_heading(panel.title))
 
 
 def _axis(
     tokens: tuple[str, ...] | None,
     title: str,
-    cell: float,
+    step: float,
     names: dict[tuple[str, ...], str],
     *,
     top: bool,
     labels: bool = True,
 ) -> alt.Axis:
-    """An axis over positions 0, 1, ... that shows tokens, thinned out where they would touch."""
+    """An axis over positions 0, 1, ... that shows tokens, thinned out where they would touch.
+
+    `step` is the distance of two positions, in pixels of a font of the usual size.
+    """
     if tokens is None:
         return alt.Axis(title=_text(title))
     shown = tuple(show_token(_xml_safe(token)) for token in tokens)
     name = names.setdefault(shown, f"names_{len(names)}")
-    every = max(1, int(np.ceil((_FONT_SIZE + 1) / cell)))
+    every = max(1, int(np.ceil((_FONT_SIZE + 0.5) / step)))
     return alt.Axis(
         title=_text(title) if labels else None,
         labels=labels,
@@ -300,9 +307,14 @@ def _series(series: Series, look: _Look, names: dict[tuple[str, ...], str]) -> a
     finished: alt.Chart = drawn.encode(**encoding).properties(
         width=width,
         height=look.side * 0.55,
-        title=alt.TitleParams(_text(series.title), anchor="start"),
+        title=_heading(series.title),
     )
     return finished
+
+
+def _heading(title: str) -> alt.TitleParams:
+    """The title of one part, above its plot."""
+    return alt.TitleParams(_text(title), anchor="start", frame="group")
 
 
 def _picture(values: Numbers, domain: list[float], table: NDArray[np.uint8]) -> str:
