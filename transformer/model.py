@@ -301,12 +301,8 @@ class Transformer(nn.Module):
             src: [B, S] token ids, padded at the end.
             gates: head gates. need_weights: also return every attention map.
         """
-        padding = src == self.config.pad_id
-        # Without padding no mask is needed, which lets the fused kernel take its fast way. On a
-        # GPU asking would wait for the device, so the mask always stays.
-        masked = src.device.type != "cpu" or torch.compiler.is_compiling() or bool(padding.any())
-        src_mask = ~padding[:, None, None, :] if masked else None  # [B, 1, 1, S]
-        x = self._embed(src, self.src_embedding, self.src_positions, 0)  # [B, S, d_model]
+        src_mask = self.source_mask(src)
+        x = self.embed_source(src)  # [B, S, d_model]
         maps = []
         for index, layer in enumerate(self.encoder):
             gate = (
@@ -351,9 +347,26 @@ class Transformer(nn.Module):
             return Decoded(x)
         return Decoded(x, torch.stack(self_maps), torch.stack(cross_maps))
 
+    def source_mask(self, src: Tensor) -> Tensor | None:
+        """Which of the source tokens [B, S] may be attended to, [B, 1, 1, S]; None for all."""
+        padding = src == self.config.pad_id
+        # Without padding no mask is needed, which lets the fused kernel take its fast way. On a
+        # GPU asking would wait for the device, so the mask always stays.
+        masked = src.device.type != "cpu" or torch.compiler.is_compiling() or bool(padding.any())
+        return ~padding[:, None, None, :] if masked else None
+
+    def embed_source(self, src: Tensor) -> Tensor:
+        """What enters the encoder for tokens [B, S]. Returns: [B, S, d_model]."""
+        return self._embed(src, self.src_embedding, self.src_positions, 0)
+
     def embed_target(self, tgt_in: Tensor, start: int = 0) -> Tensor:
         """What enters the decoder for tokens [B, T] at positions start, start + 1, ..."""
         return self._embed(tgt_in, self.tgt_embedding, self.tgt_positions, start)
+
+    def content(self, tokens: Tensor, embedding: nn.Embedding) -> Tensor:
+        """Embeddings of tokens [..., T], scaled, before positions are added: [..., T, d_model]."""
+        x: Tensor = embedding(tokens)
+        return x * math.sqrt(self.config.d_model) if self.config.scale_embedding else x
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Project hidden states [..., d_model] to scores over the target vocabulary [..., V]."""
@@ -368,8 +381,6 @@ class Transformer(nn.Module):
         self, tokens: Tensor, embedding: nn.Embedding, positions: nn.Module, start: int
     ) -> Tensor:
         """Embeddings times sqrt(d_model) plus positions, with dropout (sections 3.4, 3.5, 5.4)."""
-        x = embedding(tokens)
-        if self.config.scale_embedding:
-            x = x * math.sqrt(self.config.d_model)
+        x = self.content(tokens, embedding)
         output: Tensor = self.dropout(x + positions(start, tokens.size(1)))
         return output

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from transformer.measures.softmax import spread
+from transformer.records import Floats
+
+ROWS = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-30, 30))
+
+
+def softmax(logits: np.ndarray) -> Floats:
+    powers = np.exp(logits - logits.max())
+    weights: Floats = (powers / powers.sum()).astype(np.float32)
+    return weights
+
+
+@given(ROWS)
+def test_the_numbers_stay_in_their_ranges(logits: np.ndarray) -> None:
+    found = spread(softmax(logits))
+    assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
+    assert 1 / len(logits) - 1e-6 <= found.largest <= 1
+    assert 0 <= found.slope <= 1
+
+
+@given(ROWS)
+def test_the_slope_is_the_trace_of_the_derivative(logits: np.ndarray) -> None:
+    jacobian = torch.autograd.functional.jacobian(
+        lambda e: e.softmax(0), torch.tensor(logits, dtype=torch.float64)
+    )
+    assert spread(softmax(logits)).slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
+
+
+@given(ROWS, st.floats(1, 20))
+def test_larger_logits_are_never_less_sharp(logits: np.ndarray, factor: float) -> None:
+    mild, sharp = spread(softmax(logits)), spread(softmax(logits * factor))
+    assert sharp.entropy <= mild.entropy + 1e-4
+    assert sharp.largest >= mild.largest - 1e-5
+
+
+def test_known_rows() -> None:
+    even = spread(np.full(8, 0.125, dtype=np.float32))
+    assert (even.entropy, even.largest, even.slope) == (3.0, 0.125, 0.875)
+    one = spread(np.array([0, 1, 0], dtype=np.float32))
+    assert (one.entropy, one.largest, one.slope) == (0.0, 1.0, 0.0)
