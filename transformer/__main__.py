@@ -154,8 +154,12 @@ def _steering(options: argparse.Namespace) -> dict[str, Any]:
     sampling, beam = None, 4
     if options.sample:
         beam = 1
-        values = zip(asked.values(), (1.0, 0, 1.0, 0), strict=True)
-        sampling = checked_sampling(*(left if v is None else v for v, left in values))
+        sampling = checked_sampling(
+            1.0 if options.temperature is None else options.temperature,
+            options.sample_top_k or 0,
+            1.0 if options.top_p is None else options.top_p,
+            options.seed or 0,
+        )
     return {
         "beam_size": beam if options.beam is None else options.beam,
         "alpha": options.alpha,

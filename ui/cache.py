@@ -7,6 +7,7 @@ the button together is served in turn.
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +22,8 @@ from transformer.checkpoint import CheckpointError, fingerprint
 from transformer.records import Trace
 from transformer.translator import InputError, Translator
 from ui import state
-from ui.controls import ALPHA, View, is_blank, without_root
+from ui.controls import View, is_blank, without_root
+from ui.decoding import ALPHA
 from ui.progress import Progress, resume, stopped
 from ui.text import plain
 from ui.traces import TraceCache, TraceKey, hold
@@ -78,23 +80,28 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
         if found is not None:
             return found
         with hold(PERMITS, waiting):
-            made = model.trace(
-                key.sentence, beam_size=key.beam_size, alpha=key.alpha, progress=report
-            )
+            steered = key.arguments(model.config.eos_id)
+            made = model.trace(key.sentence, **steered, progress=report)
+            if made.search is not None:
+                made = dataclasses.replace(made, forcing_gap=model.forcing_gap(made))
         TRACES.put(key, made)
         return TRACES.get(key) or made
 
 
 def key_of(view: View) -> TraceKey:
     """What the trace of a view is kept under."""
+    searched = view.target is None
     return TraceKey(
         path=str(view.path),
         mark=fingerprint(view.path),
         device=view.device,
         sentence=view.sentence,
-        beam_size=view.beam_size,
-        # Greedy decoding does not look at the length penalty.
-        alpha=view.alpha if view.beam_size > 1 else ALPHA.default,
+        beam_size=view.beam_size if searched else 1,
+        # Only a beam compares translations of different length.
+        alpha=view.alpha if view.beam_size > 1 and searched else ALPHA.default,
+        prefix=view.prefix if searched else (),
+        target=view.target,
+        sampling=view.sampling if searched else None,
     )
 
 

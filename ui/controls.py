@@ -7,24 +7,39 @@ source of truth (see `ui.state`): widgets are filled from it and write back to i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import streamlit as st
 import torch
 
 from transformer.checkpoint import CheckpointEntry, list_checkpoints
+from transformer.sampling import Sampling
 from transformer.tokenizer import clean
 from transformer.translator import available_devices
 from ui import state
+from ui.decoding import (
+    ALPHA,
+    beam_size,
+    draw_decoding,
+    fill,
+    follow,
+    restart,
+    sampling,
+    settle_decoding,
+)
 from ui.examples import Examples, examples_for
-from ui.progress import resume
 from ui.state import Param
+from ui.steering import (
+    PREFIX,
+    TARGET,
+    draw_steering,
+    drop_ids,
+    drop_steering,
+    settle_steering,
+)
 from ui.text import code, plain, shorten
-
-T = TypeVar("T")
 
 #: Opened first where it is there.
 DEFAULT_CHECKPOINT = "everyday-en-de"
@@ -45,8 +60,6 @@ def _parse_sentence(raw: str) -> str:
 CHECKPOINT: Param[str] = Param("checkpoint", str, "")
 DEVICE: Param[str] = Param("device", str, "")
 SENTENCE: Param[str] = Param("sentence", _parse_sentence, "")
-BEAM: Param[int] = Param("beam", state.whole(1, 10), 4)
-ALPHA: Param[float] = Param("alpha", state.number(0, 2), 0.6, lambda value: f"{value:g}")
 
 
 @dataclass(frozen=True)
@@ -58,8 +71,11 @@ class View:
         path: its folder.
         device: "cpu" or "cuda".
         sentence: as typed; may be blank.
-        beam_size: hypotheses kept; 1 is greedy.
+        beam_size: hypotheses kept; 1 is greedy, or sampling where `sampling` says how.
         alpha: exponent of the length penalty.
+        prefix: token ids that the translation has to begin with; ending in `</s>`, all of it.
+        target: a translation to follow in place of a search.
+        sampling: how tokens are drawn, None where the best are taken.
     """
 
     checkpoint: str
@@ -68,6 +84,9 @@ class View:
     sentence: str
     beam_size: int = 4
     alpha: float = 0.6
+    prefix: tuple[int, ...] = ()
+    target: str | None = None
+    sampling: Sampling | None = None
 
     @property
     def examples(self) -> Examples:
@@ -99,20 +118,26 @@ def draw_sidebar() -> View:
     usable = {entry.name: entry for entry in entries if entry.ok}
     chosen = _settle_checkpoint(entries, tuple(usable))
     _settle_sentence(chosen)
-    state.show(SENTENCE, CHECKPOINT, BEAM, ALPHA)
+    state.show(SENTENCE, CHECKPOINT)
+    settle_steering(SENTENCE)
+    settle_decoding()
     with st.sidebar:
         _draw_sentence(examples_for(chosen))
         _draw_checkpoint(tuple(usable), usable.get(chosen))
         _draw_broken([entry for entry in entries if not entry.ok])
         device = _draw_device(available_devices())
-        _draw_decoding()
+        draw_decoding()
+        draw_steering()
     view = View(
         checkpoint=chosen,
         path=usable[chosen].path if chosen else root,
         device=device,
         sentence=state.get(SENTENCE),
-        beam_size=state.get(BEAM),
+        beam_size=beam_size(),
         alpha=state.get(ALPHA),
+        prefix=state.get(PREFIX),
+        target=state.get(TARGET),
+        sampling=sampling(),
     )
     st.session_state[_VIEW] = view
     return view
@@ -139,6 +164,8 @@ def _settle_checkpoint(entries: Sequence[CheckpointEntry], usable: tuple[str, ..
             icon=":material/info:",
         )
     if fallback:
+        if asked:
+            drop_ids()
         state.put(CHECKPOINT, fallback)
     else:
         state.forget(CHECKPOINT)
@@ -157,13 +184,14 @@ def _settle_sentence(checkpoint: str) -> None:
     if not state.stored(SENTENCE):
         state.put(SENTENCE, examples.items[0].sentence)
     elif kept["now"] != examples.kind and not state.arrived(SENTENCE):
+        drop_steering()
         kept[f"last {kept['now']}"] = state.get(SENTENCE)
         state.put(SENTENCE, kept.get(f"last {examples.kind}", examples.items[0].sentence))
     kept["now"] = examples.kind
 
 
 def _draw_sentence(examples: Examples) -> None:
-    _fill("sentence_box", state.get(SENTENCE))
+    fill("sentence_box", state.get(SENTENCE))
     with st.form("sentence_form", border=False):
         st.text_area(
             "Sentence",
@@ -190,6 +218,7 @@ def _draw_sentence(examples: Examples) -> None:
 
 def _take_sentence() -> None:
     state.put(SENTENCE, st.session_state["sentence_box"])
+    drop_steering()
     restart()
 
 
@@ -198,22 +227,17 @@ def _take_example() -> None:
     if chosen is not None:
         state.put(SENTENCE, chosen)
         st.session_state["example_box"] = None
+        drop_steering()
         restart()
-
-
-def restart() -> None:
-    """A new sentence: the player starts anew, and work that was stopped may go on."""
-    state.forget(state.STEP)
-    resume()
 
 
 def _draw_checkpoint(usable: tuple[str, ...], entry: CheckpointEntry | None) -> None:
     if entry is None:
         return
-    _fill("checkpoint_box", entry.name)
+    fill("checkpoint_box", entry.name)
     st.selectbox(
         "Checkpoint", usable, key="checkpoint_box",
-        on_change=_follow(CHECKPOINT, "checkpoint_box"),
+        on_change=_take_checkpoint,
     )  # fmt: skip
     config = entry.config
     if config is not None:
@@ -222,6 +246,12 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: CheckpointEntry | None) -> 
             f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
             f"{config.n_heads} heads, {_millions(config.n_parameters)} parameters."
         )
+
+
+def _take_checkpoint() -> None:
+    state.put(CHECKPOINT, st.session_state["checkpoint_box"])
+    drop_ids()
+    restart()
 
 
 def _millions(count: int) -> str:
@@ -248,61 +278,13 @@ def _draw_device(available: tuple[str, ...]) -> str:
     if device not in available:
         device = available[0]
         state.put(DEVICE, device)
-    _fill("device_box", device)
+    fill("device_box", device)
     state.show(DEVICE)
     st.selectbox(
         "Device", available, key="device_box", format_func=device_label,
-        on_change=_follow(DEVICE, "device_box"),
+        on_change=follow(DEVICE, "device_box"),
     )  # fmt: skip
     return device
-
-
-def _draw_decoding() -> None:
-    beam, alpha = state.get(BEAM), state.get(ALPHA)
-    state.put(BEAM, beam)
-    state.put(ALPHA, alpha)
-    greedy = beam == 1
-    with st.expander("Decoding", icon=":material/tune:"):
-        _fill("search_box", "Greedy" if greedy else "Beam")
-        st.segmented_control(
-            "Search", ["Beam", "Greedy"], key="search_box", on_change=_take_search,
-            label_visibility="collapsed", width="stretch", required=True,
-        )  # fmt: skip
-        if greedy:
-            st.caption("The most probable token is taken at every step.")
-            return
-        _fill("beam_box", beam)
-        st.slider(
-            "Beam size", 2, 10, key="beam_box", on_change=_follow(BEAM, "beam_box"),
-            help="Hypotheses kept alive at every step (section 6.1 of the paper).",
-        )  # fmt: skip
-        _fill("alpha_box", alpha)
-        st.slider(
-            "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
-            on_change=_follow(ALPHA, "alpha_box"),
-            help="Score = log P / ((5 + |Y|) / 6)^α; 0 compares log-probabilities alone.",
-        )  # fmt: skip
-
-
-def _take_search() -> None:
-    state.put(BEAM, 1 if st.session_state["search_box"] == "Greedy" else BEAM.default)
-    restart()
-
-
-def _fill(key: str, value: object) -> None:
-    """Let a widget show what the store says."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-
-
-def _follow(param: Param[T], key: str) -> Callable[[], None]:
-    """A callback that stores what a widget says."""
-
-    def store() -> None:
-        state.put(param, st.session_state[key])
-        restart()
-
-    return store
 
 
 def is_blank(sentence: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from transformer.records import Trace
+from transformer.sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class TraceKey:
         device: where it runs.
         sentence: as typed.
         beam_size, alpha: how to search.
+        prefix, target, sampling: how it is steered, see `ui.controls.View`.
     """
 
     path: str
@@ -33,6 +35,26 @@ class TraceKey:
     sentence: str
     beam_size: int
     alpha: float
+    prefix: tuple[int, ...] = ()
+    target: str | None = None
+    sampling: Sampling | None = None
+
+    def arguments(self, eos_id: int) -> dict[str, Any]:
+        """Keyword arguments of `Translator.trace` beside the sentence; none that say nothing.
+
+        A prefix that ends in `</s>` leaves nothing to search: it is followed like a target.
+        """
+        whole = self.prefix[-1:] == (eos_id,)
+        target = list(self.prefix) if whole else self.target
+        given: dict[str, Any] = {}
+        if target is not None:
+            given["target"] = target
+        elif self.prefix:
+            given["prefix"] = list(self.prefix)
+        given |= {"beam_size": self.beam_size, "alpha": self.alpha}
+        if self.sampling is not None and target is None:
+            given["sampling"] = self.sampling
+        return given
 
 
 class TraceCache:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from ui import controls, state
+from ui import controls, decoding, state
 from ui.state import Param
 
-ALPHA, BEAM, SENTENCE = controls.ALPHA, controls.BEAM, controls.SENTENCE
+ALPHA, BEAM, SENTENCE = decoding.ALPHA, decoding.BEAM, controls.SENTENCE
 SWITCH: Param[bool] = Param("on", state.parse_switch, False, state.write_switch)
 
 

@@ -1,0 +1,153 @@
+"""How to decode: beam search, greedy, or sampling; the sidebar's "Decoding".
+
+What a widget says goes to the session's store and from there into the URL (see `ui.state`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from transformer.sampling import Sampling
+from ui import state
+from ui.progress import resume
+from ui.state import Param
+
+T = TypeVar("T")
+
+BEAM: Param[int] = Param("beam", state.whole(1, 10), 4)
+ALPHA: Param[float] = Param("alpha", state.number(0, 2), 0.6, lambda value: f"{value:g}")
+SAMPLE: Param[bool] = Param("sample", state.parse_switch, False, state.write_switch)
+TEMPERATURE: Param[float] = Param(
+    "temperature", state.number(0.05, 3), 1.0, lambda value: f"{value:g}"
+)
+TOP_K: Param[int] = Param("top_k", state.whole(0, 100), 0)
+TOP_P: Param[float] = Param("top_p", state.number(0.05, 1), 1.0, lambda value: f"{value:g}")
+SEED: Param[int] = Param("seed", state.whole(0, 999_999), 0)
+
+_HOW = ("Beam", "Greedy", "Sample")
+
+
+def restart() -> None:
+    """Something else is translated: the player starts anew, and stopped work may go on."""
+    state.forget(state.STEP)
+    resume()
+
+
+def fill(key: str, value: object) -> None:
+    """Let a widget show what the store says."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+
+
+def follow(param: Param[T], key: str) -> Callable[[], None]:
+    """A callback that stores what a widget says."""
+
+    def store() -> None:
+        state.put(param, st.session_state[key])
+        restart()
+
+    return store
+
+
+def sampling() -> Sampling | None:
+    """How tokens are to be drawn, None where the best are taken."""
+    if not state.get(SAMPLE):
+        return None
+    return Sampling(
+        state.get(TEMPERATURE), state.get(TOP_K), state.get(TOP_P), state.get(SEED)
+    )  # fmt: skip
+
+
+def beam_size() -> int:
+    """Hypotheses kept; 1 where tokens are drawn."""
+    return 1 if state.get(SAMPLE) else state.get(BEAM)
+
+
+def settle_decoding() -> None:
+    """Write the settings out, so that a link says them, and show those that apply."""
+    applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE)
+    if state.get(SAMPLE):
+        applying += (TEMPERATURE, TOP_K, TOP_P, SEED)
+    for param in applying:
+        state.put(param, state.get(param))
+    state.show(*applying)
+
+
+def draw_decoding() -> None:
+    """The controls, in an expander."""
+    how = "Sample" if state.get(SAMPLE) else "Greedy" if state.get(BEAM) == 1 else "Beam"
+    with st.expander("Decoding", icon=":material/tune:"):
+        fill("search_box", how)
+        st.segmented_control(
+            "Search", _HOW, key="search_box", on_change=_take_search,
+            label_visibility="collapsed", width="stretch", required=True,
+        )  # fmt: skip
+        if how == "Beam":
+            _draw_beam()
+        elif how == "Sample":
+            _draw_sampling()
+        else:
+            st.caption("The most probable token is taken at every step.")
+
+
+def _take_search() -> None:
+    how = st.session_state["search_box"]
+    state.put(SAMPLE, how == "Sample")
+    if how == "Greedy":
+        state.put(BEAM, 1)
+    elif state.get(BEAM) == 1:
+        state.put(BEAM, BEAM.default)
+    restart()
+
+
+def _draw_beam() -> None:
+    fill("beam_box", state.get(BEAM))
+    st.slider(
+        "Beam size", 2, 10, key="beam_box", on_change=follow(BEAM, "beam_box"),
+        help="Hypotheses kept alive at every step (section 6.1 of the paper).",
+    )  # fmt: skip
+    fill("alpha_box", state.get(ALPHA))
+    st.slider(
+        "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
+        on_change=follow(ALPHA, "alpha_box"),
+        help="Score = log P / ((5 + |Y|) / 6)^α; 0 compares log-probabilities alone.",
+    )  # fmt: skip
+
+
+def _draw_sampling() -> None:
+    fill("temperature_box", state.get(TEMPERATURE))
+    st.slider(
+        "Temperature", 0.05, 3.0, step=0.05, key="temperature_box",
+        on_change=follow(TEMPERATURE, "temperature_box"),
+        help="Logits are divided by it: 1 is the model's own distribution, towards 0 it is greedy.",
+    )  # fmt: skip
+    fill("top_k_box", state.get(TOP_K))
+    st.slider(
+        "Top k", 0, 100, key="top_k_box", on_change=follow(TOP_K, "top_k_box"),
+        help="Only the k most probable tokens can be drawn; 0 is off.",
+    )  # fmt: skip
+    fill("top_p_box", state.get(TOP_P))
+    st.slider(
+        "Top p", 0.05, 1.0, step=0.05, key="top_p_box", on_change=follow(TOP_P, "top_p_box"),
+        help="Only the nucleus, the fewest tokens that together have probability p, "
+        "can be drawn; 1 is off.",
+    )  # fmt: skip
+    fill("seed_box", state.get(SEED))
+    st.number_input(
+        "Seed", 0, 999_999, step=1, key="seed_box", on_change=follow(SEED, "seed_box"),
+        help="The same seed draws the same translation.",
+    )  # fmt: skip
+    st.button(
+        "New seed", icon=":material/casino:", key="seed_button", on_click=_new_seed,
+        width="stretch",
+    )  # fmt: skip
+
+
+def _new_seed() -> None:
+    old = state.get(SEED)
+    state.put(SEED, random.choice([seed for seed in range(1, 1000) if seed != old]))
+    restart()
