@@ -18,6 +18,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+#: What log P of so many tokens, `</s>` counted, is divided by.
+Penalty = Callable[[int], float]
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """The end of a partial translation: one token, and the node that it continues.
@@ -32,9 +36,9 @@ class Node:
     row: int
     length: int
 
-    def score(self, alpha: float) -> float:
+    def score(self, penalty: Penalty) -> float:
         """Log P / lp, what hypotheses are compared by."""
-        return self.total / length_penalty(self.length, alpha)
+        return self.total / penalty(self.length)
 
     def path(self) -> list[Node]:
         """The nodes from the first generated token to this one."""
@@ -99,7 +103,7 @@ def recorded_step(
     places: Mapping[Node, int],
     rows: range,
     scored: Continuations,
-    alpha: float,
+    penalty: Penalty,
     n_source: int | None,
     piece: Callable[[int], str],
 ) -> SearchStep:
@@ -110,6 +114,7 @@ def recorded_step(
         fates: what became of each; absent is dropped.
         places: the next row of those that live on.
         rows: the sentence's rows in `scored`.
+        penalty: what the score divides by.
         n_source: source tokens without padding, None for all.
     """
     candidates = tuple(
@@ -119,7 +124,7 @@ def recorded_step(
             token=piece(node.token),
             log_prob=node.log_prob,
             total=node.total,
-            score=node.score(alpha),
+            score=node.score(penalty),
             fate=fates.get(node, "dropped"),
             row=places.get(node, -1),
         )
@@ -159,7 +164,7 @@ def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
 
 
 def recorded_hypothesis(
-    node: Node, eos_id: int, alpha: float, piece: Callable[[int], str]
+    node: Node, eos_id: int, penalty: Penalty, piece: Callable[[int], str]
 ) -> Hypothesis:
     """The hypothesis that ends in `node`, as a record."""
     path = node.path()
@@ -168,7 +173,7 @@ def recorded_hypothesis(
         ids=ids,
         tokens=tuple(piece(token) for token in ids),
         total=node.total,
-        score=node.score(alpha),
+        score=node.score(penalty),
         rows=tuple(each.row for each in path),
         complete=bool(ids) and ids[-1] == eos_id,
         log_probs=tuple(each.log_prob for each in path),

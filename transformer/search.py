@@ -23,6 +23,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.hypotheses import (
     Continuations,
     Draws,
@@ -81,9 +82,14 @@ class SearchSettings:
     Attributes:
         beam_size: hypotheses kept alive for each sentence.
         alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
+        rule: how hypotheses are scored and when a sentence ends, as this module does or as
+            another library would (`transformer.beam_rule`).
         bos_id, eos_id: what starts the decoder, and what ends a sentence.
         suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
             others are left as they are, not renormalised.
+        excluded: ids left out before normalising, so that the others share their probability.
+        forced_eos: let every hypothesis that reaches the longest length end in `</s>` there; being
+            no choice, that costs nothing.
         n_best: how many finished hypotheses must be certain before a sentence ends; None is
             `beam_size`. The best one is the same whatever this is.
         record: keep a `SearchStep` for every step.
@@ -93,9 +99,12 @@ class SearchSettings:
 
     beam_size: int = 4
     alpha: float = 0.6
+    rule: BeamRule = PAPER
     bos_id: int = 1
     eos_id: int = 2
     suppressed: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    forced_eos: bool = False
     n_best: int | None = None
     record: bool = False
     top_k: int = 10
@@ -110,6 +119,22 @@ class SearchSettings:
             raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
         if self.sampling is not None and self.beam_size != 1:
             raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
+
+    @property
+    def n_ranked(self) -> int:
+        """How many continuations of a sentence are looked at together."""
+        return self.rule.n_ranked(self.beam_size)
+
+    def penalty(self, length: int) -> float:
+        """What log P of a hypothesis of `length` tokens is divided by."""
+        return self.rule.penalty(length, self.alpha)
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        """Normalise logits [R, V] to log-probabilities."""
+        if self.excluded:
+            at = torch.tensor(self.excluded, device=logits.device)
+            logits = logits.index_fill(1, at, -math.inf)
+        return logits.log_softmax(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +243,9 @@ def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
 ) -> Continuations:
     """Normalise the logits and bring every row's best continuations to the CPU."""
-    every = output.logits.log_softmax(1)  # [R, V]
+    every = settings.log_probs(output.logits)  # [R, V]
     n_rows, vocab_size = every.shape
-    n_chosen = min(settings.beam_size + len(settings.suppressed), vocab_size)
+    n_chosen = min(settings.n_ranked + len(settings.suppressed), vocab_size)
     n_shown = min(settings.top_k, vocab_size) if settings.record else 0
     values, ids = every.topk(max(n_chosen, n_shown), dim=1)
     log_probs: list[list[float]] = values[:, :n_chosen].tolist()
@@ -276,13 +301,14 @@ def _advance(
     nodes = sorted(
         _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)
     )
-    chosen = nodes[: settings.beam_size]
-    finished = [node for node in chosen if node.token == settings.eos_id]
-    live = [node for node in chosen if node.token != settings.eos_id]
+    chosen = nodes[: settings.n_ranked]
+    finished = [node for node in chosen[: settings.beam_size] if node.token == settings.eos_id]
+    live = [node for node in chosen if node.token != settings.eos_id][: settings.beam_size]
     state.finished += finished
     at_limit = t + 1 >= state.max_length
     if at_limit or not chosen:
-        state.cut = live or ([] if chosen else state.live)
+        cut = [node for node in live if node in chosen[: settings.beam_size]]
+        state.cut = cut or ([] if chosen else state.live)
     going = [] if at_limit or _is_decided(state, live, settings) else live
     if settings.record:
         fates: dict[Node, Fate] = dict.fromkeys(live if at_limit else going, "kept")
@@ -290,7 +316,7 @@ def _advance(
         places = {node: row for row, node in enumerate(going)}
         n_source = None if src_lengths is None else src_lengths[state.index]
         state.steps.append(
-            recorded_step(nodes, fates, places, rows, scored, settings.alpha, n_source, piece)
+            recorded_step(nodes, fates, places, rows, scored, settings.penalty, n_source, piece)
         )
     state.live = going
 
@@ -304,6 +330,9 @@ def _continue(
             log_prob = scored.forced[at]
             yield Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
             continue
+        if settings.forced_eos and t + 1 == state.max_length:
+            yield Node(node, settings.eos_id, 0.0, node.total, row, t + 1)
+            continue
         if scored.drawn is not None:
             token, log_prob = scored.drawn.tokens[at], scored.drawn.log_probs[at]
             yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
@@ -314,7 +343,7 @@ def _continue(
                 continue
             yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
             n_taken += 1
-            if n_taken == settings.beam_size:
+            if n_taken == settings.n_ranked:
                 break
 
 
@@ -325,15 +354,20 @@ def _is_decided(state: _State, live: Sequence[Node], settings: SearchSettings) -
     n_best = settings.n_best or settings.beam_size
     if len(state.finished) < n_best:
         return False
-    scores = sorted((node.score(settings.alpha) for node in state.finished), reverse=True)
-    bound = live[0].total / length_penalty(state.max_length, settings.alpha)
-    return bound <= scores[n_best - 1]
+    bound = settings.rule.bound
+    if bound == "none":
+        return True
+    scores = sorted((node.score(settings.penalty) for node in state.finished), reverse=True)
+    length = state.max_length if bound == "longest" else live[0].length
+    return live[0].total / settings.penalty(length) <= scores[n_best - 1]
 
 
 def _result(state: _State, settings: SearchSettings, piece: Callable[[int], str]) -> Found:
     nodes = state.finished or state.cut
-    best = sorted(nodes, key=lambda node: -node.score(settings.alpha))[: settings.beam_size]
+    if settings.rule.cut_competes:
+        nodes = state.finished + state.cut
+    best = sorted(nodes, key=lambda node: -node.score(settings.penalty))[: settings.beam_size]
     return Found(
-        tuple(recorded_hypothesis(node, settings.eos_id, settings.alpha, piece) for node in best),
+        tuple(recorded_hypothesis(node, settings.eos_id, settings.penalty, piece) for node in best),
         tuple(state.steps),
     )
