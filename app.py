@@ -42,17 +42,21 @@ for path, alias in aliases.items():
 spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
 # PyTorch takes seconds to import; by now the page's head is on screen.
-from ui import presenter, state  # noqa: E402
+from ui import presenter, state, tours  # noqa: E402
 from ui.controls import checkpoints_root, draw_sidebar  # noqa: E402
 
 state.read_url()
 state.enter("" if spec is home else spec.url_path)
-step = presenter.wanted_step("page")
-if step:
-    beside = PAGES[(PAGES.index(spec) + step) % len(PAGES)]
+turned = presenter.wanted_step("page")
+if turned:
+    beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
     st.switch_page(pages[beside.url_path])
 view = draw_sidebar()
-presenter.draw_presenter(spec.title, touring=False)
+stop_page = tours.follow(view, presenter.wanted_step("stop"))
+if stop_page is not None:
+    st.switch_page(pages[stop_page.url_path])
+presenter.draw_presenter(spec.title, touring=tours.place() is not None)
+tours.draw_bar(view, spec)
 if spec.needs_model and not view.checkpoint:
     st.header("No checkpoint to look into")
     st.text(

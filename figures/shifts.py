@@ -51,7 +51,7 @@ def product_by_offset(
         )
         for i, name in enumerate(names)
     ]
-    chart: alt.LayerChart = _quiet(alt.layer(*lines).properties(height=280), theme)
+    chart: alt.LayerChart = quiet(alt.layer(*lines).properties(height=280), theme)
     return chart
 
 
@@ -142,11 +142,12 @@ def clocks(
         columns=len(names),
         spacing=14,
     )
-    chart: alt.FacetChart = _quiet(facets, theme)
+    chart: alt.FacetChart = quiet(facets, theme)
     return chart
 
 
-def _quiet(chart: Any, theme: Theme) -> Any:
+def quiet(chart: Any, theme: Theme) -> Any:
+    """An Altair chart in the colours and sizes of the house."""
     chrome = CHROME[theme]
     return (
         chart.configure(background="transparent", font=FONT)

@@ -51,8 +51,13 @@ class PageSpec:
 PAGES: tuple[PageSpec, ...] = (
     PageSpec("pages/translate_page.py", "translate", "Translate", ":material/translate:"),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
+    PageSpec("pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:"),
     PageSpec(
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
+    ),
+    PageSpec("pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False),
+    PageSpec(
+        "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:", needs_model=False
     ),
 )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
@@ -183,6 +183,25 @@ def forget(*params: Param[Any]) -> None:
     """Go back to the defaults of these."""
     for param in params:
         _dict(_STORE).pop(param.name, None)
+
+
+def given() -> frozenset[str]:
+    """The names of the settings that the URL brought in this run."""
+    return frozenset(_dict(_ARRIVED))
+
+
+def bring(values: Mapping[str, str]) -> None:
+    """Store raw values as if the URL had brought them in this run: pages then go where they say."""
+    _dict(_STORE).update(values)
+    _dict(_ARRIVED).update(values)
+
+
+def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
+    """Store raw values, and forget every other setting but those named in `keep`."""
+    store = _dict(_STORE)
+    for name in [name for name in store if name not in keep]:
+        del store[name]
+    store.update(values)
 
 
 def show(*params: Param[Any]) -> None:

@@ -1,0 +1,128 @@
+"""Tours: short walks through the paper, with questions to answer before the picture is shown."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.training import bars, rate_curve
+from ui import tours
+from ui.controls import View, current_view
+from ui.frame import require_frame
+from ui.theme import current_theme
+from ui.tours.training import TRAINING, Told, told, whose
+
+require_frame()
+
+
+def draw_tours() -> None:
+    """All tours, in the paper's order."""
+    st.markdown(
+        "Short walks through the paper, on the checkpoint and the pages of this app. Each stop "
+        "sets the controls and asks for a prediction; **the answer comes from the model on the "
+        "left**, not from a book. Every stop has an address of its own to hand out."
+    )
+    here = tours.place()
+    left, right = st.columns(2, gap="large")
+    for place, tour in enumerate(tours.TOURS):
+        with (left if place % 2 == 0 else right).container(border=True):
+            words, button = st.columns([3, 1], vertical_alignment="center")
+            words.markdown(
+                f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}"
+            )
+            now = here is not None and here.tour is tour
+            button.button(
+                "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
+                on_click=tours.go_to, args=(tour.name, 1),
+            )  # fmt: skip
+            st.caption(" · ".join(stop.title for stop in tour.stops))
+
+
+def draw_read(facts: Told) -> None:
+    """How long the training was, in numbers."""
+    st.markdown(f"##### {whose(facts)} in numbers")
+    shown = {
+        "Updates": f"{facts.updates:,}",
+        "Epochs": f"{facts.epochs:,}" if facts.epochs else "",
+        "Target tokens": f"{facts.target_tokens:,}",
+        "Hours": f"{facts.hours:.1f}" if facts.hours else "",
+        "Loss on held-out text": f"{facts.val_nll:.2f} nats" if facts.val_nll is not None else "",
+    }
+    shown = {label: value for label, value in shown.items() if value}
+    for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
+        column.metric(label, value)
+    st.caption(
+        "From the checkpoint's metrics.json."
+        if facts.own
+        else "This checkpoint does not say how it was trained; these are the paper's numbers."
+    )
+
+
+def draw_rate(facts: Told) -> None:
+    """The learning rate of every update."""
+    updates, rates = facts.rates
+    peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
+    st.altair_chart(
+        rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme()),
+        theme=None,
+        alt=f"Learning rate over {facts.updates:,} updates: it rises until update {peak:,}, to "
+        f"{rates.max():.2e}, and falls to {rates[-1]:.2e}.",
+    )
+    st.caption(
+        f"{whose(facts)}: warm-up {facts.recipe.warmup:,} updates"
+        + (f", led to zero over the last {cooldown:.0%}, a departure" if cooldown else "")
+        + ". This is the rate that was used, with whatever the recipe changed in the formula."
+    )
+
+
+def draw_smoothing(facts: Told) -> None:
+    """What the model is asked to say, with and without smoothing."""
+    epsilon = facts.recipe.label_smoothing or 0.1
+    each = epsilon / facts.vocab_size
+    target = {
+        "the right token": 1 - epsilon + each,
+        "each other token": each,
+        f"all {facts.vocab_size - 1:,} others together": each * (facts.vocab_size - 1),
+    }
+    st.altair_chart(
+        bars(
+            target, "share of the target", current_theme(), marked=("the right token",), height=170
+        ),
+        theme=None,
+        alt="; ".join(f"{name}: {share:.3g}" for name, share in target.items()),
+    )
+
+
+def draw_scores(facts: Told) -> None:
+    """BLEU on validation for what was tried, and on the tests."""
+    tried = {
+        (f"beam {beam}, α {alpha:g}" if beam > 1 else "greedy"): score
+        for beam, alpha, score in facts.tried
+        if score > 0
+    }
+    if not tried:
+        tried = {"base, 65M parameters": 27.3, "big, 213M parameters": 28.4}
+        st.caption("The paper's table 2, newstest2014 English to German.")
+    top = max(tried, key=tried.__getitem__)
+    st.altair_chart(
+        bars(tried, "BLEU", current_theme(), marked=(top,), written=".1f", height=230),
+        theme=None,
+        alt="BLEU by setting. "
+        + "; ".join(f"{name}: {score:.1f}" for name, score in tried.items()),
+    )
+    st.caption(
+        "; ".join(f"test {name}: {score:.1f} BLEU" for name, score in facts.tests.items() if score)
+    )
+
+
+def draw_training(view: View, number: int) -> None:
+    """The picture of a stop of the training tour."""
+    facts = told(tours.scene_of(view))
+    (draw_read, draw_rate, draw_smoothing, draw_scores)[number - 1](facts)
+
+
+now = tours.place()
+view = current_view()
+if now is not None and now.tour is TRAINING and view.checkpoint:
+    draw_training(view, now.number)
+else:
+    draw_tours()

@@ -1,0 +1,78 @@
+"""The words of this app, each in a sentence or two, with the paper's section.
+
+Pages explain a word beside a control with `help=term("entropy")`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Term:
+    """One entry.
+
+    Attributes:
+        name: in lower case, except for what is always in capitals.
+        text: one or two sentences of Markdown.
+        section: of the paper; "" where the paper does not treat it.
+        equation: LaTeX, "" without one.
+        page: where one can see it, by url_path; "" where nothing shows it.
+        also: other names that a search should find.
+    """
+
+    name: str
+    text: str
+    section: str = ""
+    equation: str = ""
+    page: str = ""
+    also: tuple[str, ...] = ()
+
+
+def _read() -> list[Term]:
+    held = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
+    return [Term(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in held["term"]]
+
+
+#: All entries in alphabetical order.
+TERMS: tuple[Term, ...] = tuple(sorted(_read(), key=lambda entry: entry.name.lower()))
+
+_BY_NAME = {entry.name.lower(): entry for entry in TERMS}
+
+
+def find_term(name: str) -> Term:
+    """The entry of this name, in capitals or not. Raises `KeyError` where there is none."""
+    return _BY_NAME[name.lower()]
+
+
+def term(name: str) -> str:
+    """What a word means as Markdown for a help text: the text, its equation, the section."""
+    entry = find_term(name)
+    parts = [entry.text]
+    if entry.equation:
+        parts.append(f"$${entry.equation}$$")
+    if entry.section:
+        parts.append(f"Section {entry.section} of the paper.")
+    return "\n\n".join(parts)
+
+
+def search_terms(query: str) -> Sequence[Term]:
+    """The entries that hold every word of a query: in their names first, then in their texts."""
+    asked = query.lower().replace("-", " ").split()
+    if not asked:
+        return TERMS
+
+    def rank(entry: Term) -> int:
+        names = " ".join((entry.name, *entry.also)).lower().replace("-", " ")
+        text = f"{names} {entry.text} {entry.section}".lower().replace("-", " ")
+        if names.startswith(" ".join(asked)):
+            return 0
+        if all(word in names for word in asked):
+            return 1
+        return 2 if all(word in text for word in asked) else 3
+
+    ranked = [(rank(entry), entry) for entry in TERMS]
+    return [entry for place, entry in sorted(ranked, key=lambda pair: pair[0]) if place < 3]

@@ -1,0 +1,163 @@
+"""A tour of decoding: how probabilities become a sentence (sections 3.1, 3.4 and 6.1)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from transformer.records import Trace
+from ui.text import code
+from ui.tours.stops import (
+    Question,
+    Scene,
+    Settings,
+    Stop,
+    Tour,
+    cell,
+    counts,
+    numbers,
+    shown,
+    words,
+)
+
+
+def open_step(trace: Trace) -> int:
+    """The step whose most probable token is nearest to even odds: a choice worth guessing."""
+    return int(np.argmin(np.abs(np.exp(trace.top_log_probs[:, 0]) - 0.5)))
+
+
+def _at_open_step(scene: Scene) -> Settings:
+    return {"step": str(open_step(scene.trace) + 1), **cell(None, None)}
+
+
+def _next_token(scene: Scene) -> Question:
+    trace, t = scene.trace, open_step(scene.trace)
+    right = shown(trace.predicted_tokens[t])
+    others = [shown(token) for token in trace.top_tokens[t]]
+    options = sorted(dict.fromkeys([right, *others[:5]]))[:5]
+    if right not in options:
+        options = sorted([right, *options[:4]])
+    probability = math.exp(float(trace.log_probs[t]))
+    return Question(
+        f"The source is {code(trace.source, 90)}. Written so far: {words(trace, t)}. "
+        "Which token does the model write next?",
+        tuple(options),
+        options.index(right),
+        f"{code(right)}, with a probability of {probability:.2f}. The bars show the whole choice: "
+        "a probability for every token of the vocabulary, which sum to 1.",
+    )
+
+
+def _hardest(trace: Trace) -> tuple[int, list[int]]:
+    """The step with the highest entropy, and the steps to choose from."""
+    hardest = int(trace.entropy.argmax())
+    others = [int(t) for t in np.argsort(-trace.entropy) if t != hardest]
+    spread = others[:: max(1, len(others) // 3)][:3]
+    return hardest, sorted({hardest, *spread})
+
+
+def _least_sure(scene: Scene) -> Question:
+    trace = scene.trace
+    hardest, steps = _hardest(trace)
+    entropy = trace.entropy / math.log(2)
+    options = [f"step {t + 1}: {shown(trace.predicted_tokens[t])}" for t in steps]
+    if len(options) < 2:
+        options.append("none of them")
+    each = ", ".join(f"{entropy[t]:.2f}" for t in steps)
+    return Question(
+        f"The translation is {code(trace.text, 90)}. At which of these steps was the model least "
+        "sure what to write?",
+        tuple(options),
+        steps.index(hardest),
+        f"In this order, the entropy is {each} bit. **Entropy** says how open a choice is: 0 where "
+        "one token is certain, 1 bit for a fair coin, 2 bits for four equal chances.",
+    )
+
+
+def _at_hardest(scene: Scene) -> Settings:
+    return {"step": str(int(scene.trace.entropy.argmax()) + 1), **cell(None, None)}
+
+
+def _against_greedy(scene: Scene) -> Question:
+    trace = scene.trace
+    leaves = [t for t, taken in enumerate(trace.predicted_ids) if taken != trace.top_ids[t, 0]]
+    options, answer = counts(len(leaves), 0, 4)
+    size = trace.search.beam_size if trace.search else 1
+    if leaves:
+        t = leaves[0]
+        said = (
+            f"First at step {t + 1}: {code(shown(trace.top_tokens[t][0]))} was the most probable "
+            f"({math.exp(float(trace.top_log_probs[t, 0])):.2f}), and "
+            f"{code(shown(trace.predicted_tokens[t]))} "
+            f"({math.exp(float(trace.log_probs[t])):.2f}) won in the end."
+        )
+    else:
+        said = "Here the simple way would have found the same sentence. It is not always so."
+    return Question(
+        f"The simplest way to write is **greedy**: always take the most probable token. A **beam** "
+        f"keeps the {size} best beginnings instead. At how many steps does its winner, "
+        f"{code(trace.text, 90)}, take a token that was not the most probable?",
+        options,
+        answer,
+        f"At {len(leaves)} of {len(trace.predicted_ids)}. {said}",
+    )
+
+
+def _length_penalty(scene: Scene) -> Question:
+    trace = scene.trace
+    alpha = trace.search.alpha if trace.search else 0.6
+    total, n = float(trace.log_probs.sum()), len(trace.predicted_ids)
+    penalty = ((5 + n) / 6) ** alpha
+    options, answer = numbers(
+        trace.score, [total, total * penalty, total / n], lambda x: f"{x:.2f}".replace("-", "−")
+    )
+    if len(options) < 2:
+        options, answer = (*options, "−9.99"), 0
+    return Question(
+        f"The logarithms of the {n} probabilities add up to {total:.2f}".replace("-", "−")
+        + f". Every further token makes that smaller, so short sentences would win. The score "
+        f"divides it by ((5 + {n}) / 6)^{alpha:g} = {penalty:.2f}. What is the score?",
+        options,
+        answer,
+        f"{total:.2f} / {penalty:.2f} = {trace.score:.2f}. ".replace("-", "−")
+        + "With α = 0 length would not count; a larger α favours longer sentences. The paper uses "
+        "α = 0.6 and a beam of 4.",
+    )
+
+
+_PAPER = {"beam": "4", "alpha": "0.6"}
+
+DECODING = Tour(
+    "decoding",
+    "Decoding",
+    "How probabilities become a sentence.",
+    "3.1, 6.1",
+    ":material/play_circle:",
+    (
+        Stop(
+            "One token at a time",
+            "The decoder reads what it has written so far and gives a probability to every token "
+            "that could come next. One is taken, and it all begins again: the model is "
+            "**auto-regressive**.",
+            "3.1", "translate", _next_token, _PAPER, _at_open_step,
+        ),
+        Stop(
+            "How open is the choice",
+            "Some tokens follow almost by themselves, others are a real choice.",
+            "3.4", "translate", _least_sure, _PAPER, _at_hardest,
+        ),
+        Stop(
+            "Keep several beginnings",
+            "The most probable token now may lead to a worse sentence later. A beam follows "
+            "several at once and decides at the end.",
+            "6.1", "beam", _against_greedy, _PAPER,
+        ),
+        Stop(
+            "Fair to long sentences",
+            "Probabilities are multiplied, that is, their logarithms are added. The **length "
+            "penalty** makes sentences of different lengths comparable.",
+            "6.1", "beam", _length_penalty, _PAPER,
+        ),
+    ),
+)  # fmt: skip

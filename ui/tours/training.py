@@ -1,0 +1,250 @@
+"""A tour of training (section 5), on the recipe and the results that a checkpoint brings along."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from transformer.objective import learning_rate
+from transformer.recipe import TrainingRecipe
+from transformer.records import Floats
+from ui.tours.stops import Question, Scene, Stop, Tour, among, numbers
+
+#: The paper's base model (sections 5.1 to 5.4): updates, target tokens of a batch, width.
+PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a checkpoint says of its training; the paper's base model where it says nothing.
+
+    Attributes:
+        own: whether these are the checkpoint's own numbers.
+        recipe: warm-up, peak rate, cooldown, label smoothing.
+        updates, epochs, target_tokens, hours: how long; epochs and hours are 0 where unknown.
+        longest: tokens of the longest target sentence, 0 where unknown.
+        val_nll: loss on held-out text in nats a token, None where unknown.
+        tried: (beam size, alpha, BLEU on validation) of one set of weights.
+        tests: BLEU by the name of the test set.
+        d_model, vocab_size: of the model meant.
+    """
+
+    own: bool
+    recipe: TrainingRecipe
+    updates: int
+    epochs: int
+    target_tokens: int
+    hours: float
+    longest: int
+    val_nll: float | None
+    tried: tuple[tuple[int, float, float], ...]
+    tests: Mapping[str, float]
+    d_model: int
+    vocab_size: int
+
+    @property
+    def rates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
+        """Updates and the learning rate at each, about 400 of them."""
+        steps = np.unique(np.linspace(1, self.updates, 400).round().astype(np.int64))
+        rates = [learning_rate(int(n), self.recipe, self.d_model, self.updates) for n in steps]
+        return steps, np.array(rates, dtype=np.float32)
+
+
+def _number(value: Any, default: float = 0.0) -> float:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else default
+
+
+def _part(held: Any, name: str) -> Mapping[str, Any]:
+    found = held.get(name) if isinstance(held, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def told(scene: Scene) -> Told:
+    """Read metrics.json, which anyone may have written: what does not fit is as if not there."""
+    training = _part(scene.metrics, "training")
+    said = _part(_part(training, "recipe"), "training")
+    updates = min(int(_number(training.get("updates"))), 10**9)
+    own = updates > 0 and bool(said)
+    recipe = TrainingRecipe(label_smoothing=0.1)
+    if own:
+        recipe = TrainingRecipe(
+            warmup=min(int(_number(said.get("warmup"), 4000)), 10**9),
+            peak_lr=_number(said.get("peak_lr")),
+            cooldown=min(max(_number(said.get("cooldown")), 0.0), 1.0),
+            label_smoothing=min(max(_number(said.get("label_smoothing")), 0.0), 1.0),
+        )
+    nll = _number(training.get("val_nll"), -1)
+    return Told(
+        own=own,
+        recipe=recipe,
+        updates=updates if own else PAPER_UPDATES,
+        epochs=int(_number(training.get("epochs"))) if own else 0,
+        target_tokens=(
+            int(_number(training.get("target_tokens"))) if own else PAPER_UPDATES * PAPER_BATCH
+        ),
+        hours=_number(training.get("hours")) if own else 12.0,
+        longest=int(_number(training.get("longest_target"))) if own else 0,
+        val_nll=nll if own and nll >= 0 else None,
+        tried=_tried(scene.metrics),
+        tests=_tests(scene.metrics),
+        d_model=scene.config.d_model if own else PAPER_WIDTH,
+        vocab_size=scene.config.vocab_size if own else 37_000,
+    )
+
+
+def _tried(metrics: Mapping[str, Any]) -> tuple[tuple[int, float, float], ...]:
+    rows = metrics.get("tried_on_val")
+    found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    kept = _part(metrics, "chosen_on_val").get("averaged_epochs")
+    return tuple(
+        (
+            int(_number(row.get("beam_size"))),
+            _number(row.get("alpha")),
+            _number(row.get("val_bleu")),
+        )
+        for row in found
+        if row.get("averaged_epochs") == kept and _number(row.get("beam_size")) > 0
+    )  # fmt: skip
+
+
+def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
+    tests = _part(metrics, "tests")
+    scores = {name: _part(tests, name).get("bleu") for name in tests}
+    return {str(name): _number(score) for name, score in scores.items() if score is not None}
+
+
+def whose(facts: Told) -> str:
+    """Whose numbers these are, as the start of a sentence."""
+    return "This checkpoint" if facts.own else "The paper's base model"
+
+
+def big(number: float) -> str:
+    """A large number in words: 28 million, 2.5 billion."""
+    for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:.0f}"
+
+
+def _how_much(scene: Scene) -> Question:
+    facts = told(scene)
+    right = float(max(facts.target_tokens, 1))
+    options, answer = numbers(right, [right / 100, right / 10, right * 10], big)
+    again = f" in {facts.epochs} epochs (passes over the text)" if facts.epochs else ""
+    took = f", {facts.hours:.1f} hours" if facts.hours else ""
+    return Question(
+        f"{whose(facts)} was trained for {facts.updates:,} updates{again}. About how many tokens "
+        "of translation did it see?",
+        options,
+        answer,
+        f"{facts.target_tokens:,}, about {facts.target_tokens / facts.updates:,.0f} an update"
+        f"{took}. The paper's base model saw about 25,000 in each of 100,000 updates: 2.5 billion.",
+    )
+
+
+def _peak(scene: Scene) -> Question:
+    facts = told(scene)
+    right = float(min(max(facts.recipe.warmup, 1), facts.updates))
+    top = learning_rate(int(right), facts.recipe, facts.d_model, facts.updates)
+    end = learning_rate(facts.updates, facts.recipe, facts.d_model, facts.updates)
+    options, answer = numbers(
+        right, [1, facts.updates / 2, facts.updates], lambda n: f"update {n:,.0f}"
+    )
+    falls = (
+        f", and to {end:.1e} at the end" if facts.recipe.cooldown else f" ({end:.1e} at the end)"
+    )
+    return Question(
+        f"The rate starts near zero. At which of the {facts.updates:,} updates is it highest?",
+        options,
+        answer,
+        f"At the end of the warm-up, update {right:,.0f}, where it is {top:.2e}. From there it "
+        f"falls with one over the square root of the update{falls}.",
+    )
+
+
+def _smoothed(scene: Scene) -> Question:
+    facts = told(scene)
+    epsilon = facts.recipe.label_smoothing or 0.1
+    right = 1 - epsilon + epsilon / facts.vocab_size
+    options, answer = numbers(right, [1.0, epsilon, 0.5], lambda share: f"{100 * share:.4g}%")
+    off = "" if facts.recipe.label_smoothing else " This one did without; take the paper's 0.1."
+    return Question(
+        f"With ε = {epsilon:g} and {facts.vocab_size:,} tokens in the vocabulary, which share of "
+        f"the target is left for the right token?{off}",
+        options,
+        answer,
+        f"1 − ε + ε / {facts.vocab_size:,} = {right:.6f}. Each of the others gets "
+        f"{epsilon / facts.vocab_size:.1e}. The model learns to be less sure: that costs it some "
+        "probability on held-out text (perplexity) but helps accuracy and BLEU, says the paper.",
+    )
+
+
+def _greedy_or_beam(scene: Scene) -> Question:
+    facts = told(scene)
+    if len({score for _, _, score in facts.tried}) < 2:
+        return Question(
+            "Which of the paper's two models translates English to German better on newstest2014: "
+            "base, with 65 million parameters, or big, with 213 million?",
+            ("base", "big"),
+            1,
+            "28.4 BLEU against 27.3 (table 2). **BLEU** compares a translation with a human one; "
+            "100 would be the same text.",
+        )
+    tried = list(dict.fromkeys(facts.tried))[:6]
+    labels = [f"beam {beam}, α {alpha:g}" if beam > 1 else "greedy" for beam, alpha, _ in tried]
+    scores = np.array([score for _, _, score in tried])
+    right = int(scores.argmax())
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
+    options, answer = among(right, [int(i) for i in np.argsort(scores)], labels, most=5)
+    each = ", ".join(f"{label}: {score:.1f}" for label, score in zip(labels, scores, strict=True))
+    tests = ", ".join(f"{score:.1f} on {name}" for name, score in facts.tests.items())
+    return Question(
+        "The same weights, different ways to decode. Which got the highest BLEU on the validation "
+        "text?",
+        options,
+        answer,
+        f"{each}. Settings are chosen on validation text, never on the test text"
+        + (f"; there it scores {tests}." if tests else "."),
+    )
+
+
+TRAINING = Tour(
+    "training",
+    "Training",
+    "What it was shown, how fast it learned, and how well.",
+    "5",
+    ":material/model_training:",
+    (
+        Stop(
+            "What it read",
+            "Training shows the model pairs of sentences and asks, at every place at once, for the "
+            "next token of the translation. An **update** changes all weights a little after one "
+            "batch of pairs.",
+            "5.1, 5.2", "tours", _how_much,
+        ),
+        Stop(
+            "Warm up, then slow down",
+            "The **learning rate** is the size of the changes. It grows during the **warm-up** and "
+            "then falls: d_model^−0.5 · min(n^−0.5, n · warmup^−1.5) for update n (equation 3).",
+            "5.3", "tours", _peak,
+        ),
+        Stop(
+            "Not too sure",
+            "**Label smoothing**: the target is not 1 for the right token and 0 for all others; a "
+            "share ε is spread evenly over the vocabulary.",
+            "5.4", "tours", _smoothed,
+        ),
+        Stop(
+            "How well it does",
+            "**BLEU** counts the runs of up to four words that a translation shares with a human "
+            "one, from 0 to 100. It depends on the model and on how one decodes.",
+            "6.1", "tours", _greedy_or_beam,
+        ),
+    ),
+)  # fmt: skip
