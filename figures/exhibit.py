@@ -108,10 +108,13 @@ class Offline:
     Attributes:
         component: its folder in `ui/components`, such as "player".
         message: what Streamlit hands it as `data` (see `ui.components.packing`).
+        follows: other messages, shown once the view before this one reports a choice: by what is
+            chosen there, as compact JSON ("[0,2]").
     """
 
     component: str
     message: bytes
+    follows: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, eq=False)

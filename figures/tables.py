@@ -72,7 +72,7 @@ def to_npz(exhibit: Exhibit) -> bytes:
         )
     }  # fmt: skip
     for number, part in enumerate(exhibit.parts, start=1):
-        values, rows, columns = _table(part)
+        values, rows, columns = table(part)
         held[f"part_{number}"] = values
         held[f"part_{number}_title"] = np.asarray(part.title)
         held[f"part_{number}_rows"] = np.asarray(rows)
@@ -98,7 +98,7 @@ def unguard(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
-def _table(
+def table(
     part: Panel | Series,
 ) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
     """A part as (values [n, m], names of the n rows, names or numbers of the m columns)."""
@@ -108,19 +108,19 @@ def _table(
 
 
 def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
-    values, rows, columns = _table(part)
+    values, rows, columns = table(part)
     title = guard(part.title)
     names = [
         guard(name) if isinstance(columns, tuple) else name
-        for name in (columns if isinstance(columns, tuple) else _decimals(columns))
+        for name in (columns if isinstance(columns, tuple) else decimals(columns))
     ]
     for i, (row, line) in enumerate(zip(rows, values, strict=True), start=1):
         token = guard(row)
-        for j, value in enumerate(_decimals(line)):
+        for j, value in enumerate(decimals(line)):
             yield title, i, token, j + 1, names[j], value
 
 
-def _decimals(values: Numbers) -> list[str]:
+def decimals(values: Numbers) -> list[str]:
     """Each number as its shortest exact decimals in its own precision, "" for NaN."""
     texts: list[str] = values.astype(str).tolist()
     return ["" if text == "nan" else text for text in texts]

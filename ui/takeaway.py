@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import streamlit as st
 
 from figures.exhibit import Exhibit
+from figures.paper import to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from ui.controls import View
+from ui.offline import to_html
 
 __all__ = ["snippet_header", "take_away"]
 
@@ -25,8 +27,8 @@ class Format:
 
     Attributes:
         label: on the button.  help: what it is good for.
-        ending: of the file.  mime: its media type.
-        write: the file's content.
+        ending: of the file.  mime: its media type.  icon: on the button.
+        write: makes the file's content.
     """
 
     label: str
@@ -37,12 +39,16 @@ class Format:
     write: Callable[[Exhibit], bytes]
 
 
-def to_python(exhibit: Exhibit) -> bytes:
-    """The program that makes the figure's numbers."""
-    return exhibit.snippet.encode("utf-8", errors="replace")
-
-
+#: The formats, in the order of the popover.
 FORMATS: tuple[Format, ...] = (
+    Format(
+        "Picture, PNG", "300 dots per inch, on white.", "png", "image/png",
+        ":material/image:", to_png,
+    ),
+    Format(
+        "Drawing, SVG", "For papers and slides; text stays text.", "svg", "image/svg+xml",
+        ":material/draw:", to_svg,
+    ),
     Format(
         "Numbers, CSV", "One line for each number, for spreadsheets.", "csv", "text/csv",
         ":material/table:", to_csv,
@@ -50,6 +56,10 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "Arrays, NPZ", "Exact arrays for numpy.load.", "npz", "application/octet-stream",
         ":material/dataset:", to_npz,
+    ),
+    Format(
+        "Page, HTML", "Opens offline, with the interactive view where there is one.", "html",
+        "text/html", ":material/web:", to_html,
     ),
     Format(
         "Program, Python", "Makes the same numbers through the public API.", "py", "text/x-python",

@@ -1,0 +1,244 @@
+"""An exhibit as one HTML file that opens without a network, with the same view as in the app.
+
+The file holds the components' own scripts and styles and the message that Streamlit would hand
+them. Data are base64, text is escaped, and the file's own policy allows nothing else: no network,
+no script and no style but those written here, each named by its hash. This module needs no
+Streamlit, so that scripts can write pages too.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from figures import paper
+from figures.exhibit import Exhibit, Offline, Panel, Series
+from figures.labels import show_token
+from figures.palette import CHROME, Theme
+from figures.tables import decimals, n_numbers, table
+
+__all__ = ["COMPONENTS", "save", "to_html"]
+
+#: Figures of more numbers than this go without the table.
+MOST_IN_TABLE = 4_000
+
+_UI = Path(__file__).parent
+_SHARED = "shared.js"
+
+#: The second background of the page, which the palette does not hold.
+_SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a component is made of, in `ui/components`.
+
+    Attributes:
+        scripts: in the order in which they make one module.
+        style: its CSS.
+        root: class of the element that it finds; "" where it makes its own.
+    """
+
+    scripts: tuple[str, ...]
+    style: str
+    root: str
+
+
+def _plain(name: str, *more: str, folder: str = "") -> Files:
+    """A component like most: the shared script, its own, one root element."""
+    folder = folder or name
+    scripts = (_SHARED, f"{folder}/{name}.js", *(f"{folder}/{each}" for each in more))
+    return Files(scripts, f"{folder}/{name}.css", name)
+
+
+_PLAYER = ("maps.js", "dom.js", "player.js", "transport.js", "matrix.js")
+
+#: The components that can be put into a page; a test compares them with those of the app.
+COMPONENTS: dict[str, Files] = {
+    "player": Files(tuple(f"player/{name}" for name in _PLAYER), "player/player.css", ""),
+    "grid": _plain("grid"),
+    "lens": _plain("lens"),
+    "lines": _plain("lines"),
+    "cut": _plain("cut"),
+    "stages": _plain("stages", "pictures.js", "equations.js"),
+    "tree": Files((_SHARED, "tree/draw.js", "tree/tree.js"), "tree/tree.css", "tree"),
+    "branches": _plain("branches", folder="tree"),
+}
+
+
+def to_html(exhibit: Exhibit) -> bytes:
+    """The page. It shows the exhibit's interactive views, or else the figure as SVG.
+
+    Raises: `ValueError` for a component that is not one of `COMPONENTS`.
+    """
+    views = exhibit.views
+    names = tuple(dict.fromkeys(view.component for view in views))
+    for name in names:
+        if name not in COMPONENTS:
+            raise ValueError(f"component {name!r} is not one of {', '.join(COMPONENTS)}")
+    styles = [_theme() + _read("offline.css"), *(_style(name) for name in names)]
+    script = _script(names) if names else ""
+    scripts = _hash(script) if script else "'none'"
+    policy = (
+        f"default-src 'none'; script-src {scripts}; "
+        f"style-src {' '.join(map(_hash, styles))}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title, caption = _text(exhibit.title), _text(exhibit.caption)
+    body = [f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
+    if views:
+        body += _views(views)
+    else:
+        body.append(f'<div class="figure">{paper.to_svg(exhibit).decode("utf-8")}</div>')
+    body += [_numbers(exhibit), _program(exhibit), "<footer>Made with Headlight</footer>"]
+    if script:
+        body.append(f"<script>{script}</script>")
+    lines = [
+        "<!doctype html>",
+        '<html lang="en">',
+        '<head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{title}</title>",
+        f"<style>{styles[0]}</style></head>",
+        "<body>",
+        *body,
+        "</body></html>\n",
+    ]
+    return "\n".join(lines).encode("utf-8", errors="replace")
+
+
+def save(exhibit: Exhibit, path: str | Path) -> Path:
+    """`figures.paper.save`, and pages (.html, .htm) beside it. Returns: the path."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        return paper.save(exhibit, path)
+    path.write_bytes(to_html(exhibit))
+    return path
+
+
+def _views(views: Sequence[Offline]) -> list[str]:
+    """The places of the views, and their data."""
+    names = dict.fromkeys(view.component for view in views)
+    held = {name: {"css": _style(name), "root": COMPONENTS[name].root} for name in names}
+    # "<" as an escape: no text in it can end the element.
+    styles = json.dumps(held).replace("<", "\\u003c")
+    lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
+    for index, view in enumerate(views):
+        follows = {chosen: f"data-{index}-{n}" for n, chosen in enumerate(view.follows)}
+        lines.append(
+            f'<div class="view" data-component="{view.component}" data-message="data-{index}" '
+            f'data-follows="{escape(json.dumps(follows))}"></div>'
+        )
+        lines.append(_data(f"data-{index}", view.message))
+        lines += [_data(name, view.follows[chosen]) for chosen, name in follows.items()]
+    lines.append("</div><noscript>This view is drawn by the script in this file.</noscript>")
+    return lines
+
+
+def _data(name: str, message: bytes) -> str:
+    text = base64.b64encode(message).decode()
+    return f'<script type="application/octet-stream" id="{name}">{text}</script>'
+
+
+def _numbers(exhibit: Exhibit) -> str:
+    """The figure's numbers as tables, where they are few enough to be read."""
+    count = n_numbers(exhibit)
+    if count > MOST_IN_TABLE:
+        return f"<p>{count:,} numbers; the CSV and the NPZ of this figure hold them.</p>"
+    tables = "".join(map(_table, exhibit.parts))
+    return f'<details><summary>The numbers</summary><div class="table">{tables}</div></details>'
+
+
+def _table(part: Panel | Series) -> str:
+    values, rows, columns = table(part)
+    names = columns if isinstance(columns, tuple) else tuple(decimals(columns))
+    head = "".join(f'<th scope="col"><bdi>{_text(name)}</bdi></th>' for name in names)
+    lines = [
+        f'<tr><th scope="row"><bdi>{_text(row)}</bdi></th>'
+        + "".join(f"<td>{value}</td>" for value in decimals(line))
+        + "</tr>"
+        for row, line in zip(rows, values, strict=True)
+    ]
+    return (
+        f"<table><caption>{_text(part.title)}</caption><thead><tr><td></td>{head}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def _program(exhibit: Exhibit) -> str:
+    if not exhibit.snippet:
+        return ""
+    code = escape(exhibit.snippet)
+    return f"<details><summary>The program</summary><pre><code>{code}</code></pre></details>"
+
+
+def _text(words: str) -> str:
+    """Text of any length for HTML, with nothing invisible in it."""
+    return escape(show_token(words, limit=2_000)) if words else ""
+
+
+@cache
+def _read(name: str) -> str:
+    return (_UI / name).read_text("utf-8")
+
+
+def _style(name: str) -> str:
+    return _read(f"components/{COMPONENTS[name].style}")
+
+
+def _script(names: Sequence[str]) -> str:
+    """The components, each in a block of its own, and what starts them."""
+    blocks = ["'use strict';", "const mounts = {};"]
+    for name in names:
+        module = "\n".join(_read(f"components/{each}") for each in COMPONENTS[name].scripts)
+        found, count = re.subn(
+            r"^export default function\b",
+            f"mounts[{json.dumps(name)}] = mountThisView;\nfunction mountThisView",
+            module,
+            flags=re.MULTILINE,
+        )
+        if count != 1 or re.search(r"^\s*(?:export|import)\b", found, re.MULTILINE):
+            raise ValueError(f"component {name!r} is no single module with one default function")
+        blocks.append(f"{{\n{found}\n}}")
+    script = "\n".join([*blocks, _read("offline.js")])
+    if re.search(r"</script|<!--", script, re.IGNORECASE):
+        raise ValueError("a component's script would end the element that holds it")
+    return f"(() => {{\n{script}\n}})();"
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _theme() -> str:
+    """The variables that Streamlit gives to components, for both themes."""
+    light, dark = _variables("light"), _variables("dark")
+    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n"
+
+
+def _variables(theme: Theme) -> str:
+    chrome = CHROME[theme]
+    values = {
+        "--st-background-color": chrome.surface,
+        "--st-secondary-background-color": _SECONDARY[theme],
+        "--st-text-color": chrome.ink,
+        "--st-primary-color": chrome.accent,
+        "--st-link-color": chrome.accent,
+        "--st-border-color": chrome.rule,
+        "--st-font": "Source Sans 3, Source Sans Pro, Segoe UI, Roboto, Helvetica Neue, Arial, "
+        "Liberation Sans, sans-serif",
+        "--st-code-font": "ui-monospace, Source Code Pro, Menlo, Consolas, monospace",
+        "--st-base-radius": "0.25rem",
+        "--hl-scale": "1",
+    }
+    return " ".join(f"{name}: {value};" for name, value in values.items())
