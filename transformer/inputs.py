@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.config import ModelConfig
 from transformer.sampling import Sampling
 from transformer.search import SearchSettings
@@ -51,11 +52,12 @@ def search_settings(
     allow_unknown: bool,
     top_k: int | None = None,
     sampling: Sampling | None = None,
+    rule: BeamRule = PAPER,
 ) -> SearchSettings:
     """Checked settings for a search: a recording one where `top_k` is given.
 
-    Padding and `<s>` are never generated, `<unk>` only where allowed. Without a record, only the
-    best hypothesis has to be certain.
+    Padding, `<s>` and what the config suppresses are never generated, `<unk>` only where allowed.
+    Without a record, only the best hypothesis has to be certain.
     """
     size = checked_whole("beam size", beam_size, MAX_BEAM)
     number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
@@ -65,14 +67,18 @@ def search_settings(
         raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     if sampling is not None and size != 1:
         raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
-    suppressed = (config.pad_id, config.bos_id) + (() if allow_unknown else (config.unk_id,))
+    never = {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
+    suppressed = never if allow_unknown else never | {config.unk_id}
     return SearchSettings(
         beam_size=size,
         alpha=float(alpha),
+        rule=rule,
         bos_id=config.bos_id,
         eos_id=config.eos_id,
-        suppressed=tuple(dict.fromkeys(suppressed)),
-        n_best=None if top_k is not None else 1,
+        suppressed=tuple(sorted(suppressed)),
+        excluded=tuple(sorted(never)) if config.renormalise else (),
+        forced_eos=config.forced_eos,
+        n_best=1 if top_k is None and rule == PAPER else None,
         record=top_k is not None,
         top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
         sampling=sampling,
@@ -87,9 +93,15 @@ def checked_sampling(temperature: float, top_k: int, top_p: float, seed: int) ->
         raise InputError(str(error)) from None
 
 
-def checked_ids(what: str, ids: Sequence[int], config: ModelConfig) -> list[int]:
-    """Target token ids that a decoder may be made to read, else `InputError`."""
-    size = config.target_vocab_size
+def checked_ids(
+    what: str, ids: Sequence[int], config: ModelConfig, size: int | None = None
+) -> list[int]:
+    """Token ids that a model may be made to read, else `InputError`.
+
+    Args:
+        size: of the vocabulary, the target's unless it is given.
+    """
+    size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
     for token in ids:
         if isinstance(token, bool) or not isinstance(token, int | np.integer):
@@ -100,3 +112,11 @@ def checked_ids(what: str, ids: Sequence[int], config: ModelConfig) -> list[int]
                 f"without {', '.join(map(str, banned))}"
             )
     return [int(token) for token in ids]
+
+
+def check_length(ids: Sequence[int], most: int) -> None:
+    """See that a sentence of these ids and `</s>` has at most so many tokens, else `InputError`."""
+    if len(ids) + 1 > most:
+        raise InputError(
+            f"the sentence has {len(ids) + 1:,} tokens (</s> included); at most {most} are allowed"
+        )

@@ -12,6 +12,7 @@ from transformer.config import ModelConfig
 from transformer.inputs import (
     InputError,
     available_devices,
+    check_length,
     checked_ids,
     checked_whole,
     resolve_device,
@@ -119,15 +120,17 @@ class Translator:
                 f"at most {MAX_CHARACTERS:,} are allowed"
             )
         tokenized = self.tokenizer.tokenize(sentence)
-        if len(tokenized.ids) + 1 > self.max_tokens:
-            raise InputError(
-                f"the sentence has {len(tokenized.ids) + 1:,} tokens (</s> included); "
-                f"at most {self.max_tokens} are allowed"
-            )
+        check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
-    def read(self, sentence: str) -> Source:
-        """The sentence as the encoder gets it. Raises `InputError` like `tokenize`."""
+    def read(self, sentence: str | Sequence[int]) -> Source:
+        """The sentence as the encoder gets it. Raises `InputError` like `tokenize`.
+
+        Args:
+            sentence: text, or the ids (without `</s>`) of one that was cut in another way.
+        """
+        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
+            return self._read_ids(sentence)
         tokenized = self.tokenize(sentence)
         if not tokenized.ids:
             return Source(clean(sentence), (), (), (), ())
@@ -140,9 +143,22 @@ class Translator:
             unknown_text=unknown_text(tokenized),
         )
 
+    def _read_ids(self, given: Sequence[int]) -> Source:
+        ids = checked_ids("source", given, self.config, self.config.vocab_size)
+        check_length(ids, self.max_tokens)
+        strange = {self.config.unk_id, *self.tokenizer.byte_ids}
+        ended = (*ids, self.config.eos_id) if ids else ()
+        return Source(
+            text=self.tokenizer.decode(ids),
+            ids=ended,
+            pieces=tuple(map(self.tokenizer.id_to_piece, ended)),
+            unknown=tuple(position for position, each in enumerate(ids) if each in strange),
+            unknown_text=(),
+        )
+
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: Sequence[str | Sequence[int]],
         beam_size: int = 4,
         alpha: float = 0.6,
         *,
@@ -157,7 +173,7 @@ class Translator:
 
         Args:
             sentences: any number, in any order; sentences of like length share a batch. A blank
-                one gives an empty translation.
+                one gives an empty translation. In place of text, one may be source token ids.
             alpha: exponent of the length penalty.
             max_length: longest translation in tokens, `</s>` included; None is the paper's source
                 length + 50, and never more than `max_tokens`.

@@ -304,3 +304,33 @@ def test_a_record_that_would_take_too_much_memory_is_refused(
     monkeypatch.setattr("transformer.translator.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="smaller beam"):
         tiny_translator.trace(ANIMAL, beam_size=64)
+
+
+def test_a_source_may_be_cut_already(tiny_translator: Translator) -> None:
+    """The ids of the tokenizer's own cut translate like the text; another cut may differ."""
+    sentence = SENTENCES[0]
+    ids = list(tiny_translator.tokenize(sentence).ids)
+    texts: list[str | list[int]] = [sentence, ids, SENTENCES[2], []]
+    found = tiny_translator.translate(texts, beam_size=2)
+    assert found[0].text == found[1].text != found[2].text
+    assert found[0].score == pytest.approx(found[1].score, abs=1e-5)
+    assert found[3].text == ""
+    source = tiny_translator.read(ids)
+    assert source.ids == tiny_translator.read(sentence).ids
+    assert source.text == sentence
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ([5, 0], "source token 0 cannot be used; allowed are 0 to 109"),
+        ([110], "source token 110 cannot be used"),
+        ([5, "x"], "source token 'x' is not a whole number"),
+        ([5] * 512, "the sentence has 513 tokens"),
+    ],
+)
+def test_ids_that_are_no_source_are_refused(
+    tiny_translator: Translator, ids: list[int], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        tiny_translator.translate([ids])

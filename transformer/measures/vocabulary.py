@@ -52,9 +52,12 @@ def share_of_starts(kinds: Sequence[PieceKind]) -> float:
 def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
     """Ids of the pieces that contain a text, capital letters or not; a number finds its id too.
 
-    A space stands for `▁`, the mark of a word's start. The best come first: the id that was named,
-    the piece itself, pieces that begin so, then the rest, each in the order of ids.
+    A space stands for `▁`, the mark of a word's start; nothing wanted finds all. The best come
+    first: the id that was named, the piece itself, pieces that begin so, then the rest, each in the
+    order of ids.
     """
+    if not wanted:
+        return tuple(range(len(pieces)))
     text = wanted.casefold().replace(" ", _START)
     number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else -1
     found: list[tuple[int, int]] = []

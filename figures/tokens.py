@@ -1,0 +1,231 @@
+"""Tokens in pictures: neighbours in an embedding, lengths in a vocabulary, vectors in a plane."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import altair as alt
+import numpy as np
+
+from figures.attention import FONT
+from figures.labels import show_token
+from figures.palette import CHROME, Theme, categorical
+from transformer.records import Floats, Ints
+
+#: What the plane shows of every token: its embedding, the embedding with its position, or both.
+Added = Literal["both", "without", "with"]
+ADDED: tuple[Added, ...] = ("both", "without", "with")
+
+#: More different tokens than this would cover each other's labels.
+_MOST_LABELS = 40
+
+#: Width and height, in px, for which both axes of the plane have one scale.
+_PLANE = (600, 430)
+
+
+def name(token: str, limit: int = 18) -> str:
+    """A token as a label; the mark of a word's start is a heavy block in most fonts."""
+    return show_token(token, limit).replace("\u2581", "_")
+
+
+def neighbour_bars(
+    ids: Ints, tokens: Sequence[str], cosines: Floats, theme: Theme
+) -> alt.LayerChart:
+    """One bar a neighbour, nearest first.
+
+    Args:
+        ids, cosines: [n].  tokens: [n].
+    """
+    if not len(ids) == len(tokens) == len(cosines):
+        raise ValueError(f"{len(ids)} ids, {len(tokens)} tokens and {len(cosines)} cosines")
+    # The id keeps apart what is shortened to the same text.
+    order = [f"{name(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
+    rows = [
+        {"token": label, "cosine": float(cosine)}
+        for label, cosine in zip(order, cosines, strict=True)
+    ]
+    lowest = min([0.0, *map(float, cosines)])
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        y=alt.Y("token:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, ticks=False)),
+        x=alt.X("cosine:Q", title="cosine", scale=alt.Scale(domain=[lowest, 1])),
+        tooltip=[alt.Tooltip("token:N"), alt.Tooltip("cosine:Q", format=".4f")],
+    )
+    bars = base.mark_bar(color=CHROME[theme].accent, height=11)
+    values = base.mark_text(align="left", dx=4, fontSize=12, color=CHROME[theme].ink).encode(
+        text=alt.Text("cosine:Q", format=".2f")
+    )
+    height = max(60, 22 * len(rows))
+    chart: alt.LayerChart = _quiet((bars + values).properties(height=height), theme)
+    return chart
+
+
+def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Chart:
+    """How many pieces have each length, stacked by what they are.
+
+    Args:
+        counts: kind to (length to number).
+    """
+    rows = [
+        {"kind": kind, "characters": length, "pieces": count}
+        for kind, lengths in counts.items()
+        for length, count in sorted(lengths.items())
+    ]
+    colours = [CHROME[theme].accent, CHROME[theme].muted, *categorical(len(counts), theme)]
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_bar()
+        .encode(
+            x=alt.X("characters:O", title="characters", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("sum(pieces):Q", title="pieces", axis=alt.Axis(tickCount=4)),
+            color=alt.Color(
+                "kind:N",
+                scale=alt.Scale(domain=list(counts), range=colours[: len(counts)]),
+                legend=alt.Legend(title=None, orient="top"),
+            ),
+            order=alt.Order("kind:N", sort="descending"),
+            tooltip=[
+                alt.Tooltip("kind:N"),
+                alt.Tooltip("characters:O"),
+                alt.Tooltip("pieces:Q"),
+            ],
+        )
+    )
+    drawn: alt.Chart = _quiet(chart.properties(height=170), theme)
+    return drawn
+
+
+def plane(
+    content: Floats,
+    entering: Floats,
+    tokens: Sequence[str],
+    shares: Sequence[float],
+    theme: Theme,
+    *,
+    added: Added = "both",
+    chosen: Sequence[int] = (),
+    background: Floats | None = None,
+    background_tokens: Sequence[str] = (),
+) -> alt.LayerChart:
+    """Token embeddings in a plane, and where their positions move them.
+
+    Args:
+        content: [n, 2], the embeddings.  entering: [n, 2], the same with positions added.
+        tokens: [n].  shares: [2], of the variance along each axis, 0..1.
+        chosen: positions of the tokens to stand out.
+        background: [m, 2], other tokens, drawn faintly.  background_tokens: [m].
+    """
+    for points, names in ((content, tokens), (entering, tokens)):
+        if points.shape != (len(names), 2):
+            raise ValueError(f"points of shape {points.shape} for {len(names)} tokens")
+    shown = {"both": [content, entering], "without": [content], "with": [entering]}[added]
+    others = np.zeros((0, 2), np.float32) if background is None else background
+    if len(others) != len(background_tokens):
+        raise ValueError(f"{len(others)} points for {len(background_tokens)} background tokens")
+    scales = _equal_scales(np.concatenate([*shown, others]))
+    x, x2 = (_axis(field, 0, scales, shares) for field in ("x", "x2"))
+    y, y2 = (_axis(field, 1, scales, shares) for field in ("y", "y2"))
+    end_x, end_y = (x2, y2) if added == "with" else (x, y)
+    tips = [
+        alt.Tooltip("token:N"), alt.Tooltip("position:Q", title="position"),
+        alt.Tooltip("x:Q", format=".2f", title="embedding, axis 1"),
+        alt.Tooltip("y:Q", format=".2f", title="embedding, axis 2"),
+        alt.Tooltip("x2:Q", format=".2f", title="with position, axis 1"),
+        alt.Tooltip("y2:Q", format=".2f", title="with position, axis 2"),
+    ]  # fmt: skip
+    chrome = CHROME[theme]
+    colour = alt.condition("datum.chosen", alt.value(chrome.accent), alt.value(chrome.ink))
+    chart = alt.Chart(alt.InlineData(values=_rows(content, entering, tokens, set(chosen))))
+    layers: list[Any] = []
+    if len(others):
+        dots = [
+            {"x": float(a), "y": float(b), "token": name(token, 40)}
+            for (a, b), token in zip(others, background_tokens, strict=True)
+        ]
+        layers.append(
+            alt.Chart(alt.InlineData(values=dots))
+            .mark_point(filled=True, size=14, color=chrome.muted, opacity=0.3)
+            .encode(x=x, y=y, tooltip=[alt.Tooltip("token:N")])
+        )
+    if added == "both":
+        layers += [
+            chart.mark_rule(strokeWidth=1.2, opacity=0.55).encode(
+                x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour
+            ),
+            chart.mark_point(shape="triangle", filled=True, size=46, opacity=1).encode(
+                x=x2, y=y2, color=colour, tooltip=tips, angle=alt.Angle("angle:Q", scale=None)
+            ),
+        ]
+    points = (
+        chart.mark_point(size=55, opacity=1, filled=True)
+        if added == "with"
+        else chart.mark_point(size=55, opacity=1, fill=chrome.surface, strokeWidth=1.8)
+    )
+    layers += [
+        points.encode(x=end_x, y=end_y, color=colour, tooltip=tips),
+        chart.mark_text(dy=-11, fontSize=13).encode(x=end_x, y=end_y, color=colour, text="label:N"),
+    ]
+    drawn: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)
+    return drawn
+
+
+def _axis(
+    field: str, axis: int, scales: Sequence[list[float]], shares: Sequence[float]
+) -> alt.X | alt.Y:
+    channel = alt.Y if axis else alt.X
+    return channel(
+        f"{field}:Q",
+        title=f"principal axis {axis + 1}: {shares[axis]:.0%} of the variance",
+        scale=alt.Scale(domain=scales[axis], nice=False, zero=False),
+        axis=alt.Axis(tickCount=6, grid=False),
+    )
+
+
+def _rows(
+    content: Floats, entering: Floats, tokens: Sequence[str], chosen: set[int]
+) -> list[dict[str, object]]:
+    few = len(set(tokens)) <= _MOST_LABELS
+    labelled: set[str] = set()
+    rows: list[dict[str, object]] = []
+    for i, token in enumerate(tokens):
+        (x, y), (x2, y2) = content[i], entering[i]
+        # The same token has one embedding wherever it stands, so one label will do.
+        label = name(token) if token not in labelled and (few or i in chosen) else ""
+        if label:
+            labelled.add(token)
+        angle = math.degrees(math.atan2(float(x2 - x), float(y2 - y)))
+        rows.append(
+            {"token": name(token, 40), "label": label, "position": i, "chosen": i in chosen,
+             "x": float(x), "y": float(y), "x2": float(x2), "y2": float(y2), "angle": angle}
+        )  # fmt: skip
+    return rows
+
+
+def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:
+    """Domains that hold all points with a margin and give both axes the same units per pixel."""
+    low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
+    middle, size = (low + high) / 2, np.maximum(high - low, 1e-6) * 1.16
+    unit = max(size[0] / _PLANE[0], size[1] / _PLANE[1])
+    half = np.array(_PLANE) * unit / 2
+    first, second = ([float(m - h), float(m + h)] for m, h in zip(middle, half, strict=True))
+    return first, second
+
+
+def _quiet(chart: Any, theme: Theme) -> Any:
+    chrome = CHROME[theme]
+    return (
+        chart.configure(background="transparent", font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=chrome.ink,
+            titleColor=chrome.ink,
+            gridColor=chrome.rule,
+            domainColor=chrome.muted,
+            tickColor=chrome.muted,
+            labelFontSize=13,
+            titleFontSize=13,
+            titleFontWeight="normal",
+        )
+        .configure_legend(labelColor=chrome.ink, labelFontSize=13)
+    )
