@@ -1,4 +1,4 @@
-"""One attention map as a Plotly heatmap, and maps in words.
+"""One attention map as a Plotly heatmap, a number for each head as a table, and maps in words.
 
 Everywhere rows are queries (the tokens that look) and columns are keys (the tokens looked at);
 a map of T queries and S keys has shape [T, S] and is never turned around.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import altair as alt
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from figures.labels import plotly_token, show_token
-from figures.palette import CHROME, Theme, as_plotly, attention_table
+from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table, contrast
 from transformer.records import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
@@ -75,6 +76,54 @@ def heatmap(
     return figure
 
 
+def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
+    """A share for every head: layers are rows, heads are columns, each cell with its number.
+
+    Args:
+        values: [L, H], 0 to 1, coloured on the scale of attention; the means of rows and columns
+            are added as a last column and row.
+    """
+    chrome = CHROME[theme]
+    wide = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
+    wide = np.concatenate([wide, wide.mean(axis=0, keepdims=True)], axis=0)
+    layers = [*map(str, range(1, len(wide))), "mean"]
+    heads = [*map(str, range(1, wide.shape[1])), "mean"]
+    colours = as_altair(attention_table(theme), 256)
+    rows = []
+    for (i, j), value in np.ndenumerate(wide):
+        behind = colours[int(np.rint(np.clip(value, 0, 1) * 255))]
+        ink = max(("#14131a", "#ffffff"), key=lambda each: contrast(each, behind))
+        share = float(value)
+        rows.append({"layer": layers[i], "head": heads[j], "share": share, "ink": ink})
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top")),
+        y=alt.Y("layer:N", sort=layers, title="layer"),
+        tooltip=[
+            alt.Tooltip("layer:N"),
+            alt.Tooltip("head:N"),
+            alt.Tooltip("share:Q", format=".4f", title="weight"),
+        ],
+    )
+    scale = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
+    cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2).encode(
+        color=alt.Color("share:Q", scale=scale, legend=None)
+    )
+    numbers = base.mark_text(fontSize=12).encode(
+        text=alt.Text("share:Q", format=".2f"), color=alt.Color("ink:N", scale=None)
+    )
+    chart: alt.LayerChart = (
+        alt.layer(cells, numbers)
+        .properties(width="container", height=alt.Step(24), background="transparent")
+        .configure(font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelFontSize=13, titleFontSize=13, titleFontWeight="normal", ticks=False,
+            domain=False, labelAngle=0, labelColor=chrome.ink, titleColor=chrome.muted,
+        )
+    )  # fmt: skip
+    return chart
+
+
 def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> None:
     """Raise `ValueError` unless `weights` is [queries, keys]."""
     expected = (len(query_tokens), len(key_tokens))
@@ -114,16 +163,20 @@ def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
 def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> str:
     """The map in one sentence, for screen readers and hover cards.
 
-    It names the size, the largest weight, and over how many keys a row spreads: 2 to the power of
-    its entropy in bits, averaged over rows.
+    It names the size, the largest weight, and, where rows are distributions, over how many keys a
+    row spreads: 2 to the power of its entropy in bits, averaged over rows.
     """
     check_map(weights, query_tokens, key_tokens)
     query, key = divmod(int(np.argmax(weights)), weights.shape[1])
-    return (
+    described = (
         f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest weight is "
         f"{weights[query, key]:.2f}, from query {query + 1} {show_token(query_tokens[query])} "
-        f"to key {key + 1} {show_token(key_tokens[key])}; "
-        f"rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
+        f"to key {key + 1} {show_token(key_tokens[key])}"
+    )
+    if not np.allclose(weights.sum(axis=-1), 1, atol=1e-3):  # the maximum of several heads
+        return described
+    return (
+        f"{described}; rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
     )
 
 

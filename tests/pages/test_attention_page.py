@@ -6,11 +6,15 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from transformer.measures.heads import kept_lines
+from transformer.measures.words import group_labels, word_groups
 from transformer.records import ATTENTION_KINDS, Trace
 from transformer.translator import Translator
+from ui.attention_choice import DISPLAYS
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -103,9 +107,11 @@ def test_choosing_another_kind_tells_its_story_and_its_mask(run_app: RunApp) -> 
     assert "Nothing is masked: the whole sentence" in said(app)
 
 
-@pytest.mark.parametrize("value", ["nonsense", "", "-1", "0", "<script>", "1e9"])
+@pytest.mark.parametrize("value", ["nonsense", "", "-1", "<script>", "1e9"])
 def test_nonsense_in_the_link_is_left_out(run_app: RunApp, value: str) -> None:
-    app = open_page(run_app, kind=value, layer=value, head=value, dim=value)
+    names = ("kind", "layer", "head", "dim", "display", "units", "combine", "map", "heads")
+    more = ("mass", "pin", "keys", "queries")
+    app = open_page(run_app, **dict.fromkeys((*names, *more), value))
     assert name(app) == "**Mean over all layers and heads**"
     assert "Every token of the translation" in said(app)
 
@@ -123,8 +129,11 @@ def test_nonsense_in_the_link_is_left_out(run_app: RunApp, value: str) -> None:
 )
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_odd_sentences_are_only_text(run_app: RunApp, sentence: str, kind: str) -> None:
-    app = open_page(run_app, sentence=sentence, kind=kind, dim="on")
-    assert name(app).startswith("**Mean over all layers and heads**")
+    for units in ("tokens", "words"):
+        app = open_page(run_app, sentence=sentence, kind=kind, dim="on", units=units)
+        assert name(app).startswith("**Mean over all layers and heads**")
+        open_page(run_app, sentence=sentence, kind=kind, units=units, display="heads")
+        open_page(run_app, sentence=sentence, kind=kind, units=units, display="matrix")
 
 
 def test_a_blank_sentence_asks_for_one(run_app: RunApp) -> None:
@@ -133,10 +142,115 @@ def test_a_blank_sentence_asks_for_one(run_app: RunApp) -> None:
 
 
 def test_a_long_sentence_moves_to_a_chart_that_zooms(run_app: RunApp) -> None:
-    app = open_page(run_app, sentence="the cat sat on the mat " * 8, kind="encoder_self")
+    long = "the cat sat on the mat " * 8
+    app = open_page(run_app, sentence=long, kind="encoder_self", display="matrix")
     assert len(app.get("plotly_chart")) == 1
-    short = open_page(run_app, kind="encoder_self")
+    short = open_page(run_app, kind="encoder_self", display="matrix")
     assert not short.get("plotly_chart")
+
+
+def test_the_maximum_is_a_way_to_combine_and_has_its_own_names(run_app: RunApp) -> None:
+    app = open_page(run_app, combine="max", layer="2")
+    assert name(app) == "**Layer 2, maximum over heads**"
+    assert "**Mean" not in said(app)
+
+
+def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace) -> None:
+    query = {"display": "matrix", "heads": "1.3-3.1", "map": "heads", "dim": "on"}
+    app = open_page(run_app, **query)
+    mean = (trace.cross[0, 2] + trace.cross[2, 0]) / 2
+    hidden = mean[:, -1].mean()
+    assert name(app).startswith("**Mean of heads 1")
+    assert f"hides {hidden:.1%} of the attention" in name(app)
+    assert query.items() <= app.query_params.items()
+    app.multiselect(key="heads_widget").set_value([]).run()
+    assert name(app).startswith("**Mean over all layers and heads**")
+    assert app.query_params["heads"] == "none"
+    assert app.query_params["map"] == "cell"
+    app.multiselect(key="heads_widget").set_value(["2.2"]).run()
+    assert name(app).startswith("**Head 2")
+    assert app.query_params["heads"] == "2.2"
+    app.selectbox(key="head_box").set_value("3").run()
+    assert name(app).startswith("**Head 3, mean over layers**")
+    assert (app.query_params["map"], app.query_params["head"]) == ("cell", "3")
+
+
+def test_lines_say_how_many_and_how_much_they_hold(run_app: RunApp, trace: Trace) -> None:
+    for raw, mass in [("0", 0.0), ("0.5", 0.5), ("1", 1.0)]:
+        app = open_page(run_app, display="heads", heads="1.3-3.1", mass=raw)
+        maps = np.stack([trace.cross[0, 2], trace.cross[2, 0]])
+        kept = kept_lines(maps, mass)
+        share = maps[kept].sum() / maps.sum()
+        assert f"{kept.sum():,} lines hold {share:.1%} of the attention of 2 heads" in said(app)
+        assert app.query_params["mass"] == raw
+    app.slider(key="mass_widget").set_value(0.0).run()
+    assert app.query_params["mass"] == "0"
+    assert "0 lines hold 0.0%" in said(app)
+
+
+def test_lines_open_on_the_heads_of_the_layer_looked_at(run_app: RunApp) -> None:
+    assert "of 3 heads" in said(open_page(run_app, display="heads", layer="2"))
+    app = open_page(run_app, display="heads", heads="none")
+    assert "No head is switched on" in said(app)
+    assert app.query_params["heads"] == "none"
+
+
+def test_weight_on_chosen_tokens_is_said_with_its_definition(run_app: RunApp, trace: Trace) -> None:
+    app = open_page(run_app, display="matrix", keys="1-3", queries="2")
+    values = trace.cross[:, :, 1][..., [0, 2]].sum(axis=-1)
+    layer, head = np.unravel_index(values.argmax(), values.shape)
+    assert (
+        f"The largest is {values.max():.2f} in layer {layer + 1}, head {head + 1}; "
+        f"the mean is {values.mean():.2f}." in said(app)
+    )
+    assert "added up, averaged over the chosen queries" in said(app)
+    app.multiselect(key="keys_widget").set_value([]).run()
+    assert app.query_params["keys"] == "none"
+    assert "No key is chosen" in said(app)
+    app.multiselect(key="queries_widget").set_value([]).run()
+    assert app.query_params["queries"] == "none"
+
+
+def test_sums_open_on_the_special_tokens(run_app: RunApp, trace: Trace) -> None:
+    values = trace.cross[..., -1].mean(axis=-1)
+    assert f"the mean is {values.mean():.2f}." in said(open_page(run_app, display="matrix"))
+
+
+def test_words_are_summed_over_keys_and_averaged_over_queries(
+    run_app: RunApp, trace: Trace
+) -> None:
+    app = open_page(run_app, display="matrix", units="words", keys="1", queries="none")
+    groups = word_groups(trace.src_tokens, trace.src_special)
+    labels = group_labels(trace.src_tokens, groups)
+    assert app.multiselect(key="keys_widget").value == [f"1 {labels[0]}"]
+    values = trace.cross[..., list(groups[0])].sum(axis=-1)
+    rows = word_groups(trace.tgt_tokens, trace.tgt_special)
+    by_word = np.stack([values[..., list(row)].mean(axis=-1) for row in rows], axis=-1)
+    assert f"the mean is {by_word.mean():.2f}." in said(app)
+    # A word is chosen with all of its pieces, and tokens show them all.
+    app.multiselect(key="keys_widget").set_value([f"2 {labels[1]}"]).run()
+    assert app.query_params["keys"] == "-".join(str(at + 1) for at in groups[1])
+    app.toggle(key="units_widget").set_value(False).run()
+    assert len(app.multiselect(key="keys_widget").value) == len(groups[1])
+    assert app.query_params["units"] == "tokens"
+
+
+def test_another_kind_or_sentence_forgets_which_tokens_were_chosen(run_app: RunApp) -> None:
+    app = open_page(run_app, display="matrix", keys="2", queries="1", pin="q1")
+    assert app.query_params["pin"] == "q1"
+    app.segmented_control(key="kind_widget").set_value("encoder_self").run()
+    assert not {"keys", "queries", "pin"} & set(app.query_params)
+    app = open_page(run_app, display="matrix", keys="2", queries="none")
+    app.text_area(key="sentence_box").set_value("A dog runs.")
+    next(button for button in app.button if button.label == "Translate").click().run()
+    assert not {"keys", "queries"} & set(app.query_params)
+
+
+def test_every_view_offers_its_download(run_app: RunApp) -> None:
+    for display in DISPLAYS:
+        app = open_page(run_app, display=display)
+        assert app.get("download_button"), display
+    assert not open_page(run_app, display="heads", heads="none").get("download_button")
 
 
 def test_too_long_is_said_in_one_line(run_app: RunApp) -> None:

@@ -16,7 +16,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from figures.palette import THEMES, Bytes, attention_table
+import streamlit as st
+
+from figures.palette import CHROME, THEMES, Bytes, attention_table
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
@@ -38,6 +40,22 @@ def script(path: Path) -> str:
     """A component's JavaScript with what all components share in front of it."""
     shared = Path(__file__).with_name("shared.js").read_text("utf-8")
     return f"{shared}\n{path.read_text('utf-8')}"
+
+
+def component(name: str, folder: Path) -> Any:
+    """A component whose script, style and root element are named after its folder."""
+    return st.components.v2.component(
+        f"headlight.{name}",
+        html=f'<div class="{name}"></div>',
+        css=(folder / f"{name}.css").read_text("utf-8"),
+        js=script(folder / f"{name}.js"),
+    )
+
+
+def attention_look() -> dict[str, Any]:
+    """The part of a header that colours maps: the scale, and the grey over dimmed columns."""
+    cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
+    return {"colours": attention_colours(), "cover": cover}
 
 
 def attention_colours() -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from typing import Any
 
 import numpy as np
@@ -11,31 +12,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from figures.attention import entropy_bits
+from figures.palette import to_weight_bytes
 from tests.factories import make_trace
-from ui.components.grid import add_means, name_of, parse_choice, pick, shrink, summaries
+from transformer.measures.heads import HOWS, How, widen
+from ui.components.grid import (
+    Sheet,
+    grid_sheet,
+    name_of,
+    notes,
+    parse_choice,
+    shrink,
+    still_grid,
+)
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross
 
 
-def test_means_are_the_last_row_and_column() -> None:
-    wide = add_means(MAPS)
-    assert wide.shape == (3, 4, 5, 7)
-    np.testing.assert_array_equal(wide[:2, :3], MAPS)
-    np.testing.assert_allclose(wide[1, 3], MAPS[1].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(wide[2, 1], MAPS[:, 1].mean(axis=0), atol=1e-6)
-    np.testing.assert_allclose(wide[2, 3], MAPS.mean(axis=(0, 1)), atol=1e-6)
-    np.testing.assert_allclose(wide.sum(axis=-1), 1, atol=1e-5)
+def inflated(sheet: Sheet) -> np.ndarray:
+    """The bytes that the browser draws, [rows, columns, queries, keys]."""
+    flat = np.frombuffer(zlib.decompress(sheet.body.tobytes(), wbits=-15), dtype=np.uint8)
+    return flat.reshape(sheet.rows, sheet.columns, sheet.header["queries"], sheet.header["keys"])
 
 
-@pytest.mark.parametrize("layer", [None, 0, 1])
-@pytest.mark.parametrize("head", [None, 0, 2])
-def test_a_cell_is_the_map_that_the_grid_shows(layer: int | None, head: int | None) -> None:
-    row, column = 2 if layer is None else layer, 3 if head is None else head
-    np.testing.assert_allclose(pick(MAPS, (layer, head)), add_means(MAPS)[row, column], atol=1e-6)
+@pytest.mark.parametrize("how", HOWS)
+def test_the_message_holds_every_map_and_the_combined_ones(how: How) -> None:
+    trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
+    sheet = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="x", how=how)
+    np.testing.assert_array_equal(inflated(sheet), to_weight_bytes(widen(trace.cross, how)))
+    assert (sheet.rows, sheet.columns) == (3, 4)
 
 
-def test_a_single_map_is_exact() -> None:
-    np.testing.assert_array_equal(pick(MAPS, (1, 2)), MAPS[1, 2])
+def test_a_long_text_stays_small() -> None:
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((2, 4, 512, 300)).astype(np.float32)
+    maps = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    tokens = [f"t{i}" for i in range(512)]
+    sheet = grid_sheet(maps, tokens, tokens[:300], label="x")
+    assert (sheet.header["queries"], sheet.header["keys"]) == (128, 128)
+    assert len(still_grid(sheet, (0, None))) < maps.size / 20
+
+
+def test_at_30_tokens_a_message_takes_less_than_a_byte_for_each_weight() -> None:
+    maps = make_trace(S=30, T=30, n_decoder_layers=6, n_heads=8).cross
+    tokens = ["▁token"] * 30
+    sheet = grid_sheet(maps, tokens, tokens, label="x")
+    assert len(still_grid(sheet, (None, None))) < maps.size
 
 
 @pytest.mark.parametrize(
@@ -68,6 +90,7 @@ def test_cells_have_names_for_people() -> None:
     assert name_of(1, 3, 3, 4) == "Layer 2, mean over heads"
     assert name_of(2, 2, 3, 4) == "Head 3, mean over layers"
     assert name_of(2, 3, 3, 4) == "Mean over all layers and heads"
+    assert name_of(2, 3, 3, 4, "max") == "Maximum over all layers and heads"
 
 
 def test_small_maps_are_sent_as_they_are() -> None:
@@ -104,21 +127,25 @@ def test_dimmed_columns_do_not_shine_through_a_shrunken_map() -> None:
     assert dimmed == [3]
 
 
-def test_summaries_say_what_stands_out_and_how_much_is_hidden() -> None:
-    trace = make_trace(S=7, T=5)
-    wide = add_means(trace.cross)
-    lines = summaries(wide, trace.tgt_tokens, trace.src_tokens, (6,))
+def test_notes_say_what_stands_out_and_how_much_is_hidden() -> None:
+    wide = widen(MAPS)
+    lines = notes(wide, (6,), spread=True)
     assert (len(lines), len(lines[0])) == (3, 4)
-    assert lines[1][2].startswith("Layer 2, head 3: the largest weight is ")
-    hidden = trace.cross[1, 2][:, 6].mean()
-    assert f"{hidden:.0%} of it dimmed" in lines[1][2]
-    assert "dimmed" not in summaries(wide, trace.tgt_tokens, trace.src_tokens, ())[0][0]
+    for row, column in np.ndindex(3, 4):
+        query, key, weight, spread, hidden = lines[row][column]
+        weights = wide[row, column]
+        assert weights[int(query), int(key)] == weights.max()
+        assert weight == pytest.approx(weights.max(), abs=0.005)
+        assert spread == pytest.approx((2 ** entropy_bits(weights)).mean(), abs=0.05)
+        assert hidden == pytest.approx(weights[:, 6].mean(), abs=0.0005)
+    assert not np.array(notes(widen(MAPS, "max"), (), spread=False))[..., 3:].any()
 
 
-def test_any_tokens_make_a_summary() -> None:
+def test_any_tokens_make_a_message() -> None:
     trace = make_trace(S=4, T=3, src_tokens=("<script>", "; a; b", "x" * 300))
-    for line in summaries(add_means(trace.cross), trace.tgt_tokens, trace.src_tokens, ()):
-        for text in line:
-            assert ": the largest weight is" in text
-            assert len(text) < 200
-            json.dumps(text)
+    sheet = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="x")
+    message = still_grid(sheet, (None, 1))
+    header = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
+    assert header["key_tokens"][0] == "<script>"
+    assert len(header["key_tokens"][2]) == 24
+    assert header["held"] == [2, 1]

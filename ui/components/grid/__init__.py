@@ -1,92 +1,121 @@
 """All layers and heads of one kind of attention in a grid; click or press Enter to choose a map.
 
-The last row is the mean over layers and the last column the mean over heads, so that every map one
-can read is a cell one can choose, with the mouse and with the keyboard.
+The last row combines all layers and the last column all heads, so that every map one can read is a
+cell one can choose, with the mouse and with the keyboard.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
-from figures.attention import describe, mass_on
-from figures.palette import CHROME, THEMES, to_weight_bytes
+from figures.attention import entropy_bits, mass_on
+from figures.labels import show_token
+from figures.palette import to_weight_bytes
+from transformer.measures.heads import How, widen
 from transformer.records import Floats
-from ui.components.packing import attention_colours, pack, script
+from ui.components.held import listener, message, still
+from ui.components.packing import attention_look, component, deflate
 
 #: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
 MAX_SIDE = 128
 
-_HERE = Path(__file__).parent
-_component = st.components.v2.component(
-    "headlight.grid",
-    html='<div class="maps"></div>',
-    css=(_HERE / "grid.css").read_text("utf-8"),
-    js=script(_HERE / "grid.js"),
-)
+_component = component("grid", Path(__file__).parent)
 
-#: A cell: (layer, head), 0-based; None is the mean over all of them.
+#: A cell: (layer, head), 0-based; None is all of them, combined.
 Cell = tuple[int | None, int | None]
 
 
-def attention_grid(
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """What the grid shows of one kind of attention: made once, drawn many times.
+
+    Attributes:
+        header: as in the message, without what is chosen.
+        body: [bytes], the maps of all cells, deflated.
+        rows, columns: of the grid, the combined ones among them.
+    """
+
+    header: dict[str, Any]
+    body: NDArray[np.uint8]
+    rows: int
+    columns: int
+
+
+def grid_sheet(
     maps: Floats,
     query_tokens: Sequence[str],
     key_tokens: Sequence[str],
     *,
-    chosen: Cell,
-    on_choose: Callable[[Cell], None],
     label: str,
-    key: str,
+    how: How = "mean",
     dimmed_keys: Sequence[int] = (),
-    cell_width: int = 120,
-) -> None:
-    """Show every map of one kind, [L, H, queries, keys], and report the one that is chosen.
+) -> Sheet:
+    """The sheet for the maps [L, H, queries, keys], any number of layers and heads.
 
     Args:
-        maps: any number of layers and heads; sides above `MAX_SIDE` are shrunk for the grid by
-            taking the largest weight of each block.
-        chosen: the cell to outline.
-        on_choose: called with the new cell before the script reruns.
         label: what a screen reader calls the grid.
+        how: how the last row and column combine layers and heads.
         dimmed_keys: columns covered in grey.
-        cell_width: most pixels that a map may take across.
+
+    Sides above `MAX_SIDE` are shrunk by taking the largest weight of each block.
     """
-    n_layers, n_heads = maps.shape[:2]
-    with_means = add_means(maps)
-    pooled, dimmed = shrink(to_weight_bytes(with_means), dimmed_keys)
-    body = pooled.tobytes()
-    header: dict[str, Any] = {
+    wide = widen(maps, how)
+    rows, columns = wide.shape[:2]
+    bands = [shrink(to_weight_bytes(band), dimmed_keys) for band in wide]
+    pooled = np.stack([band for band, _ in bands])
+    header = {
         "label": label,
-        "row_names": [*(f"Layer {i + 1}" for i in range(n_layers)), "Mean"],
-        "column_names": [*(f"Head {i + 1}" for i in range(n_heads)), "Mean"],
-        "cell_width": cell_width,
+        "row_names": [*(f"Layer {i + 1}" for i in range(rows - 1)), how.capitalize()],
+        "column_names": [*(f"Head {i + 1}" for i in range(columns - 1)), how.capitalize()],
+        "names": [
+            [name_of(row, column, rows, columns, how) for column in range(columns)]
+            for row in range(rows)
+        ],
+        "notes": notes(wide, dimmed_keys, spread=how == "mean"),
+        "query_tokens": [show_token(token) for token in query_tokens],
+        "key_tokens": [show_token(token) for token in key_tokens],
         "queries": pooled.shape[-2],
         "keys": pooled.shape[-1],
-        "dimmed": dimmed,
-        "summaries": summaries(with_means, query_tokens, key_tokens, dimmed_keys),
-        "colours": attention_colours(),
-        "cover": {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES},
+        "dimmed": bands[0][1],
+        **attention_look(),
     }
-    record = f"{key}-sent"
-    layer, head = chosen
-    outlined = [n_layers if layer is None else layer, n_heads if head is None else head]
-    header |= _outline(record, outlined, content=repr(header).encode() + body)
+    body = np.frombuffer(deflate(pooled.tobytes()), dtype=np.uint8)
+    return Sheet(header, body, rows, columns)
 
-    def changed() -> None:
-        reported = st.session_state[key].get("chosen")
-        cell = parse_choice(reported, n_layers, n_heads)
-        if cell is not None:
-            st.session_state[record]["known"] = list(reported)
-            on_choose(cell)
 
-    _component(key=key, data=pack(header, body), on_chosen_change=changed)
+def attention_grid(
+    sheet: Sheet,
+    *,
+    chosen: Cell,
+    on_choose: Callable[[Cell], None],
+    key: str,
+    cell_width: int = 120,
+) -> None:
+    """Show every map of one kind and report the one that is chosen.
+
+    Args:
+        chosen: the cell to outline.
+        on_choose: called with the new cell before the script reruns.
+        cell_width: most pixels that a map may take across.
+    """
+    header = {**sheet.header, "cell_width": cell_width}
+    data = message(key, header, sheet.body.tobytes(), _place(sheet, chosen))
+
+    def parse(reported: Any) -> Cell | None:
+        return parse_choice(reported, sheet.rows - 1, sheet.columns - 1)
+
+    _component(key=key, data=data, on_held_change=listener(key, parse, on_choose))
+
+
+def still_grid(sheet: Sheet, chosen: Cell) -> bytes:
+    """The grid's message for a page without a server."""
+    return still({**sheet.header, "cell_width": 120}, sheet.body.tobytes(), _place(sheet, chosen))
 
 
 def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
@@ -98,24 +127,6 @@ def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= limit:
             return None
     return (None if row == n_layers else row, None if column == n_heads else column)
-
-
-def pick(maps: Floats, cell: Cell) -> Floats:
-    """The map of one cell. Shapes: [L, H, queries, keys] to [queries, keys]; float32."""
-    layer, head = cell
-    layers = maps if layer is None else maps[layer : layer + 1]
-    heads = layers if head is None else layers[:, head : head + 1]
-    mean: Floats = heads.mean(axis=(0, 1), dtype=np.float64).astype(np.float32)
-    return mean
-
-
-def add_means(maps: Floats) -> Floats:
-    """The maps with the mean over heads as a last column and over layers as a last row.
-
-    Shapes: [L, H, n, m] to [L + 1, H + 1, n, m].
-    """
-    wide = np.concatenate([maps, maps.mean(axis=1, keepdims=True)], axis=1)
-    return np.concatenate([wide, wide.mean(axis=0, keepdims=True)], axis=0)
 
 
 def shrink(
@@ -142,49 +153,42 @@ def shrink(
     return seen, np.flatnonzero(covered).tolist()
 
 
-def summaries(
-    maps: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    dimmed_keys: Sequence[int],
-) -> list[list[str]]:
-    """One sentence for each cell of a grid with means: what it is and what stands out in it."""
-    hidden = mass_on(maps, dimmed_keys)
+def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[list[list[float]]]:
+    """What stands out in each cell [R, C, n, m]: the numbers of the sentence about it.
+
+    Returns: for each cell the query, key and size of its largest weight, over how many keys its
+    rows spread on average (2 to the power of their entropy in bits; 0 where rows are no
+    distributions and `spread` is off), and the share of its weight on the dimmed keys.
+    """
     lines = []
-    for row in range(maps.shape[0]):
+    for band in maps:
         line = []
-        for column in range(maps.shape[1]):
-            text = describe(maps[row, column], query_tokens, key_tokens)
-            text = f"{name_of(row, column, *maps.shape[:2])}: {text.split('; ', 1)[1]}"
-            if dimmed_keys:
-                text += f"; {hidden[row, column]:.0%} of it dimmed"
-            line.append(f"{text}.")
+        for each in band:
+            query, key = divmod(int(np.argmax(each)), each.shape[1])
+            keys = float((2 ** entropy_bits(each)).mean()) if spread else 0.0
+            hidden = float(mass_on(each, dimmed_keys)) if dimmed_keys else 0.0
+            line.append(
+                [query, key, round(float(each[query, key]), 2), round(keys, 1), round(hidden, 3)]
+            )
         lines.append(line)
     return lines
 
 
-def name_of(row: int, column: int, rows: int, columns: int) -> str:
-    """What the cell in this row and column of a grid with means is called."""
+def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -> str:
+    """What the cell in this row and column of a grid with combined ones is called."""
+    over = "mean over" if how == "mean" else "maximum over"
     if row == rows - 1 and column == columns - 1:
-        return "Mean over all layers and heads"
+        return f"{over.capitalize()} all layers and heads"
     if row == rows - 1:
-        return f"Head {column + 1}, mean over layers"
+        return f"Head {column + 1}, {over} layers"
     if column == columns - 1:
-        return f"Layer {row + 1}, mean over heads"
+        return f"Layer {row + 1}, {over} heads"
     return f"Layer {row + 1}, head {column + 1}"
 
 
-def _outline(record: str, chosen: list[int], content: bytes) -> dict[str, Any]:
-    """The part of the header that says which cell is outlined.
-
-    The browser outlines what is clicked at once. Saying so again would change the message and send
-    all the maps again, so the message keeps its first cell until its content changes or the choice
-    comes from elsewhere (a link, another page); a new revision then tells the browser to obey.
-    """
-    digest = hashlib.blake2b(content, digest_size=16).hexdigest()
-    sent = st.session_state.get(record)
-    if sent is None or sent["digest"] != digest or sent["known"] != chosen:
-        count = 0 if sent is None else sent["count"] + 1
-        sent = {"digest": digest, "count": count, "known": chosen, "chosen": chosen}
-        st.session_state[record] = sent
-    return {"chosen": sent["chosen"], "revision": f"{sent['count']}-{digest}"}
+def _place(sheet: Sheet, cell: Cell) -> list[int]:
+    layer, head = cell
+    return [
+        sheet.rows - 1 if layer is None else layer,
+        sheet.columns - 1 if head is None else head,
+    ]

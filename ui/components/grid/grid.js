@@ -1,44 +1,43 @@
 // The grid of all layers and heads of one kind of attention: a small map each, click to choose.
 //
 // Input: one message of ui/components/packing.py. The header names the maps and the colours, the
-// body holds them as bytes, [row][column][query][key], 255 = weight 1. Text only ever becomes
-// textContent. A choice goes back to Python as the trigger `chosen`: [row, column], 0-based.
+// body holds them as deflated bytes, [row][column][query][key], 255 = weight 1. Text only ever becomes
+// textContent. A choice goes back to Python as [row, column], 0-based (see held.py).
 //
 // Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
 // block, so that a single bright cell never disappears; smaller ones grow without blur.
 
-// component key -> {revision, chosen}. A remount gets the old message again; what was chosen since
-// is kept here, and on the window, since the module itself may be loaded anew.
-const remembered = (window[Symbol.for("headlight.grid")] ??= new Map());
-
 export default function (component) {
-  const { data, key, parentElement, setTriggerValue } = component;
-  const root = parentElement.querySelector(".maps");
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".grid");
   if (!root || !data?.byteLength) return undefined;
+  const turn = (root.turn = (root.turn ?? 0) + 1);
+  unpackDeflated(data).then(({ header, body }) => {
+    if (root.turn === turn) mount(root, component, header, body);
+  });
+  return () => {
+    root.turn += 1;
+    root.unwatch?.();
+  };
+}
+
+function mount(root, component, header, body) {
   root.unwatch?.();
-  const { header, body } = unpack(data);
-  const memory = remembered.get(key);
-  const chosen =
-    memory && memory.revision === header.revision ? memory.chosen : header.chosen;
-  remembered.set(key, { revision: header.revision, chosen });
-  const cells = build(root, header, chosen);
+  const talk = agree(component, header);
+  const cells = build(root, header, talk.held);
 
   const choose = (row, column) => {
     if (!cells[row] || !cells[row][column]) return;
     for (const cell of cells.flat()) cell.button.setAttribute("aria-selected", "false");
     cells[row][column].button.setAttribute("aria-selected", "true");
-    remembered.set(key, { revision: header.revision, chosen: [row, column] });
-    setTriggerValue("chosen", [row, column]);
+    talk.tell([row, column]);
   };
 
   const note = root.querySelector(".note");
   const say = (row, column) => {
-    note.textContent = plain(header.summaries[row][column]);
+    note.textContent = plain(summary(header, row, column));
   };
-  const sayChosen = () => {
-    const at = remembered.get(key).chosen;
-    if (header.summaries[at[0]]) say(at[0], at[1]);
-  };
+  const sayChosen = () => say(talk.held[0], talk.held[1]);
   sayChosen();
 
   const focus = (row, column) => {
@@ -72,7 +71,7 @@ export default function (component) {
     }),
   );
 
-  return watch(root, () => drawAll(root, header, body, cells));
+  watch(root, () => drawAll(root, header, body, cells));
 }
 
 // Builds the table of buttons afresh; returns [row][column] -> {button, canvas}.
@@ -103,7 +102,7 @@ function build(root, header, chosen) {
       button.tabIndex = here ? 0 : -1;
       button.setAttribute("role", "gridcell");
       button.setAttribute("aria-selected", String(here));
-      button.setAttribute("aria-label", header.summaries[row][column]);
+      button.setAttribute("aria-label", summary(header, row, column));
       const canvas = document.createElement("canvas");
       canvas.setAttribute("aria-hidden", "true");
       button.append(canvas);
@@ -119,6 +118,17 @@ function build(root, header, chosen) {
   scale.append(make("span", "unit", "attention weight"));
   root.replaceChildren(table, make("p", "note", ""), scale);
   return cells;
+}
+
+// One sentence about a cell: what it is and what stands out in it.
+function summary(header, row, column) {
+  const [query, key, weight, spread, hidden] = header.notes[row][column];
+  const from = `query ${query + 1} ${header.query_tokens[query]}`;
+  const to = `key ${key + 1} ${header.key_tokens[key]}`;
+  const rest = spread ? `; rows spread over ${spread.toFixed(1)} keys on average` : "";
+  const dimmed = header.dimmed.length ? `; ${Math.round(100 * hidden)}% of it dimmed` : "";
+  const name = header.names[row][column];
+  return `${name}: the largest weight is ${weight.toFixed(2)}, from ${from} to ${to}${rest}${dimmed}.`;
 }
 
 function heading(role, name, short, isMean) {

@@ -1,76 +1,128 @@
 """One attention map, large, with labels on both axes and exact values on hover.
 
 A canvas and not a Plotly chart: the first Plotly chart of a visit takes seconds to appear, and this
-is the first thing a page shows. Maps of more than `MOST_TOKENS` a side are better read in
-`figures.attention.heatmap`, where one can zoom.
+is the first thing a page shows. Maps of more than `MOST_TOKENS` a side have thinned labels here and
+are better read in `figures.attention.heatmap`, where one can zoom.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from figures.attention import check_map, describe
 from figures.labels import show_token
-from figures.palette import CHROME, THEMES
 from transformer.records import Floats
-from ui.components.packing import attention_colours, pack, script
+from ui.components.held import listener, message, still
+from ui.components.packing import attention_look, component
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
 
-_HERE = Path(__file__).parent
-_component = st.components.v2.component(
-    "headlight.lens",
-    html='<div class="lens"></div>',
-    css=(_HERE / "lens.css").read_text("utf-8"),
-    js=script(_HERE / "lens.js"),
-)
+_component = component("lens", Path(__file__).parent)
+
+#: Positions of chosen (queries, keys), in order.
+Selection = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def attention_lens(
-    weights: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    *,
-    name: str,
-    query_title: str,
-    key_title: str,
-    key: str,
-    query_notes: Sequence[str] = (),
-    dimmed_keys: Sequence[int] = (),
-    causal: bool = False,
-    max_height: int = 520,
-) -> None:
-    """Show one map, [queries, keys].
+@dataclass(frozen=True, eq=False)
+class Map:
+    """What the lens shows.
 
-    Args:
+    Attributes:
+        weights: [queries, keys].
+        query_tokens, key_tokens: the labels.
         name: what it is ("Layer 2, head 3"), for screen readers.
         query_title, key_title: what the axes hold; shown after "query:" and "key:".
         query_notes: [queries] or nothing: said about a query when the pointer is in its row.
         dimmed_keys: columns covered in grey; hovering still tells their values.
         causal: keys after the query are masked; they are drawn apart from weights of 0.
-        max_height: pixels that labels and cells may take together.
 
     Raises: `ValueError` where the shape is not [queries, keys].
     """
-    check_map(weights, query_tokens, key_tokens)
-    described = describe(weights, query_tokens, key_tokens)
-    header = {
-        "label": f"{name}: {described}. Arrow keys read the values.",
-        "hint": "Point at a cell to read its exact weight.",
-        "query_tokens": [show_token(token, 18) for token in query_tokens],
-        "key_tokens": [show_token(token, 18) for token in key_tokens],
-        "query_notes": [show_token(note, 40) for note in query_notes],
-        "query_title": f"query: {query_title}",
-        "key_title": f"key: {key_title}",
-        "dimmed": sorted(dimmed_keys),
-        "causal": causal,
-        "max_height": max_height,
-        "colours": attention_colours(),
-        "cover": {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES},
-    }
-    _component(key=key, data=pack(header, np.ascontiguousarray(weights, dtype="<f4").tobytes()))
+
+    weights: Floats
+    query_tokens: Sequence[str]
+    key_tokens: Sequence[str]
+    name: str
+    query_title: str
+    key_title: str
+    query_notes: Sequence[str] = ()
+    dimmed_keys: Sequence[int] = ()
+    causal: bool = False
+
+    def __post_init__(self) -> None:
+        check_map(self.weights, self.query_tokens, self.key_tokens)
+
+    def header(self, max_height: int) -> dict[str, Any]:
+        """The message's header, without what is selected."""
+        described = describe(self.weights, self.query_tokens, self.key_tokens)
+        return {
+            "label": f"{self.name}: {described}. Arrow keys read the values.",
+            "query_tokens": [show_token(token, 18) for token in self.query_tokens],
+            "key_tokens": [show_token(token, 18) for token in self.key_tokens],
+            "query_notes": [show_token(note, 40) for note in self.query_notes],
+            "query_title": f"query: {self.query_title}",
+            "key_title": f"key: {self.key_title}",
+            "dimmed": sorted(self.dimmed_keys),
+            "causal": self.causal,
+            "max_height": max_height,
+            **attention_look(),
+        }
+
+    def body(self) -> bytes:
+        """The weights as float32, row by row."""
+        return np.ascontiguousarray(self.weights, dtype="<f4").tobytes()
+
+
+def attention_lens(
+    shown: Map,
+    *,
+    key: str,
+    max_height: int = 520,
+    selected: Selection = ((), ()),
+    on_select: Callable[[Selection], None] | None = None,
+) -> None:
+    """Show one map.
+
+    Args:
+        max_height: pixels that labels and cells may take together.
+        selected: tokens whose labels are marked.
+        on_select: called with what is selected, before the script reruns, when a label is clicked;
+            None makes labels that cannot be clicked.
+    """
+    header = {**shown.header(max_height), "selectable": on_select is not None}
+    if on_select is None:
+        _component(key=key, data=message(key, header, shown.body(), [[], []]))
+        return
+    n, m = shown.weights.shape
+
+    def parse(reported: Any) -> Selection | None:
+        return parse_selection(reported, n, m)
+
+    held = [list(side) for side in selected]
+    data = message(key, header, shown.body(), held)
+    _component(key=key, data=data, on_held_change=listener(key, parse, on_select))
+
+
+def still_lens(shown: Map, max_height: int = 640) -> bytes:
+    """The lens's message for a page without a server."""
+    return still({**shown.header(max_height), "selectable": False}, shown.body(), [[], []])
+
+
+def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
+    """What the browser says is selected, or None where it says nothing that fits this map."""
+    if not isinstance(reported, list | tuple) or len(reported) != 2:
+        return None
+    sides = []
+    for side, length in zip(reported, (queries, keys), strict=True):
+        if not isinstance(side, list | tuple):
+            return None
+        if not all(type(each) is int and 0 <= each < length for each in side):
+            return None
+        sides.append(tuple(sorted(set(side))))
+    return sides[0], sides[1]

@@ -2,10 +2,11 @@
 //
 // Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
 // the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
-// becomes textContent. Nothing is sent back to Python.
+// becomes textContent. Where labels can be selected, [queries, keys] goes back to Python (held.py).
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
+const SMALLEST_GAP = 12; // px of cell side below which cells touch and are drawn as one image
 const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
 
 export default function (component) {
@@ -14,7 +15,8 @@ export default function (component) {
   if (!root || !data?.byteLength) return undefined;
   root.unwatch?.();
   const map = read(data);
-  const parts = build(root, map);
+  const talk = agree(component, map);
+  const parts = build(root, map, talk);
   let cursor = null; // [row, column] under the pointer or the keyboard's cursor
   let cell = 0;
 
@@ -67,7 +69,27 @@ function read(data) {
   };
 }
 
-function build(root, map) {
+// A label that selects its token where the map allows it; [side] 0 holds queries, 1 keys.
+function makeLabel(map, talk, side, token, at) {
+  const name = side === 0 ? "row-label" : "column-label";
+  if (!map.selectable) return make("span", name, plain(token));
+  const label = make("button", name, plain(token));
+  label.type = "button";
+  label.tabIndex = -1; // hundreds of stops; the page's own lists do the same for the keyboard
+  label.setAttribute("aria-label", `${side === 0 ? "query" : "key"} ${at + 1} ${plain(token)}`);
+  label.onclick = () => {
+    const held = talk.held.map((positions) => new Set(positions));
+    if (!held[side].delete(at)) held[side].add(at);
+    talk.tell(held.map((positions) => [...positions].sort((a, b) => a - b)));
+    label.setAttribute("aria-pressed", String(held[side].has(at)));
+  };
+  label.setAttribute("aria-pressed", String(talk.held[side].includes(at)));
+  return label;
+}
+
+function build(root, map, talk) {
+  const hint = "Point at a cell to read its exact weight";
+  map.hint = map.selectable ? `${hint}; click tokens to add them up.` : `${hint}.`;
   const parts = {
     plot: make("div", "plot"),
     keyTitle: make("div", "key-title", map.key_title),
@@ -75,8 +97,8 @@ function build(root, map) {
     canvas: make("canvas", "cells"),
     cursor: make("div", "cursor"),
     readout: make("p", "readout"),
-    rows: map.query_tokens.map((token) => make("span", "row-label", plain(token))),
-    columns: map.key_tokens.map((token) => make("span", "column-label", plain(token))),
+    rows: map.query_tokens.map((token, i) => makeLabel(map, talk, 0, token, i)),
+    columns: map.key_tokens.map((token, j) => makeLabel(map, talk, 1, token, j)),
   };
   parts.plot.tabIndex = 0;
   parts.plot.setAttribute("role", "group");
@@ -109,7 +131,7 @@ function layOut(root, map, parts) {
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
   const tall = (map.max_height - top) / map.queries;
-  const cell = Math.max(2, Math.min(LARGEST_CELL, Math.max(fitting, room * 0.85), tall));
+  const cell = Math.max(1, Math.min(LARGEST_CELL, Math.max(fitting, room * 0.85), tall));
   const side = cell > 8 ? Math.floor(cell) : cell;
   const [w, h] = [side * map.keys, side * map.queries];
 
@@ -148,7 +170,10 @@ function paint(root, map, parts, cell) {
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   const style = getComputedStyle(root);
-  const gap = cell >= 12 ? 1 : 0;
+  if (cell < SMALLEST_GAP) {
+    paintImage(pen, map, cell, table, map.cover[theme], style.color);
+    return;
+  }
   const written = cell >= ROOM_FOR_VALUES;
   pen.font = `${Math.round(cell * 0.3)}px ${style.fontFamily}`;
   pen.textAlign = "center";
@@ -157,14 +182,14 @@ function paint(root, map, parts, cell) {
     for (let j = 0; j < map.keys; j++) {
       const [x, y] = [j * cell, i * cell];
       if (map.causal && j > i) {
-        if (cell >= 6) cross(pen, x, y, cell, style.color);
+        cross(pen, x, y, cell, style.color);
         continue;
       }
       const weight = map.weights[i * map.keys + j];
       const level = Math.round(255 * Math.min(1, Math.max(0, weight)));
       const covered = map.covered.has(j);
       pen.fillStyle = `#${covered ? map.cover[theme] : table.slice(6 * level, 6 * level + 6)}`;
-      pen.fillRect(x, y, cell - gap, cell - gap);
+      pen.fillRect(x, y, cell - 1, cell - 1);
       if (written && !covered && weight >= 0.005) {
         pen.fillStyle = inkOn(pen.fillStyle);
         pen.fillText(weight.toFixed(2), x + cell / 2, y + cell / 2);
@@ -173,12 +198,37 @@ function paint(root, map, parts, cell) {
   }
 }
 
+// Small cells, all at once: half a million calls for a long text would take a second.
+function paintImage(pen, map, cell, table, cover, ink) {
+  const { queries, keys } = map;
+  const small = new OffscreenCanvas(keys, queries);
+  const image = new ImageData(keys, queries);
+  const colour = (text, level) => parseInt(text.slice(6 * level, 6 * level + 6), 16);
+  const rgb = Int32Array.from({ length: 256 }, (_, level) => colour(table, level));
+  for (let i = 0; i < queries; i++) {
+    for (let j = 0; j < keys; j++) {
+      if (map.causal && j > i) continue; // transparent
+      const level = Math.round(255 * Math.min(1, Math.max(0, map.weights[i * keys + j])));
+      const word = map.covered.has(j) ? colour(cover, 0) : rgb[level];
+      image.data.set([word >> 16, (word >> 8) & 255, word & 255, 255], 4 * (i * keys + j));
+    }
+  }
+  small.getContext("2d").putImageData(image, 0, 0);
+  pen.imageSmoothingEnabled = false;
+  pen.drawImage(small, 0, 0, keys * cell, queries * cell);
+  if (!map.causal) return;
+  const every = Math.max(1, Math.ceil(6 / cell));
+  for (let i = 0; i < queries; i += every) {
+    for (let j = i + every; j < keys; j += every) cross(pen, j * cell, i * cell, cell, ink);
+  }
+}
+
 // What the mask forbids is no weight of 0 that the model chose: it gets a small dot, no colour.
 function cross(pen, x, y, cell, colour) {
   pen.globalAlpha = 0.25;
   pen.fillStyle = colour;
   pen.beginPath();
-  pen.arc(x + cell / 2, y + cell / 2, Math.min(1.4, cell / 8), 0, 2 * Math.PI);
+  pen.arc(x + cell / 2, y + cell / 2, Math.min(1.4, Math.max(0.5, cell / 8)), 0, 2 * Math.PI);
   pen.fill();
   pen.globalAlpha = 1;
 }

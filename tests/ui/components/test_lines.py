@@ -1,0 +1,125 @@
+"""Lines: what is sent is exactly what the filter keeps, and colours never repeat."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from figures.palette import THEMES
+from tests.factories import make_trace
+from transformer.measures.heads import kept_lines
+from ui.components.lines import Drawing, colour_slots, drawing, parse_held, still_lines
+
+TRACE = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
+NASTY = ("<script>alert(1)</script>", '"; x', "שלום", "a\nb", "x" * 200, "e\u0301")
+
+
+def drawn(heads: list[tuple[int, int]], mass: float = 0.75, **more: Any) -> Drawing:
+    return drawing(
+        TRACE.cross, heads, TRACE.tgt_tokens, TRACE.src_tokens, mass=mass,
+        query_title="translation", key_title="source", **more,
+    )  # fmt: skip
+
+
+def unpacked(lines: Drawing) -> np.ndarray:
+    """The weights that the message holds, [heads, queries, keys]; 0 where there is no line."""
+    k, (_, _, n, m) = len(lines.heads), lines.shape
+    words = lines.body.view("<u4")
+    counts, packed = words[: k * n].reshape(k, n), words[k * n :]
+    assert len(packed) == counts.sum() == lines.lines
+    found = np.zeros((k, n, m))
+    row = np.repeat(np.arange(k * n), counts.ravel())
+    found.reshape(k * n, m)[row, packed >> 16] = (packed & 65535) / 65535
+    return found
+
+
+@given(st.lists(st.sampled_from(list(np.ndindex(2, 3))), unique=True, min_size=1), st.floats(0, 1))
+def test_the_message_holds_the_kept_lines_and_no_other(
+    heads: list[tuple[int, int]], mass: float
+) -> None:
+    lines = drawn(heads, mass)
+    maps = np.stack([TRACE.cross[head] for head in heads])
+    kept = kept_lines(maps, mass)
+    np.testing.assert_allclose(unpacked(lines), np.where(kept, maps, 0), atol=1 / 65535)
+    assert lines.lines == kept.sum()
+    assert lines.share == pytest.approx(np.where(kept, maps, 0).sum() / len(heads) / 5, abs=1e-5)
+    assert lines.share >= mass - 1e-5
+    assert lines.header["drawn"] == [list(head) for head in heads]
+
+
+def test_dimmed_keys_have_no_lines_but_count_in_the_share() -> None:
+    plain, dim = unpacked(drawn([(1, 2)])), unpacked(drawn([(1, 2)], dimmed_keys=(6,)))
+    assert plain[..., 6].any() and not dim[..., 6].any()
+    np.testing.assert_array_equal(plain[..., :6], dim[..., :6])
+
+
+def test_no_heads_are_no_lines() -> None:
+    lines = drawn([])
+    assert (lines.lines, lines.share, lines.heads) == (0, 0.0, ())
+    assert lines.body.size == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), unique=True, max_size=40))
+def test_colours_never_repeat_and_sixteen_heads_take_the_first_sixteen(
+    heads: list[tuple[int, int]],
+) -> None:
+    slots = colour_slots(heads, 16)
+    assert len(set(slots)) == len(heads)
+    assert max(slots, default=0) < max(16, len(heads))
+
+
+def test_a_head_keeps_its_colour_while_others_of_its_layer_come_and_go() -> None:
+    one = dict(zip([(1, 0), (1, 3)], colour_slots([(1, 0), (1, 3)], 8), strict=True))
+    all_heads = [(1, head) for head in range(8)]
+    many = dict(zip(all_heads, colour_slots(all_heads, 8), strict=True))
+    assert all(many[head] == slot for head, slot in one.items())
+
+
+def test_the_header_names_a_colour_for_each_head_in_both_themes() -> None:
+    header = drawn([(0, 0), (1, 1), (1, 2)]).header
+    for theme in THEMES:
+        assert len(set(header["colours"][theme])) == 3
+
+
+def test_any_tokens_go_as_text() -> None:
+    lines = drawing(
+        np.full((1, 1, 6, 6), 1 / 6, dtype=np.float32), [(0, 0)], NASTY, NASTY, mass=1,
+        query_title="source", key_title="source",
+    )  # fmt: skip
+    message = still_lines(lines)
+    length = int.from_bytes(message[:4], "little")
+    header = json.loads(message[4 : 4 + length])
+    assert header["key_tokens"][0] == "<script>…ert(1)</script>"[:9] + header["key_tokens"][0][9:]
+    assert all(len(token) < 60 and "\n" not in token for token in header["query_tokens"])
+    assert header["held"] == {"heads": [[0, 0]], "pin": None}
+    assert header["fixed"]
+
+
+@pytest.mark.parametrize(
+    ("reported", "expected"),
+    [
+        ({"heads": [[0, 0], [1, 2]], "pin": None}, (((0, 0), (1, 2)), None)),
+        ({"heads": [], "pin": ["key", 6]}, ((), ("key", 6))),
+        ({"heads": [[1, 1]], "pin": ["query", 4]}, (((1, 1),), ("query", 4))),
+        ({"heads": [[2, 0]], "pin": None}, None),
+        ({"heads": [[0, 3]], "pin": None}, None),
+        ({"heads": [[0, 0], [0, 0]], "pin": None}, None),
+        ({"heads": [[0, True]], "pin": None}, None),
+        ({"heads": [[0]], "pin": None}, None),
+        ({"heads": "0.0", "pin": None}, None),
+        ({"heads": [], "pin": ["query", 5]}, None),
+        ({"heads": [], "pin": ["key", -1]}, None),
+        ({"heads": [], "pin": ["row", 0]}, None),
+        ({"heads": [], "pin": "q1"}, None),
+        ({"pin": None}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_what_the_browser_reports_is_checked(reported: Any, expected: Any) -> None:
+    assert parse_held(reported, (2, 3, 5, 7)) == expected

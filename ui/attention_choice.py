@@ -1,0 +1,211 @@
+"""What is chosen on the Attention page: every setting as the link holds it, and all of it at once.
+
+Positions of tokens are stored as positions of pieces, so they mean the same when whole words are
+shown; a word is chosen when one of its pieces is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from transformer.measures.heads import HOWS, Head, How
+from transformer.measures.words import Groups
+from transformer.records import ATTENTION_KINDS, AttentionKind, Trace
+from ui import state
+from ui.components.grid import Cell
+from ui.components.lens import Selection
+from ui.components.lines import Pin
+from ui.state import HEAD, LAYER, Param
+from ui.units import UNITS
+
+DISPLAYS = ("grid", "heads", "matrix")
+
+_TOKENS = "attention_tokens"
+_index = state.whole(1, 99_999)
+
+
+def parse_heads(raw: str) -> tuple[Head, ...] | None:
+    """`1.3-2.5` as layers and heads from 0, in the order chosen; `none` for an empty set."""
+    if raw == "none":
+        return ()
+    heads = []
+    for part in raw.split("-"):
+        layer, dot, head = part.partition(".")
+        if not dot:
+            raise ValueError(raw)
+        heads.append((_index(layer) - 1, _index(head) - 1))
+    if len(set(heads)) != len(heads):
+        raise ValueError(raw)
+    return tuple(heads)
+
+
+def write_heads(heads: tuple[Head, ...] | None) -> str:
+    """The raw string of a set of heads; None, which leaves the choice to the page, is not kept."""
+    if heads is None:
+        return ""
+    return "-".join(f"{layer + 1}.{head + 1}" for layer, head in heads) or "none"
+
+
+def parse_positions(raw: str) -> tuple[int, ...] | None:
+    """`3-5` as positions from 0; `none` for no token."""
+    if raw == "none":
+        return ()
+    return tuple(sorted({_index(part) - 1 for part in raw.split("-")}))
+
+
+def write_positions(positions: tuple[int, ...] | None) -> str:
+    """The raw string of chosen tokens; None, which leaves the choice to the page, is not kept."""
+    if positions is None:
+        return ""
+    return "-".join(str(position + 1) for position in positions) or "none"
+
+
+def parse_pin(raw: str) -> Pin | None:
+    """`q3` or `k5`, a query or a key; `none` where nothing is pinned."""
+    if raw == "none":
+        return None
+    if raw[:1] not in ("q", "k"):
+        raise ValueError(raw)
+    return ("query" if raw[0] == "q" else "key"), _index(raw[1:]) - 1
+
+
+def write_pin(pin: Pin | None) -> str:
+    """The raw string of a pinned token."""
+    return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
+
+
+KIND: Param[str] = Param("kind", state.one_of(ATTENTION_KINDS), "cross")
+DIM: Param[bool] = Param("dim", state.parse_switch, False, state.write_switch)
+DISPLAY: Param[str] = Param("display", state.one_of(DISPLAYS), "grid")
+COMBINE: Param[str] = Param("combine", state.one_of(HOWS), "mean")
+MAP: Param[str] = Param("map", state.one_of(("cell", "heads")), "cell")
+HEADS: Param[tuple[Head, ...] | None] = Param("heads", parse_heads, None, write_heads)
+MASS: Param[float] = Param("mass", state.number(0, 1), 0.75, lambda value: f"{value:g}")
+PIN: Param[Pin | None] = Param("pin", parse_pin, None, write_pin)
+QUERIES: Param[tuple[int, ...] | None] = Param("queries", parse_positions, None, write_positions)
+KEYS: Param[tuple[int, ...] | None] = Param("keys", parse_positions, None, write_positions)
+
+#: All that the page's link holds.
+PARAMS: tuple[Param[object], ...] = (
+    KIND, DISPLAY, LAYER, HEAD, DIM, UNITS, COMBINE, MAP, HEADS, MASS, PIN, QUERIES, KEYS,
+)  # type: ignore[assignment]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the page shows, as far as this model and sentence have it; indices from 0.
+
+    Attributes:
+        kind, display, units, how, dim: as chosen.
+        cell: the single map; None for a layer or head is all of them, combined.
+        chosen: whether the map under the lens combines `heads` in place of showing `cell`.
+        heads: the chosen heads, in the order chosen; possibly none.
+        mass: share of a query's weight that its lines hold.
+        pin: the pinned token, a position of a piece.
+        queries, keys: tokens to add up, positions of pieces.
+    """
+
+    kind: AttentionKind
+    display: str
+    units: str
+    how: How
+    dim: bool
+    cell: Cell
+    chosen: bool
+    heads: tuple[Head, ...]
+    mass: float
+    pin: Pin | None
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+
+
+def read_choice(trace: Trace) -> Choice:
+    """The choice as the store holds it, without what this model or sentence does not have."""
+    kind = next(kind for kind in ATTENTION_KINDS if kind == state.get(KIND))
+    n_layers, n_heads, n, m = trace.attention(kind).shape
+    layer, head = state.get(LAYER), state.get(HEAD)
+    cell = (
+        layer - 1 if layer is not None and layer <= n_layers else None,
+        head - 1 if head is not None and head <= n_heads else None,
+    )
+    stored = state.get(HEADS)
+    # The heads of the layer looked at; of the last one, which is nearest to the words, at first.
+    row = n_layers - 1 if cell[0] is None else cell[0]
+    heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
+    heads = tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads)
+    pin = state.get(PIN)
+    if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
+        pin = None
+    keys = state.get(KEYS)
+    return Choice(
+        kind=kind,
+        display=state.get(DISPLAY),
+        units=state.get(UNITS),
+        how=next(how for how in HOWS if how == state.get(COMBINE)),
+        dim=state.get(DIM),
+        cell=cell,
+        chosen=state.get(MAP) == "heads" and bool(heads),
+        heads=heads,
+        mass=state.get(MASS),
+        pin=pin,
+        queries=tuple(at for at in state.get(QUERIES) or () if at < n),
+        # Special tokens make the first example: how much do heads leave to them?
+        keys=special_keys(trace, kind) if keys is None else tuple(at for at in keys if at < m),
+    )
+
+
+def special_keys(trace: Trace, kind: AttentionKind) -> tuple[int, ...]:
+    """Positions of the special tokens among the keys."""
+    return trace.tgt_special if kind == "decoder_self" else trace.src_special
+
+
+def settle_tokens(trace: Trace) -> None:
+    """Forget which tokens were chosen once there are others, unless a link brought both."""
+    tokens = hash((trace.src_tokens, trace.tgt_tokens))
+    before = st.session_state.get(_TOKENS)
+    st.session_state[_TOKENS] = tokens
+    if before not in (None, tokens) and not state.arrived(PIN, QUERIES, KEYS):
+        state.forget(PIN, QUERIES, KEYS)
+
+
+def choose_kind() -> None:
+    """Take the kind that the control says; tokens chosen on other axes mean nothing here."""
+    state.put(KIND, st.session_state[f"{KIND.name}_widget"])
+    state.forget(PIN, QUERIES, KEYS)
+
+
+def choose_cell(cell: Cell) -> None:
+    """Keep what was chosen in the grid."""
+    layer, head = cell
+    state.put(LAYER, None if layer is None else layer + 1)
+    state.put(HEAD, None if head is None else head + 1)
+    state.put(MAP, "cell")
+
+
+def choose_heads(heads: Sequence[Head]) -> None:
+    """Keep a set of heads."""
+    state.put(HEADS, tuple(heads))
+
+
+def choose_selection(selection: Selection) -> None:
+    """Keep the tokens to add up, positions of pieces."""
+    state.put(QUERIES, selection[0])
+    state.put(KEYS, selection[1])
+
+
+def to_units(positions: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
+    """The units that hold any of these pieces."""
+    if groups is None:
+        return tuple(positions)
+    wanted = set(positions)
+    return tuple(at for at, group in enumerate(groups) if wanted & set(group))
+
+
+def to_pieces(units: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
+    """All pieces of these units."""
+    if groups is None:
+        return tuple(units)
+    return tuple(position for at in units for position in groups[at])

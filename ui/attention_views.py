@@ -1,0 +1,263 @@
+"""The three ways to look at attention: a grid of all maps, lines between tokens, one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.attention import describe, head_table, heatmap, mass_on
+from figures.labels import show_token
+from transformer.records import Floats
+from ui import state
+from ui.attention_choice import (
+    COMBINE,
+    HEADS,
+    MAP,
+    MASS,
+    PIN,
+    Choice,
+    choose_cell,
+    choose_heads,
+    choose_selection,
+    to_pieces,
+    to_units,
+)
+from ui.attention_maps import (
+    Maps,
+    dimmed,
+    get_drawing,
+    get_sheet,
+    selected_mass,
+    shown_map,
+)
+from ui.bound import bound
+from ui.components.grid import attention_grid
+from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
+from ui.components.lines import Pin, attention_lines
+from ui.controls import View
+from ui.text import code, plain
+from ui.theme import current_theme
+
+#: Room for grid and lens side by side in a window of 1280 px, and what they need of it, in px.
+_ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
+
+_NOT_AN_EXPLANATION = (
+    "Attention shows where a head reads, not what the model does with it; by itself it is not an "
+    "explanation."
+)
+
+
+def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
+    """Every map of the kind, and the chosen one under the lens."""
+    shown = shown_map(maps, choice)
+    longest = max(len(maps.queries), len(maps.keys))
+    columns = maps.weights.shape[1] + 1
+    share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * columns) / _ROOM))
+    beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
+    grid, lens = st.columns([share, 1 - share], gap="large") if beside else (st, st)
+    with grid.container():
+        attention_grid(
+            get_sheet(view, choice), chosen=choice.cell, on_choose=choose_cell, key="grid",
+            cell_width=120 if beside else 56,
+        )  # fmt: skip
+        st.caption(_NOT_AN_EXPLANATION)
+    with lens.container():
+        _say_name(shown, choice)
+        attention_lens(shown, key="lens", max_height=430 if beside else 900)
+
+
+def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
+    """Lines between tokens for a set of heads."""
+    drawn = get_drawing(view, choice)
+    slider, said = st.columns([2, 3], gap="medium", vertical_alignment="center")
+    slider.slider(
+        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
+        help="For each query and head the strongest lines are drawn until together they hold this "
+        "share of its weight. At 0 nothing is drawn, at 1 every weight above 0.",
+    )  # fmt: skip
+    if not choice.heads:
+        said.caption("No head is switched on. Choose some in the legend.")
+    else:
+        covered = dimmed(maps, choice)
+        left_out = ", lines to the dimmed tokens left out" if covered else ""
+        heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
+        said.caption(
+            f"{drawn.lines:,} lines hold {drawn.share:.1%} of the attention of {heads}{left_out}. "
+            "A thicker line is a larger weight."
+        )
+    side, at = choice.pin or ("query", 0)
+    groups = maps.query_groups if side == "query" else maps.key_groups
+    pinned: Pin | None = (side, to_units((at,), groups)[0]) if choice.pin else None
+
+    def changed(heads: tuple[tuple[int, int], ...], pin: Pin | None) -> None:
+        choose_heads(heads)
+        if pin is not None:
+            groups = maps.query_groups if pin[0] == "query" else maps.key_groups
+            pin = pin[0], to_pieces((pin[1],), groups)[0]
+        state.put(PIN, pin)
+
+    attention_lines(drawn, pinned=pinned, on_change=changed, key="lines")
+    st.caption(_NOT_AN_EXPLANATION)
+
+
+def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
+    """One map with its values, and the weight on chosen tokens."""
+    shown = shown_map(maps, choice)
+    _draw_cell_boxes(choice, maps)
+    longest = max(len(maps.queries), len(maps.keys))
+    wide = longest > 24
+    matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
+    with matrix.container():
+        _say_name(shown, choice)
+        if longest <= MOST_TOKENS:
+            selected = (
+                to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
+            )  # fmt: skip
+            attention_lens(
+                shown, key="matrix", max_height=900 if wide else 470, selected=selected,
+                on_select=_as_pieces(maps),
+            )  # fmt: skip
+        else:
+            figure = heatmap(
+                shown.weights, maps.queries, maps.keys, current_theme(),
+                query_title=maps.story.queries, key_title=maps.story.keys,
+                dimmed_keys=shown.dimmed_keys,
+            )  # fmt: skip
+            described = describe(shown.weights, maps.queries, maps.keys)
+            st.plotly_chart(figure, key="large", theme=None, alt=f"{shown.name}: {described}.")
+    with sums.container():
+        _draw_sums(choice, maps)
+
+
+def draw_aggregate(choice: Choice, maps: Maps) -> None:
+    """How several heads become one map, and which ones are the chosen heads."""
+    st.segmented_control(
+        "Combine heads by", ("mean", "max"), required=True, **bound(COMBINE),
+        format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
+        help="The mean of several maps is again a map whose rows sum to 1. The maximum is taken "
+        "weight by weight: it misses no head's focus, but its rows may sum to more than 1.",
+    )  # fmt: skip
+    options = [
+        f"{i + 1}.{j + 1}"
+        for i in range(maps.weights.shape[0])
+        for j in range(maps.weights.shape[1])
+    ]
+    _fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
+    st.multiselect(
+        "Chosen heads", options, key="heads_widget", on_change=_take_heads,
+        placeholder="Layer.head", help="Layer and head. The view Heads draws the same set.",
+    )  # fmt: skip
+    _fill("map_widget", "heads" if choice.chosen else "cell")
+    st.segmented_control(
+        "Under the lens", ("cell", "heads"), required=True, key="map_widget", on_change=_take_map,
+        format_func={"cell": "One cell of the grid", "heads": "The chosen heads"}.__getitem__,
+        disabled=not choice.heads,
+    )  # fmt: skip
+
+
+def _draw_cell_boxes(choice: Choice, maps: Maps) -> None:
+    """Layer and head by name, for those who know which map they want."""
+    n_layers, n_heads = maps.weights.shape[:2]
+    over = "Mean" if choice.how == "mean" else "Maximum"
+    boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
+    _cell_box(boxes[0], "Layer", f"{over} over all layers", n_layers, choice.cell[0])
+    _cell_box(boxes[1], "Head", f"{over} over all heads", n_heads, choice.cell[1])
+    if choice.chosen:
+        boxes[2].caption("The chosen heads are shown; a layer or head here shows that one instead.")
+
+
+def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: int | None) -> None:
+    key = f"{name.lower()}_box"
+    _fill(key, "all" if value is None else str(value + 1))
+    box.selectbox(
+        name, ["all", *(str(i + 1) for i in range(n))], key=key, on_change=_take_cell,
+        format_func=lambda raw: all_of_them if raw == "all" else f"{name} {raw}",
+    )  # fmt: skip
+
+
+def _draw_sums(choice: Choice, maps: Maps) -> None:
+    """The weight of every head on chosen tokens, with its definition."""
+    st.markdown("**Sum over chosen tokens**")
+    st.caption(
+        "For every head: the weights on the chosen keys, added up, averaged over the chosen "
+        "queries (all of them where none is chosen). 1 means that a head looks nowhere else."
+    )
+    for side, labels, positions, groups in (
+        ("Keys", maps.keys, choice.keys, maps.key_groups),
+        ("Queries", maps.queries, choice.queries, maps.query_groups),
+    ):
+        named = [f"{at + 1} {show_token(label)}" for at, label in enumerate(labels)]
+        key = f"{side.lower()}_widget"
+        _fill(key, [named[at] for at in to_units(positions, groups)])
+        st.multiselect(
+            side, named, key=key, on_change=_take_tokens, args=(maps,),
+            placeholder="All queries" if side == "Queries" else "Choose keys",
+        )  # fmt: skip
+    if not choice.keys:
+        st.caption("No key is chosen: choose some here, or click their labels in the matrix.")
+        return
+    values = selected_mass(maps, choice)
+    strongest = divmod(int(values.argmax()), values.shape[1])
+    alt = (
+        f"Table of {values.shape[0]} layers and {values.shape[1]} heads. The largest is "
+        f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
+        f"the mean is {values.mean():.2f}."
+    )
+    st.altair_chart(head_table(values, current_theme()), key="sums", theme=None, alt=alt)
+    st.caption(alt.partition(". ")[2])
+
+
+def _say_name(shown: Map, choice: Choice) -> None:
+    hidden = ""
+    if shown.dimmed_keys:
+        labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
+        hidden = f" · dimming {' and '.join(labels)} hides " + _share(
+            shown.weights, shown.dimmed_keys
+        )
+    st.markdown(f"**{plain(shown.name)}**" + hidden)
+
+
+def _share(weights: Floats, keys: Sequence[int]) -> str:
+    total = float(weights.sum(dtype="f8"))
+    share = float(mass_on(weights, keys)) * len(weights) / total if total else 0.0
+    return f"{share:.1%} of the attention in this map"
+
+
+def _as_pieces(maps: Maps) -> Callable[[Selection], None]:
+    def take(selection: Selection) -> None:
+        queries, keys = selection
+        choose_selection((to_pieces(queries, maps.query_groups), to_pieces(keys, maps.key_groups)))
+
+    return take
+
+
+def _take_tokens(maps: Maps) -> None:
+    chosen = [
+        tuple(sorted(int(each.split(" ", 1)[0]) - 1 for each in st.session_state[key]))
+        for key in ("queries_widget", "keys_widget")
+    ]
+    _as_pieces(maps)((chosen[0], chosen[1]))
+
+
+def _take_cell() -> None:
+    chosen = [st.session_state[key] for key in ("layer_box", "head_box")]
+    layer, head = (None if raw == "all" else int(raw) - 1 for raw in chosen)
+    choose_cell((layer, head))
+
+
+def _take_heads() -> None:
+    chosen = "-".join(st.session_state["heads_widget"]) or "none"
+    state.put(HEADS, HEADS.parse(chosen))
+    state.put(MAP, "heads" if st.session_state["heads_widget"] else "cell")
+
+
+def _take_map() -> None:
+    state.put(MAP, st.session_state["map_widget"])
+
+
+def _fill(key: str, value: object) -> None:
+    """Let a widget show what the store says."""
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value

@@ -1,0 +1,185 @@
+"""Attention as lines: query tokens on the left, key tokens on the right, a colour for each head.
+
+Only the lines that hold most of a query's weight are sent, exactly as `kept_lines` finds them; the
+browser draws, isolates and pins, and reports which heads and which token are chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.labels import show_token
+from figures.palette import THEMES, categorical
+from transformer.measures.heads import Head, kept_lines
+from transformer.records import Floats
+from ui.components.held import listener, message, still
+from ui.components.packing import component
+
+#: A pinned token: its side and its position.
+Pin = tuple[Literal["query", "key"], int]
+
+_SCALE = 65535
+_component = component("lines", Path(__file__).parent)
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """The lines of some heads.
+
+    Attributes:
+        header: as in the message, without what is chosen.
+        body: [bytes]: uint32 counts of the lines of each [head, query], then for each line its key
+            (upper 16 bits) and weight (lower 16 bits, 65535 = 1), head by head, query by query.
+        heads: the heads in the order of their colours' claims.
+        shape: layers, heads, queries, keys of the model's maps.
+        lines: how many.
+        share: of the heads' weight that the lines hold, 0 to 1.
+    """
+
+    header: dict[str, Any]
+    body: NDArray[np.uint8]
+    heads: tuple[Head, ...]
+    shape: tuple[int, int, int, int]
+    lines: int
+    share: float
+
+
+def drawing(
+    maps: Floats,
+    heads: Sequence[Head],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    mass: float,
+    query_title: str,
+    key_title: str,
+    query_notes: Sequence[str] = (),
+    dimmed_keys: Sequence[int] = (),
+    causal: bool = False,
+) -> Drawing:
+    """The lines of some heads among the maps [L, H, queries, keys].
+
+    Args:
+        heads: any, possibly none; colours of up to 16 are easy to tell apart.
+        mass: of each query and head the fewest lines that hold this share are kept.
+        query_notes: [queries] or nothing: said about a query that is pointed at.
+        dimmed_keys: their lines are left out, after the share was taken of all weights.
+        causal: keys after the query are masked.
+    """
+    shape = maps.shape
+    chosen = maps[[layer for layer, _ in heads], [head for _, head in heads]]  # [k, n, m]
+    keep = kept_lines(chosen, mass)
+    keep[..., list(dimmed_keys)] = False
+    _, _, key = np.nonzero(keep)
+    weights = chosen[keep]
+    counts = keep.sum(axis=-1).astype("<u4")
+    packed = (key.astype("<u4") << 16) | np.rint(
+        np.clip(weights, 0, 1).astype(np.float64) * _SCALE
+    ).astype("<u4")
+    total = float(chosen.sum(dtype=np.float64))
+    slots = colour_slots(heads, shape[1])
+    palettes = {theme: categorical(max(slots, default=0) + 1, theme) for theme in THEMES}
+    header = {
+        "label": f"Lines from {shape[2]} queries to {shape[3]} keys",
+        "layers": shape[0],
+        "heads": shape[1],
+        "drawn": [list(head) for head in heads],
+        "colours": {theme: [palettes[theme][slot] for slot in slots] for theme in THEMES},
+        "query_tokens": [show_token(token, 20) for token in query_tokens],
+        "key_tokens": [show_token(token, 20) for token in key_tokens],
+        "query_notes": [show_token(note, 40) for note in query_notes],
+        "query_title": f"query: {query_title}",
+        "key_title": f"key: {key_title}",
+        "dimmed": sorted(dimmed_keys),
+        "causal": causal,
+    }
+    body = np.frombuffer(counts.tobytes() + packed.tobytes(), dtype=np.uint8)
+    share = float(weights.sum(dtype=np.float64)) / total if total else 0.0
+    return Drawing(header, body, tuple(heads), shape, int(keep.sum()), share)
+
+
+def attention_lines(
+    drawn: Drawing,
+    *,
+    pinned: Pin | None,
+    on_change: Callable[[tuple[Head, ...], Pin | None], None],
+    key: str,
+    max_height: int = 430,
+) -> None:
+    """Show the lines, and a legend in which heads are switched on and off.
+
+    Args:
+        pinned: the token whose lines alone are shown until another is pointed at.
+        on_change: called with the heads and the pinned token before the script reruns.
+        max_height: pixels that the tokens may take before they scroll.
+    """
+    header = {**drawn.header, "max_height": max_height, "fixed": False}
+
+    def take(reported: tuple[tuple[Head, ...], Pin | None]) -> None:
+        on_change(*reported)
+
+    data = message(key, header, drawn.body.tobytes(), _held(drawn, pinned))
+    heard = listener(key, lambda reported: parse_held(reported, drawn.shape), take)
+    _component(key=key, data=data, on_held_change=heard)
+
+
+def still_lines(drawn: Drawing, pinned: Pin | None = None) -> bytes:
+    """The message for a page without a server: the legend switches what was sent."""
+    header = {**drawn.header, "max_height": 640, "fixed": True}
+    return still(header, drawn.body.tobytes(), _held(drawn, pinned))
+
+
+def colour_slots(heads: Sequence[Head], n_heads: int) -> tuple[int, ...]:
+    """A colour number for each head, no two alike; up to 16 heads get the first 16.
+
+    A head takes the number of its place in the model (counted through the layers, modulo 16) where
+    that is free and the next free one otherwise, so that switching others rarely changes it.
+    """
+    taken: set[int] = set()
+    slots = []
+    limit = max(16, len(heads))
+    for layer, head in heads:
+        wanted = (layer * n_heads + head) % 16
+        slot = next(each for each in (*range(wanted, limit), *range(wanted)) if each not in taken)
+        taken.add(slot)
+        slots.append(slot)
+    return tuple(slots)
+
+
+def parse_held(
+    reported: Any, shape: tuple[int, int, int, int]
+) -> tuple[tuple[Head, ...], Pin | None] | None:
+    """The heads and the pinned token that the browser reports; None where they do not fit."""
+    n_layers, n_heads, n, m = shape
+    if not isinstance(reported, dict) or not isinstance(reported.get("heads"), list):
+        return None
+    heads: list[Head] = []
+    for each in reported["heads"]:
+        if not (isinstance(each, list) and len(each) == 2 and all(type(i) is int for i in each)):
+            return None
+        if not (0 <= each[0] < n_layers and 0 <= each[1] < n_heads):
+            return None
+        heads.append((each[0], each[1]))
+    if len(set(heads)) != len(heads):
+        return None
+    pin = reported.get("pin")
+    if pin is None:
+        return tuple(heads), None
+    if not (isinstance(pin, list) and len(pin) == 2 and type(pin[1]) is int):
+        return None
+    if pin[0] not in ("query", "key") or not 0 <= pin[1] < (n if pin[0] == "query" else m):
+        return None
+    return tuple(heads), (pin[0], pin[1])
+
+
+def _held(drawn: Drawing, pinned: Pin | None) -> dict[str, Any]:
+    return {
+        "heads": [list(head) for head in drawn.heads],
+        "pin": None if pinned is None else list(pinned),
+    }

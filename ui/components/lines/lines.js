@@ -1,0 +1,346 @@
+// Attention as lines between tokens, a colour for each head.
+//
+// Input: one message of ui/components/packing.py. The header holds tokens, colours and which heads
+// are drawn; the body the lines that hold most of each query's weight (see __init__.py). Token text
+// only ever becomes textContent. {heads, pin} goes back to Python (see held.py).
+//
+// The canvas is as large as the window onto the tokens and stays in place while they scroll; what
+// crosses it is drawn anew for every frame, so 512 tokens cost no more than what is seen of them.
+
+const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest are drawn
+const LEVELS = 6; // steps of opacity: lines of one head and step are one path
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".lines");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  const lines = read(data);
+  const talk = agree(component, lines);
+  const parts = build(root, lines);
+  const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
+
+  const active = () => view.hover ?? view.focus ?? talk.held.pin;
+  const shownHeads = () => {
+    const on = new Set(talk.held.heads.map(String));
+    const all = lines.drawn.map((_, i) => i).filter((i) => on.has(String(lines.drawn[i])));
+    return view.head === null || !all.includes(view.head) ? all : [view.head];
+  };
+  const draw = () => {
+    view.waiting = false;
+    const heads = shownHeads();
+    paint(root, lines, parts, view, heads, active());
+    tell(lines, parts, heads, active(), talk.held);
+  };
+  const soon = () => {
+    if (!view.waiting) requestAnimationFrame(draw);
+    view.waiting = true;
+  };
+
+  const tokens = { query: parts.queries, key: parts.keys };
+  for (const side of ["query", "key"]) {
+    tokens[side].forEach((token, at) => {
+      const look = (name, value) => () => {
+        view[name] = value;
+        soon();
+      };
+      token.onpointerenter = look("hover", [side, at]);
+      token.onpointerleave = look("hover", null);
+      token.onfocus = () => look("focus", token.matches(":focus-visible") ? [side, at] : null)();
+      token.onblur = look("focus", null);
+      token.onclick = () => pin([side, at]);
+      token.onkeydown = (event) => {
+        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        if (event.key === "Escape" && talk.held.pin) pin(talk.held.pin);
+        const next = tokens[side][at + (by ?? 0)];
+        if (!by || !next || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        token.tabIndex = -1;
+        next.tabIndex = 0;
+        next.focus();
+      };
+    });
+  }
+  const pin = (at) => {
+    talk.tell({ ...talk.held, pin: String(talk.held.pin) === String(at) ? null : at });
+    soon();
+  };
+  parts.scroll.onscroll = soon;
+  legend(lines, parts, talk, view, soon);
+  return watch(root, () => {
+    layOut(root, lines, parts, view);
+    colourLegend(root, lines, parts, talk);
+    draw();
+  });
+}
+
+function read(data) {
+  const { header, body } = unpack(data);
+  const words = new Uint32Array(body.slice().buffer);
+  const [n, k] = [header.query_tokens.length, header.drawn.length];
+  // starts[head * n + query] is where the lines of that head and query begin.
+  const starts = new Uint32Array(n * k + 1);
+  for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
+  return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
+}
+
+function build(root, lines) {
+  const token = (className) => (text, i) => {
+    const element = make("button", className, plain(text));
+    element.type = "button";
+    element.tabIndex = i === 0 ? 0 : -1;
+    return element;
+  };
+  const parts = {
+    queries: lines.query_tokens.map(token("token query")),
+    keys: lines.key_tokens.map(token("token key")),
+    canvas: make("canvas", "strokes"),
+    scroll: make("div", "scroll"),
+    sheet: make("div", "sheet"),
+    titles: make("div", "titles"),
+    legend: make("div", "legend"),
+    said: make("p", "said"),
+  };
+  parts.titles.append(make("span", "", lines.query_title), make("span", "", lines.key_title));
+  parts.canvas.setAttribute("aria-hidden", "true");
+  parts.sheet.setAttribute("role", "group");
+  parts.sheet.setAttribute("aria-label", lines.label);
+  parts.said.setAttribute("role", "status");
+  for (const at of lines.dimmed) parts.keys[at].classList.add("dimmed");
+  parts.sheet.append(parts.canvas, ...parts.queries, ...parts.keys);
+  parts.scroll.append(parts.sheet);
+  const drawing = make("div", "drawing");
+  drawing.append(parts.titles, parts.scroll, parts.said);
+  root.replaceChildren(drawing, parts.legend);
+  return parts;
+}
+
+function layOut(root, lines, parts, view) {
+  const width = parts.scroll.clientWidth;
+  if (!width) return;
+  const style = getComputedStyle(root);
+  const size = parseFloat(style.fontSize);
+  const pen = parts.canvas.getContext("2d");
+  pen.font = `${size}px ${style.fontFamily}`;
+  const widest = (texts) => Math.max(...texts.map((text) => pen.measureText(plain(text)).width));
+  const limit = width * 0.36;
+  const [left, right] = [lines.query_tokens, lines.key_tokens].map((texts) =>
+    Math.min(limit, widest(texts) + size * 1.2),
+  );
+  const rows = Math.max(lines.n, lines.m);
+  view.row = Math.round(Math.min(size * 2.1, Math.max(size * 1.5, lines.max_height / rows)));
+  [view.left, view.right] = [left, width - right];
+  view.height = Math.min(lines.max_height, rows * view.row);
+  parts.scroll.style.height = `${view.height}px`;
+  parts.sheet.style.height = `${rows * view.row}px`;
+  parts.canvas.style.height = `${view.height}px`;
+  parts.canvas.style.marginBottom = `${-view.height}px`;
+  const place = (token, at, x, w) => {
+    const [top, height] = [`${at * view.row}px`, `${view.row}px`];
+    Object.assign(token.style, { left: `${x}px`, width: `${w}px`, top, height });
+  };
+  parts.queries.forEach((token, at) => place(token, at, 0, left));
+  parts.keys.forEach((token, at) => place(token, at, width - right, right));
+}
+
+// The lines to draw now as [head, query, key, weight] in four arrays.
+function visible(lines, view, heads, active, top) {
+  const out = [];
+  const { n, starts, packed } = lines;
+  const [first, last] = [top / view.row - 1, (top + view.height) / view.row];
+  for (const head of heads) {
+    for (let query = 0; query < n; query++) {
+      if (active && active[0] === "query" && active[1] !== query) continue;
+      for (let i = starts[head * n + query]; i < starts[head * n + query + 1]; i++) {
+        const key = packed[i] >>> 16;
+        if (active && active[0] === "key" && active[1] !== key) continue;
+        if ((query < first && key < first) || (query > last && key > last)) continue;
+        out.push([head, query, key, (packed[i] & 65535) / 65535]);
+      }
+    }
+  }
+  return out;
+}
+
+function paint(root, lines, parts, view, heads, active) {
+  const { canvas } = parts;
+  const width = parts.scroll.clientWidth;
+  if (!width) return;
+  const colours = lines.colours[themeOf(root)];
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(view.height * ratio);
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  const top = parts.scroll.scrollTop;
+  let strokes = visible(lines, view, heads, active, top);
+  parts.left_out = Math.max(0, strokes.length - MOST_DRAWN);
+  if (parts.left_out) strokes = strokes.sort((a, b) => b[3] - a[3]).slice(0, MOST_DRAWN);
+  root.dataset.strokes = strokes.length;
+  const [x1, x2] = [view.left, view.right];
+  const bend = (x2 - x1) * 0.42;
+  const apart = heads.length > 1 ? Math.min(2.4, (view.row - 8) / heads.length) : 0;
+  const paths = new Map();
+  for (const [head, query, key, weight] of strokes) {
+    const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight) * LEVELS));
+    const name = level * 1024 + head;
+    if (!paths.has(name)) paths.set(name, new Path2D());
+    const shift = (heads.indexOf(head) - (heads.length - 1) / 2) * apart - top + view.row / 2;
+    const [y1, y2] = [query * view.row + shift, key * view.row + shift];
+    const path = paths.get(name);
+    path.moveTo(x1, y1);
+    path.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
+  }
+  pen.lineCap = "round";
+  for (const [name, path] of [...paths].sort((a, b) => a[0] - b[0])) {
+    const strength = (Math.floor(name / 1024) + 1) / LEVELS;
+    pen.globalAlpha = active ? 0.3 + 0.7 * strength : 0.12 + 0.78 * strength;
+    pen.lineWidth = 0.8 + 2.6 * strength;
+    pen.strokeStyle = colours[name % 1024];
+    pen.stroke(path);
+  }
+  shade(lines, parts, heads, active);
+}
+
+// How strongly the tokens at the other end are meant: the mean weight over the heads shown.
+function shade(lines, parts, heads, active) {
+  const onto = new Map();
+  if (active) {
+    for (const [, query, key, weight] of linesOf(lines, heads, active)) {
+      const at = active[0] === "query" ? key : query;
+      onto.set(at, (onto.get(at) ?? 0) + weight / heads.length);
+    }
+  }
+  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+    tokens.forEach((token, at) => {
+      const other = active && active[0] !== side;
+      token.classList.toggle("active", Boolean(active) && !other && active[1] === at);
+      token.classList.toggle("aside", Boolean(active) && (other ? !onto.has(at) : active[1] !== at));
+      token.classList.toggle(
+        "masked", Boolean(other) && lines.causal && (side === "key" ? at > active[1] : at < active[1]),
+      );
+      const share = other ? Math.round(100 * Math.min(1, onto.get(at) ?? 0)) : 0;
+      token.style.setProperty("--share", `${share}%`);
+    });
+  }
+}
+
+function linesOf(lines, heads, active) {
+  return visible(lines, { row: 1, height: Infinity }, heads, active, -1);
+}
+
+// What is pointed at or pinned, in words and numbers.
+function tell(lines, parts, heads, active, held) {
+  parts.queries.concat(parts.keys).forEach((token) => token.setAttribute("aria-pressed", "false"));
+  if (held.pin) {
+    const pinned = (held.pin[0] === "query" ? parts.queries : parts.keys)[held.pin[1]];
+    pinned?.setAttribute("aria-pressed", "true");
+  }
+  if (!active) {
+    const left = parts.left_out
+      ? ` The strongest ${MOST_DRAWN} lines are drawn, ${parts.left_out} weaker ones appear with their token.`
+      : "";
+    parts.said.textContent = `Point at a token to see its lines alone; click to keep them.${left}`;
+    return;
+  }
+  const [side, at] = active;
+  const names = { query: lines.query_tokens, key: lines.key_tokens };
+  const other = side === "query" ? "key" : "query";
+  const note = side === "query" && lines.query_notes[at] ? ` (${lines.query_notes[at]})` : "";
+  const found = linesOf(lines, heads, active);
+  const said = heads.slice(0, 8).map((head) => {
+    const mine = found.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
+    const best = mine.slice(0, 2).map((line) => {
+      const to = line[other === "key" ? 2 : 1];
+      return `${to + 1} ${names[other][to]} ${line[3].toFixed(2)}`;
+    });
+    const [layer, number] = lines.drawn[head];
+    return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
+  });
+  const sign = side === "query" ? "→" : "←";
+  const rest = said.filter(Boolean).join(" · ") || "no line is kept";
+  parts.said.textContent = plain(`${side} ${at + 1} ${names[side][at]}${note} ${sign} ${rest}`);
+}
+
+// A switch for every head, in rows by layer; without a server only for those that were sent.
+function legend(lines, parts, talk, view, soon) {
+  const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
+  const on = () => new Set(talk.held.heads.map(String));
+  const set = (heads) => {
+    talk.tell({ ...talk.held, heads });
+    refresh();
+    soon();
+  };
+  const refresh = () => {
+    const now = on();
+    for (const { button, head } of parts.chips) {
+      button.setAttribute("aria-pressed", String(now.has(String(head))));
+    }
+    parts.recolour?.();
+  };
+  parts.chips = [];
+  const table = make("div", "chips");
+  for (let layer = 0; layer < lines.layers; layer++) {
+    const heads = Array.from({ length: lines.heads }, (_, head) => [layer, head]).filter(
+      (head) => !lines.fixed || drawn.has(String(head)),
+    );
+    if (!heads.length) continue;
+    const name = make("button", "layer", `Layer ${layer + 1}`);
+    name.type = "button";
+    name.title = "All heads of this layer, or none";
+    name.onclick = () => {
+      const now = on();
+      const others = talk.held.heads.filter((head) => head[0] !== layer);
+      const all = heads.every((head) => now.has(String(head)));
+      set(all ? others : others.concat(heads));
+    };
+    const line = make("div", "chip-row");
+    line.append(name);
+    for (const head of heads) {
+      const button = make("button", "chip", String(head[1] + 1));
+      button.type = "button";
+      button.setAttribute("aria-label", `Layer ${layer + 1}, head ${head[1] + 1}`);
+      button.onclick = () => {
+        const kept = talk.held.heads.filter((each) => String(each) !== String(head));
+        set(kept.length < talk.held.heads.length ? kept : kept.concat([head]));
+      };
+      const single = (value) => () => {
+        view.head = value;
+        soon();
+      };
+      button.onpointerenter = single(drawn.get(String(head)) ?? null);
+      button.onpointerleave = single(null);
+      parts.chips.push({ button, head });
+      line.append(button);
+    }
+    table.append(line);
+  }
+  const clear = make("button", "layer", "Clear");
+  clear.type = "button";
+  clear.onclick = () => set([]);
+  const foot = make("div", "chip-row");
+  foot.append(clear, make("span", "limit", "16 colours are easy to tell apart"));
+  parts.legend.append(make("div", "legend-title", "Heads"), table, foot);
+  parts.legend.setAttribute("role", "group");
+  parts.legend.setAttribute("aria-label", "Heads shown");
+  refresh();
+}
+
+function colourLegend(root, lines, parts, talk) {
+  const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
+  parts.recolour = () => {
+    const colours = lines.colours[themeOf(root)];
+    for (const { button, head } of parts.chips) {
+      const colour = colours[drawn.get(String(head))];
+      const lit = colour && talk.held.heads.some((each) => String(each) === String(head));
+      button.style.background = lit ? colour : "";
+      button.style.color = lit ? inkOn(colour) : "";
+    }
+  };
+  parts.recolour();
+}
+
+function inkOn(colour) {
+  const [r, g, b] = [1, 3, 5].map((i) => (parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#14131a" : "#ffffff";
+}
