@@ -81,9 +81,12 @@ def to_npz(exhibit: Exhibit) -> bytes:
         )
     held |= exhibit.arrays
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(file, "w") as archive:
         for name, values in held.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+            # Without a time in it, the same numbers make the same file.
+            entry = zipfile.ZipInfo(f"{name}.npy")
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(entry, "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(values), allow_pickle=False)
     return file.getvalue()
 

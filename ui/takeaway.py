@@ -15,10 +15,13 @@ import streamlit as st
 from figures.exhibit import Exhibit
 from figures.paper import to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
+from transformer.checkpoint import inspect_checkpoint
+from transformer.records import Trace
+from ui.cache import key_of, trace
 from ui.controls import View
 from ui.offline import to_html
 
-__all__ = ["snippet_header", "take_away"]
+__all__ = ["snippet_header", "take_away", "trace_of"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,8 @@ def take_away(
 
     Args:
         make: the figure. Called once a button is pressed, in another thread and without a session,
-            so all that it needs has to be in it; keep keys and views in it rather than traces.
+            so all that it needs has to be in it: the view and what is chosen, and `trace_of(view)`
+            for the rest. A trace in it would stay in memory as long as the page is open.
         key: unique on the page.
         name: stem of the file names; the same as the exhibit's name (see `file_stem`).
         n_numbers: how many numbers the figure shows, where that is known; a CSV of too many is not
@@ -106,22 +110,32 @@ def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_nu
     )
 
 
-def snippet_header(view: View) -> str:
-    """The lines of a snippet that load the view's checkpoint and make its `trace`.
+def trace_of(view: View) -> Trace:
+    """The view's trace, for a figure that is made without a session; see `ui.cache.trace`."""
+    return trace(key_of(view), lambda step, steps: None)
 
-    The text of the sentence stands in it as a Python literal and cannot become code.
+
+def snippet_header(view: View) -> str:
+    """The lines of a snippet that load the view's checkpoint and make its `trace`, steered alike.
+
+    What was typed stands in it as Python literals and cannot become code.
     """
-    settings = f"beam_size={view.beam_size}, alpha={view.alpha!r}"
+    key = key_of(view)
+    config = inspect_checkpoint(view.path).config
+    given = key.arguments(config.eos_id if config else -1)
+    arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    sampled = "from transformer.sampling import Sampling\n" if "sampling" in given else ""
     return (
         "import os\n"
         "from pathlib import Path\n"
         "\n"
         "import numpy as np\n"
         "\n"
+        f"{sampled}"
         "from transformer.translator import Translator\n"
         "\n"
         "# Run this in Headlight's folder, or say where the checkpoints are.\n"
         'checkpoints = Path(os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints"))\n'
         f"translator = Translator.load(checkpoints / {view.checkpoint!r}, device={view.device!r})\n"
-        f"trace = translator.trace({view.sentence!r}, {settings})\n"
+        f"trace = translator.trace(\n    {view.sentence!r},\n{arguments})\n"
     )

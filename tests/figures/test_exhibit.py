@@ -1,0 +1,80 @@
+"""Exhibits refuse what no file could show."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from tests.figures.exhibits import exhibit, panel
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        (np.ones((3, 2)), "shape"),
+        (np.ones((2, 3, 1)), "shape"),
+        (np.full((2, 3), 1.5), "outside 0 to 1"),
+        (np.full((2, 3), -0.5), "outside 0 to 1"),
+        (np.full((2, 3), np.inf), "infinite"),
+        (np.full((2, 3), "a"), "real numbers"),
+        (np.full((2, 3), 1j), "real numbers"),
+    ],
+)
+def test_a_panel_says_what_is_wrong(values: np.ndarray, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Panel("p", values, ("a", "b"), ("c", "d", "e"))
+
+
+def test_a_panel_may_miss_values_and_a_signed_one_may_leave_0_to_1() -> None:
+    values = np.array([[np.nan, 1.0]])
+    assert Panel("p", values, ("a",), ("b", "c")).values is values
+    assert Panel("p", values * -9, ("a",), ("b", "c"), scale="diverging").values[0, 1] == -9
+
+
+@pytest.mark.parametrize(
+    ("x", "lines", "said"),
+    [
+        (np.arange(3), {}, "at least one"),
+        (np.arange(0), {"a": np.arange(0)}, "at least one"),
+        (np.arange(3), {"a": np.arange(4)}, r"expected \(3,\)"),
+        (np.ones((3, 1)), {"a": np.arange(3)}, "one axis"),
+        (("a", "b"), {"a": np.array([1, np.inf])}, "infinite"),
+    ],
+)
+def test_a_series_says_what_is_wrong(x: object, lines: dict[str, np.ndarray], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Series("s", x, lines)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../up", "a/b", "A", "a b", ".hidden", "a..b", "a.", "x" * 101]
+)
+def test_a_name_is_a_file_stem(name: str) -> None:
+    with pytest.raises(ValueError, match="stem"):
+        Exhibit(name, "t", "c", (panel(),))
+
+
+@given(st.lists(st.one_of(st.text(max_size=40), st.integers())))
+def test_any_words_make_a_file_stem(words: list[object]) -> None:
+    Exhibit(file_stem(*words), "t", "c", (panel(2, 3),))
+
+
+@pytest.mark.parametrize("name", ["part_1", "two words", "a-b", "1a"])
+def test_arrays_are_named_like_variables(name: str) -> None:
+    with pytest.raises(ValueError, match="array name"):
+        Exhibit("a", "t", "c", (panel(),), arrays={name: np.ones(2)})
+
+
+def test_arrays_of_objects_are_refused() -> None:
+    with pytest.raises(ValueError, match="numbers or text"):
+        Exhibit("a", "t", "c", (panel(),), arrays={"a": np.array([{}], dtype=object)})
+
+
+def test_views_are_none_one_or_several() -> None:
+    view = Offline("lens", b"")
+    assert exhibit().views == ()
+    assert exhibit(offline=view).views == (view,)
+    assert exhibit(offline=(view, view)).views == (view, view)

@@ -1,0 +1,107 @@
+"""CSV and NPZ hold the numbers and the tokens, and nothing in them runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from figures import tables
+from figures.exhibit import Panel, Series
+from figures.tables import TooLargeError, guard, n_numbers, to_csv, to_npz, unguard
+from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
+
+
+def rows_of(data: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8"), newline="")))
+
+
+@pytest.mark.parametrize("part", [panel(3, 4), panel(4, 3, signed=True), series(), bars()])
+def test_csv_reads_back_to_the_same_numbers(part: Panel | Series) -> None:
+    rows = rows_of(to_csv(exhibit(part)))
+    values = part.values if isinstance(part, Panel) else np.stack(list(part.lines.values()))
+    assert list(rows[0]) == ["panel", "row", "row_token", "column", "column_token", "value"]
+    assert len(rows) == values.size == n_numbers(exhibit(part))
+    back = np.full_like(values, 7)
+    for row in rows:
+        assert row["panel"] == part.title
+        value = float(row["value"]) if row["value"] else np.nan
+        back[int(row["row"]) - 1, int(row["column"]) - 1] = value
+    np.testing.assert_array_equal(back, values)
+
+
+def test_csv_names_rows_and_columns() -> None:
+    part = panel(2, 3)
+    named = [(row["row_token"], row["column_token"]) for row in rows_of(to_csv(exhibit(part)))]
+    assert named == [(row, column) for row in part.rows for column in part.columns]
+    points = rows_of(to_csv(exhibit(series())))
+    assert [float(row["column_token"]) for row in points[:6]] == (np.arange(6) / 7).tolist()
+    assert {row["row_token"] for row in points} == {"sin", "cos"}
+
+
+def test_hostile_tokens_come_back_from_the_csv_and_none_is_a_formula() -> None:
+    rows = rows_of(to_csv(exhibit(hostile_panel())))
+    tokens = [row["column_token"] for row in rows[: len(HOSTILE)]]
+    # Half a surrogate pair is no text that UTF-8 can hold.
+    assert [unguard(token) for token in tokens] == [
+        token.encode("utf-8", "replace").decode() for token in HOSTILE
+    ]
+    for row in rows:
+        for field in ("panel", "row_token", "column_token"):
+            assert row[field][:1] not in tuple("=+-@\t\r\n＝＋－＠")
+
+
+@given(st.text(alphabet=st.sampled_from("'=+-@\t\r\na1 ＝"), max_size=6))
+def test_guarding_is_undone_exactly(text: str) -> None:
+    guarded = guard(text)
+    assert unguard(guarded) == text
+    assert guarded == text or guarded[1:] == text
+    assert guarded[:1] not in tuple("=+-@\t\r\n＝＋－＠")
+
+
+@given(st.text(max_size=8), st.text(max_size=8))
+def test_different_tokens_stay_different(one: str, other: str) -> None:
+    assert (guard(one) == guard(other)) == (one == other)
+
+
+def test_a_csv_of_too_many_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MOST_ROWS", 34)
+    with pytest.raises(TooLargeError, match=r"35 numbers .* NPZ"):
+        to_csv(exhibit(panel(5, 7)))
+
+
+def test_npz_is_exact_and_needs_no_pickle() -> None:
+    made = exhibit(panel(3, 4), panel(2, 5, signed=True), series(), bars())
+    with np.load(io.BytesIO(to_npz(made)), allow_pickle=False) as held:
+        for number, part in enumerate(made.parts, start=1):
+            assert held[f"part_{number}_title"] == part.title
+            if isinstance(part, Panel):
+                assert held[f"part_{number}"].dtype == part.values.dtype
+                np.testing.assert_array_equal(held[f"part_{number}"], part.values)
+                assert held[f"part_{number}_rows"].tolist() == list(part.rows)
+                assert held[f"part_{number}_columns"].tolist() == list(part.columns)
+            else:
+                expected = np.stack(list(part.lines.values()))
+                np.testing.assert_array_equal(held[f"part_{number}"], expected)
+                assert held[f"part_{number}_rows"].tolist() == list(part.lines)
+                assert held[f"part_{number}_columns"].tolist() == list(part.x)
+        np.testing.assert_array_equal(held["weights"], made.arrays["weights"])
+        np.testing.assert_array_equal(held["file"], made.arrays["file"])
+        assert (held["title"], held["caption"]) == (made.title, made.caption)
+        assert held["snippet"] == made.snippet
+
+
+def test_npz_keeps_hostile_tokens() -> None:
+    with np.load(io.BytesIO(to_npz(exhibit(hostile_panel()))), allow_pickle=False) as held:
+        kept = held["part_1_rows"].tolist()
+    assert kept == list(HOSTILE)
+
+
+def test_the_same_exhibit_makes_the_same_bytes() -> None:
+    made = exhibit(panel(), series())
+    assert to_csv(made) == to_csv(made)
+    assert to_npz(made) == to_npz(made)
