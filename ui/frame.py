@@ -50,6 +50,7 @@ class PageSpec:
 
 PAGES: tuple[PageSpec, ...] = (
     PageSpec("pages/translate_page.py", "translate", "Translate", ":material/translate:"),
+    PageSpec("pages/beam_page.py", "beam", "Beam search", ":material/account_tree:"),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
     PageSpec("pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:"),
     PageSpec(

@@ -140,9 +140,10 @@ class Tree:
     def last_in_beam(self, step: int) -> Node:
         """The worst node at a step that was still good enough for the beam."""
         ranked = [self.nodes[index] for index in self.steps[step]]
-        if self.beam_size == 1:
-            return next(node for node in ranked if node.fate != "dropped")
-        return ranked[min(self.beam_size, len(ranked)) - 1]
+        good = [place for place, node in enumerate(ranked) if node.fate != "dropped"]
+        if self.beam_size > 1:  # what ended the search left a place that others would have had
+            good.append(min(self.beam_size, len(ranked)) - 1)
+        return ranked[max(good)]
 
 
 def beam_tree(trace: Trace) -> Tree:

@@ -1,0 +1,155 @@
+"""Curves of a beam search: how two branches' scores run on, and what the length penalty decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.attention import FONT
+from figures.labels import show_token
+from figures.palette import CHROME, Theme, categorical
+
+Numbers = NDArray[np.float64]
+
+
+def branch_curves(
+    values: Mapping[str, Sequence[float]],
+    tokens: Mapping[str, Sequence[str]],
+    shared: int,
+    colours: Sequence[str],
+    theme: Theme,
+    *,
+    title: str,
+    height: int = 200,
+) -> alt.LayerChart:
+    """One line a branch over the steps, with the step at which they part marked.
+
+    Args:
+        values: name to [n] numbers, one a step; lengths may differ.
+        tokens: name to [n] tokens, for hovering.
+        shared: steps that the branches have in common.
+        colours: one a branch.
+        title: of the y axis.
+
+    Raises: `ValueError` where a branch has not one token a value, or there are no values.
+    """
+    rows: list[dict[str, object]] = []
+    for name, line in values.items():
+        if len(tokens[name]) != len(line) or not len(line):
+            raise ValueError(f"branch {name!r}: {len(line)} values for {len(tokens[name])} tokens")
+        rows += [
+            {"branch": name, "step": step, "value": float(value), "token": show_token(token)}
+            for step, (value, token) in enumerate(zip(line, tokens[name], strict=True), start=1)
+        ]
+    chrome = CHROME[theme]
+    longest = max(map(len, values.values()))
+    x = alt.X(
+        "step:Q",
+        title="step",
+        axis=alt.Axis(tickMinStep=1, format="d", grid=False, tickCount=min(longest, 12)),
+        scale=alt.Scale(domain=[1, max(2, longest)], nice=False),
+    )
+    lines = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2.5)
+        .encode(
+            x=x,
+            y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
+            color=alt.Color(
+                "branch:N",
+                scale=alt.Scale(domain=list(values), range=list(colours)),
+                legend=alt.Legend(title=None, orient="top", symbolStrokeWidth=4),
+            ),
+            tooltip=[
+                alt.Tooltip("branch:N"),
+                alt.Tooltip("step:Q"),
+                alt.Tooltip("token:N"),
+                alt.Tooltip("value:Q", title=title, format=".3f"),
+            ],
+        )
+    )
+    layers = [lines]
+    if 0 < shared < longest:
+        part = (
+            alt.Chart(alt.InlineData(values=[{"step": shared}]))
+            .mark_rule(color=chrome.muted, strokeDash=[2, 4])
+            .encode(x="step:Q")
+        )
+        layers.insert(0, part)
+    chart: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=height), theme)
+    return chart
+
+
+def score_by_alpha(
+    alphas: Numbers, scores: Numbers, names: Sequence[str], now: float, theme: Theme
+) -> alt.LayerChart:
+    """The score of every finished translation over the length penalty's exponent.
+
+    Args:
+        alphas: [n].  scores: [n, P].  names: [P], different ones.
+        now: the alpha of the search, marked by a rule.
+
+    Raises: `ValueError` where the shapes do not agree.
+    """
+    if scores.shape != (len(alphas), len(names)):
+        raise ValueError(f"scores of shape {scores.shape} for {len(alphas)} x {len(names)}")
+    rows = [
+        {"name": name, "alpha": float(alpha), "score": float(scores[i, j])}
+        for j, name in enumerate(names)
+        for i, alpha in enumerate(alphas)
+    ]
+    chrome = CHROME[theme]
+    colours = [
+        chrome.accent,
+        *(c for c in categorical(len(names) + 1, theme) if c != chrome.accent),
+    ]
+    lines = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=alt.X("alpha:Q", title="α", scale=alt.Scale(nice=False)),
+            y=alt.Y("score:Q", title="score"),
+            color=alt.Color(
+                "name:N",
+                sort=list(names),
+                scale=alt.Scale(domain=list(names), range=colours[: len(names)]),
+                legend=alt.Legend(title=None, orient="right", symbolStrokeWidth=3),
+            ),
+            strokeWidth=alt.condition(alt.datum.name == names[0], alt.value(3.5), alt.value(1.5)),
+            tooltip=[
+                alt.Tooltip("name:N"),
+                alt.Tooltip("alpha:Q", title="α", format=".2f"),
+                alt.Tooltip("score:Q", format=".3f"),
+            ],
+        )
+    )
+    here = (
+        alt.Chart(alt.InlineData(values=[{"alpha": now}]))
+        .mark_rule(color=chrome.muted, strokeDash=[2, 4])
+        .encode(x="alpha:Q")
+    )
+    chart: alt.LayerChart = _quiet(alt.layer(here, lines).properties(height=240), theme)
+    return chart
+
+
+def _quiet(chart: Any, theme: Theme) -> Any:
+    chrome = CHROME[theme]
+    return (
+        chart.configure(background="transparent", font=FONT)
+        .configure_view(stroke=None)
+        .configure_axis(
+            labelColor=chrome.ink,
+            titleColor=chrome.ink,
+            gridColor=chrome.rule,
+            domainColor=chrome.muted,
+            tickColor=chrome.muted,
+            labelFontSize=13,
+            titleFontSize=13,
+            titleFontWeight="normal",
+        )
+        .configure_legend(labelColor=chrome.ink, labelFontSize=13)
+    )

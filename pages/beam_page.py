@@ -1,0 +1,111 @@
+"""Beam search: the hypotheses that were kept, dropped or ended, as a tree; why the best won."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.measures.beam import Tree, beam_tree
+from transformer.records import Trace
+from ui import state
+from ui.beam_choice import (
+    DROPPED,
+    LOOK,
+    PANEL,
+    PANELS,
+    TREE_KEY,
+    A,
+    B,
+    follow,
+    settle,
+)
+from ui.beam_panels import Search, compare_panel, finished_panel, node_panel
+from ui.beam_words import summary, why_the_winner_won
+from ui.bound import bound
+from ui.cache import get_trace, get_translator
+from ui.components.tree import beam_tree_view, encode
+from ui.computed import computed
+from ui.controls import View, current_view
+from ui.frame import require_frame
+from ui.state import HEAD, LAYER
+from ui.units import UNITS
+
+require_frame()
+
+
+def explain() -> None:
+    """The search in the paper's words and numbering."""
+    st.markdown(
+        "**Beam search** (section 6.1) keeps the *b* most probable beginnings. At every step each "
+        "of them is continued by its most probable tokens, all continuations are ranked by their "
+        "log-probability, and the best *b* live on; below the dotted line is what was dropped. "
+        "What ends in `</s>` is set aside, and what ended is compared by"
+    )
+    st.latex(
+        r"\mathrm{score}(Y)=\frac{\log P(Y\mid X)}{lp(Y)},\qquad "
+        r"lp(Y)=\left(\frac{5+|Y|}{6}\right)^{\alpha}"
+    )
+    st.markdown(
+        "The **length penalty** *lp* (Wu et al. 2016; the paper takes α = 0.6 and a beam of 4) "
+        "makes up for each token's log-probability being below 0: without it, short translations "
+        "would win too often. |Y| counts `</s>`. All hypotheses of one step are equally long, so "
+        "α decides between what ended, never what is dropped. The search stops once nothing alive "
+        "can still win.\n\n"
+        "Columns are steps and rows are ranks. Click a node to choose it as A, shift and click "
+        "for B; arrow keys move, A and B change what they move, D shows what was dropped, and "
+        "+, − and F zoom."
+    )
+
+
+def say_why_there_is_none(view: View, trace: Trace) -> None:
+    """Why there is no tree, and how to get one."""
+    if trace.forced:
+        st.info(
+            "**No search to show:** this translation was given as a whole (teacher forcing), so "
+            "nothing was compared. Take the given target away on the Translate page, and the model "
+            "searches for a translation of its own.",
+            icon=":material/account_tree:",
+        )
+        return
+    st.info(
+        f"**The record of this search was left out:** with a beam of {view.beam_size} over "
+        f"{len(trace.src_tokens)} source and {len(trace.tgt_tokens)} target tokens it is too large "
+        "to keep. Take a smaller beam under *Decoding* on the left, or a shorter sentence.",
+        icon=":material/account_tree:",
+    )
+
+
+@st.fragment
+def story(view: View) -> None:
+    """The page. Runs again by itself when something in it is chosen."""
+    trace = get_trace(view)
+    words, asides = st.columns([4, 1], vertical_alignment="center")
+    with words.container(key="headline_long"):
+        st.text(trace.text or "(an empty translation)")
+    aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")
+    with aside.popover("What is this?", type="tertiary"):
+        explain()
+    if trace.search is None:
+        say_why_there_is_none(view, trace)
+        return
+    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
+    search = Search(view, trace, tree, get_translator(view).tokenizer.decode)
+    start = settle(view, tree)
+    st.markdown(why_the_winner_won(tree, search.decode))
+    beam_tree_view(
+        encode(tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce),
+        key=TREE_KEY,
+        on_view_change=lambda: follow(view, tree),
+    )
+    st.segmented_control(
+        "Panel", PANELS, format_func=PANELS.__getitem__, required=True,
+        label_visibility="collapsed", **bound(PANEL),
+    )  # fmt: skip
+    panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
+    panels[state.get(PANEL)](search)
+    state.write_url()
+
+
+state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
+now = current_view()
+get_trace(now)  # here, where its progress and messages replace the page
+story(now)

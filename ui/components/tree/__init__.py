@@ -1,0 +1,141 @@
+"""The tree of a beam search on a canvas: columns are steps, rows are ranks; click or use arrows.
+
+`encode` turns a tree into one message; `beam_tree_view` mounts the view. Moving, zooming, hiding
+what was dropped, and choosing nodes A and B happen in the browser; Python is told once the user
+rests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from figures.labels import show_token
+from figures.palette import THEMES, categorical
+from transformer.measures.beam import Comparison, Node, Tree
+from ui.beam_words import OUTCOMES
+from ui.components.packing import pack, script
+
+_HERE = Path(__file__).parent
+_tree = st.components.v2.component(
+    "headlight.tree",
+    html='<div class="tree"></div>',
+    css=(_HERE / "tree.css").read_text("utf-8"),
+    js=f"{script(_HERE / 'draw.js')}\n{(_HERE / 'tree.js').read_text('utf-8')}",
+)
+_branches = st.components.v2.component(
+    "headlight.branches",
+    html='<div class="branches"></div>',
+    css=(_HERE / "branches.css").read_text("utf-8"),
+    js=script(_HERE / "branches.js"),
+)
+
+_KINDS = tuple(OUTCOMES)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is chosen in the tree.
+
+    Attributes:
+        a, b: indices of nodes, or None.
+        dropped: whether candidates that were dropped are shown.
+    """
+
+    a: int | None
+    b: int | None
+    dropped: bool
+
+
+def branch_colours(theme: str) -> tuple[str, str]:
+    """The colours of A and B: hex, apart from the accent and from each other."""
+    colours = categorical(4, "dark" if theme == "dark" else "light")
+    return colours[1], colours[3]
+
+
+def beam_tree_view(message: bytes, *, key: str, on_view_change: Callable[[], None]) -> None:
+    """Mount the tree.
+
+    Args:
+        message: from `encode`.
+        on_view_change: called once the user rests; `choice_in(st.session_state[key], ...)` is what
+            was chosen.
+    """
+    _tree(key=key, data=message, on_view_change=on_view_change)
+
+
+def choice_in(held: Any, tree_id: str, tree: Tree) -> Choice | None:
+    """What a view reported, or None where it reported nothing usable for this tree.
+
+    What comes from a browser is not believed.
+    """
+    view = held.get("view") if isinstance(held, Mapping) else None
+    if not isinstance(view, Mapping) or view.get("tree") != tree_id:
+        return None
+    a, b, dropped = view.get("a"), view.get("b"), view.get("dropped")
+    for index in (a, b):
+        if index is None:
+            continue
+        if not isinstance(index, int) or isinstance(index, bool):
+            return None
+        if not 0 <= index < len(tree.nodes):
+            return None
+    if not isinstance(dropped, bool):
+        return None
+    return Choice(a, b, dropped)
+
+
+def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) -> bytes:
+    """Everything that the view shows of a tree, as one message (see `ui.components.packing`).
+
+    Args:
+        tree_id: names the tree; comes back with every report.
+        start: what to show chosen.
+        label: the tree in words, for screen readers.
+        nonce: a new number makes a view that is already open take `start`.
+    """
+    texts: dict[str, int] = {}
+    for node in tree.nodes:
+        texts.setdefault(show_token(node.token), len(texts))
+    winner = frozenset(tree.winner)
+    header = {
+        "tree": tree_id,
+        "start": {"a": start.a, "b": start.b, "dropped": start.dropped, "nonce": nonce},
+        "label": label,
+        "beam": tree.beam_size,
+        "texts": list(texts),
+        "outcomes": list(OUTCOMES.values()),
+        "parent": [node.parent for node in tree.nodes],
+        "step": [node.step for node in tree.nodes],
+        "rank": [node.rank for node in tree.nodes],
+        "text": [texts[show_token(node.token)] for node in tree.nodes],
+        "log_prob": [round(node.log_prob, 4) for node in tree.nodes],
+        "total": [round(node.total, 4) for node in tree.nodes],
+        "score": [round(node.score, 4) for node in tree.nodes],
+        "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
+        # 2: on the winner's path, 1: on the path of another one that ended, 0: neither.
+        "line": [
+            2 if node.index in winner else int(node.index in tree.alive) for node in tree.nodes
+        ],
+        "colours": {theme: branch_colours(theme) for theme in THEMES},
+    }
+    return pack(header, b"")
+
+
+def branches(comparison: Comparison, *, key: str) -> None:
+    """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
+
+    def row(nodes: tuple[Node, ...]) -> list[list[object]]:
+        return [[show_token(node.token), round(node.log_prob, 4)] for node in nodes]
+
+    header = {
+        "a": row(comparison.a),
+        "b": row(comparison.b),
+        "shared": comparison.shared,
+        "colours": {theme: branch_colours(theme) for theme in THEMES},
+    }
+    _branches(key=key, data=pack(header, b""))

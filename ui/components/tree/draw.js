@@ -1,0 +1,280 @@
+// The tree as a picture: where every node lies, and how it is painted.
+//
+// A column is a decoding step and a row a rank, so each column is the beam at that step, best on
+// top. The rows of the beam are tall; below them, behind a line, are the thin rows of what was
+// dropped. Only what is in sight is painted, so a long search costs no more than a short one.
+
+const COLUMN = 118; // px at zoom 1, like all sizes here
+const NODE = 92; // width of a node; the rest of a column is for the edges
+const TALL = 40;
+const THIN = 20;
+const HEAD = 26; // above the rows: the number of the step
+const GUTTER = 26; // left of the columns: the rank
+const ROOT = 62; // the column of <s>
+const FENCE = 14; // between the beam and what was dropped
+
+const FINISHED = 2;
+const CUT = 3;
+
+/** Sizes in CSS pixels at a zoom and a type scale. */
+function geometry(header, zoom, type) {
+  const unit = zoom * type;
+  const beam = header.beam;
+  return {
+    unit,
+    column: COLUMN * unit,
+    width: NODE * unit,
+    head: HEAD * type,
+    gutter: GUTTER * type,
+    root: ROOT * unit,
+    top: (rank) =>
+      HEAD * type +
+      (rank < beam ? rank * TALL : beam * TALL + FENCE + (rank - beam) * THIN) * unit,
+    height: (rank) => (rank < beam ? TALL - 8 : THIN - 4) * unit,
+    fence: HEAD * type + (beam * TALL + FENCE / 2 - 2) * unit,
+  };
+}
+
+/** The rectangle of a node; -1 is <s>. */
+function rectOf(header, size, index) {
+  if (index < 0) {
+    const height = size.height(0);
+    return { x: size.gutter, y: size.top(0) + 4 * size.unit, w: size.root * 0.62, h: height };
+  }
+  const rank = header.rank[index];
+  return {
+    x: size.gutter + size.root + header.step[index] * size.column,
+    y: size.top(rank) + (rank < header.beam ? 4 : 2) * size.unit,
+    w: size.width,
+    h: size.height(rank),
+  };
+}
+
+/** How large all of it is. */
+function extent(header, size, shown) {
+  let rank = 0;
+  for (const index of shown) rank = Math.max(rank, header.rank[index]);
+  const steps = header.step.length ? header.step[header.step.length - 1] + 1 : 0;
+  return {
+    width: size.gutter + size.root + steps * size.column,
+    height: size.top(rank) + size.height(rank) + 10 * size.unit,
+  };
+}
+
+function paintTree(view, state) {
+  const { header, size, canvas, left, top, width, height } = view;
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
+  if (canvas.width !== w) canvas.width = w;
+  if (canvas.height !== h) canvas.height = h;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  const first = Math.floor((left - size.gutter - size.root) / size.column) - 1;
+  const last = Math.ceil((left + width - size.gutter - size.root) / size.column);
+  const inSight = view.shown.filter(
+    (index) => header.step[index] >= first && header.step[index] <= last,
+  );
+  pen.save();
+  pen.translate(-left, -top);
+  paintFence(pen, view, left, width);
+  paintEdges(pen, view, state, inSight);
+  if (first < 1) paintRoot(pen, view);
+  for (const index of inSight) {
+    const box = rectOf(header, size, index);
+    if (box.y > top + height || box.y + box.h < top) continue;
+    paintNode(pen, view, state, index, box);
+  }
+  pen.restore();
+  paintRulers(pen, view, first, last);
+}
+
+/** The line below which candidates were dropped. */
+function paintFence(pen, view, left, width) {
+  const { header, size, ink } = view;
+  if (!view.shown.some((index) => header.rank[index] >= header.beam)) return;
+  pen.strokeStyle = ink.quiet;
+  pen.lineWidth = 1;
+  pen.setLineDash([2, 4]);
+  pen.beginPath();
+  pen.moveTo(left, size.fence);
+  pen.lineTo(left + width, size.fence);
+  pen.stroke();
+  pen.setLineDash([]);
+}
+
+function paintEdges(pen, view, state, inSight) {
+  const { header, size, ink } = view;
+  const strokes = [
+    { of: (i) => header.line[i] === 0, colour: ink.rule, width: 1 },
+    { of: (i) => header.line[i] === 1, colour: ink.quiet, width: 1.5 },
+    { of: (i) => header.line[i] === 2, colour: ink.accent, width: 3 },
+    { of: (i) => state.onB.has(i), colour: ink.b, width: 2 },
+    { of: (i) => state.b !== null && state.onA.has(i), colour: ink.a, width: 2 },
+  ];
+  for (const { of, colour, width } of strokes) {
+    pen.strokeStyle = colour;
+    pen.lineWidth = Math.max(0.75, width * Math.min(1, size.unit));
+    pen.beginPath();
+    for (const index of inSight) {
+      if (!of(index)) continue;
+      const from = rectOf(header, size, header.parent[index]);
+      const to = rectOf(header, size, index);
+      const [x, y] = [from.x + from.w, from.y + from.h / 2];
+      const [u, v] = [to.x, to.y + to.h / 2];
+      pen.moveTo(x, y);
+      pen.bezierCurveTo((x + u) / 2, y, (x + u) / 2, v, u, v);
+    }
+    pen.stroke();
+  }
+}
+
+function paintRoot(pen, view) {
+  const { header, size, ink, font } = view;
+  const box = rectOf(header, size, -1);
+  pen.fillStyle = ink.quiet;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.font = `italic ${13 * size.unit}px ${font}`;
+  pen.fillText("<s>", box.x + box.w / 2, box.y + box.h / 2);
+}
+
+function paintNode(pen, view, state, index, box) {
+  const { header, size, ink, font } = view;
+  const line = header.line[index];
+  const kind = header.kind[index];
+  const inBeam = box.h > THIN * size.unit;
+  const kept = kind <= CUT;
+  pen.beginPath();
+  pen.roundRect(box.x, box.y, box.w, box.h, 5 * size.unit);
+  pen.fillStyle = line === 2 ? ink.lit : kept ? ink.panel : ink.paper;
+  pen.fill();
+  if (kept) {
+    pen.strokeStyle = line === 2 ? ink.accent : line === 1 ? ink.quiet : ink.rule;
+    pen.lineWidth = line === 2 ? 1.5 : 1;
+    pen.stroke();
+  }
+  if (kind === FINISHED || kind === CUT) {
+    // A bar where the path ends: whole for </s>, broken where the length limit cut it.
+    pen.strokeStyle = line === 2 ? ink.accent : ink.text;
+    pen.lineWidth = 4 * size.unit;
+    pen.setLineDash(kind === CUT ? [3 * size.unit, 3 * size.unit] : []);
+    pen.beginPath();
+    pen.moveTo(box.x + box.w, box.y + 2);
+    pen.lineTo(box.x + box.w, box.y + box.h - 2);
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+  const fontSize = (inBeam ? 14 : 12) * size.unit;
+  if (fontSize >= 6.5) {
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
+    const two = inBeam && size.unit >= 0.72;
+    const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
+    const room = box.w - 14 * size.unit - (inBeam ? 0 : 40 * size.unit);
+    const text = fitted(pen, view, header.text[index], name, room);
+    pen.font = name;
+    pen.fillText(text, box.x + 8 * size.unit, box.y + box.h * (two ? 0.32 : 0.53));
+    pen.fillStyle = ink.quiet;
+    pen.font = `${11 * size.unit}px ${font}`;
+    if (two) {
+      const numbers = `${signed(header.total[index])} · ${signed(header.score[index])}`;
+      pen.fillText(numbers, box.x + 8 * size.unit, box.y + box.h * 0.74);
+    } else if (!inBeam) {
+      pen.textAlign = "right";
+      pen.fillText(signed(header.total[index]), box.x + box.w - 4, box.y + box.h * 0.53);
+    }
+  }
+  for (const [name, colour] of [["a", ink.a], ["b", ink.b]]) {
+    if (state[name] === index) paintMark(pen, view, box, name, colour, state.slot === name);
+  }
+  if (view.hover === index) {
+    pen.strokeStyle = ink.text;
+    pen.lineWidth = 1;
+    pen.beginPath();
+    pen.roundRect(box.x - 1, box.y - 1, box.w + 2, box.h + 2, 5 * size.unit);
+    pen.stroke();
+  }
+}
+
+/** The ring and the letter of a chosen node; the ring of the one that arrows move is whole. */
+function paintMark(pen, view, box, name, colour, active) {
+  const { size, ink, font } = view;
+  pen.strokeStyle = colour;
+  pen.lineWidth = 2.5;
+  pen.setLineDash(active ? [] : [5, 3]);
+  pen.beginPath();
+  pen.roundRect(box.x - 2, box.y - 2, box.w + 4, box.h + 4, 6 * size.unit);
+  pen.stroke();
+  pen.setLineDash([]);
+  const r = Math.max(7, 8.5 * size.unit);
+  const x = box.x + (name === "a" ? 2 : box.w - 2 - r);
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.arc(x, box.y - 1, r, 0, 2 * Math.PI);
+  pen.fill();
+  pen.fillStyle = inkOver(colour);
+  pen.font = `600 ${Math.max(10, 11 * size.unit)}px ${font}`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillText(name.toUpperCase(), x, box.y - 0.5);
+}
+
+/** Steps along the top and ranks along the left stay in sight while the tree is moved. */
+function paintRulers(pen, view, first, last) {
+  const { header, size, ink, font, left, top, width, height } = view;
+  pen.fillStyle = ink.paper;
+  pen.fillRect(0, 0, width, size.head - 4);
+  pen.fillRect(0, 0, size.gutter - 6, height);
+  pen.fillStyle = ink.quiet;
+  pen.font = `${12 * view.type}px ${font}`;
+  pen.textBaseline = "middle";
+  pen.textAlign = "center";
+  const every = Math.max(1, Math.ceil((22 * view.type) / size.column));
+  const steps = header.step.length ? header.step[header.step.length - 1] : -1;
+  for (let step = Math.max(0, first); step <= Math.min(last, steps); step += 1) {
+    const x = size.gutter + size.root + step * size.column + size.width / 2 - left;
+    if (step % every || x < size.gutter + 8) continue;
+    pen.fillText(step === 0 && size.unit > 0.7 ? "step 1" : String(step + 1), x, size.head / 2 - 2);
+  }
+  const ranks = new Set(view.shown.map((index) => header.rank[index]));
+  let before = -Infinity;
+  for (const rank of [...ranks].sort((one, other) => one - other)) {
+    const y = size.top(rank) + (rank < header.beam ? 4 : 2) * size.unit + size.height(rank) / 2 - top;
+    if (y < size.head || y > height || y - before < 13 * view.type) continue;
+    pen.fillText(String(rank + 1), (size.gutter - 6) / 2, y);
+    before = y;
+  }
+}
+
+/** A token cut to a width; remembered until the zoom changes. */
+function fitted(pen, view, text, font, room) {
+  const key = `${text} ${font} ${Math.round(room)}`;
+  let found = view.fits.get(key);
+  if (found === undefined) {
+    pen.font = font;
+    found = plain(view.header.texts[text]);
+    if (pen.measureText(found).width > room) {
+      const letters = [...found];
+      while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > room) {
+        letters.pop();
+      }
+      found = `${letters.join("")}…`;
+    }
+    view.fits.set(key, found);
+  }
+  return found;
+}
+
+function signed(value, digits = 2) {
+  return value.toFixed(digits).replace("-0.00", "0.00").replace("-", "−");
+}
+
+/** Black or white, whichever reads better on a colour "#rrggbb". */
+function inkOver(colour) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14121c" : "#ffffff";
+}

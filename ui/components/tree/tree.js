@@ -1,0 +1,399 @@
+// The view of a search tree: what is chosen, hidden, zoomed to and scrolled to.
+//
+// Input: one message of ui/components/packing.py, see `encode` in __init__.py. What is chosen goes
+// back to Python as the state `view` once the user rests. Token text is only ever drawn on the
+// canvas or set as textContent.
+
+const REST_MS = 250;
+const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
+const LEAST_ZOOM = 0.82; // to open with, where that shows all steps
+const MOST_HEIGHT = 430; // px of tree before it scrolls
+
+// component key -> what was chosen last. A view that is mounted anew gets an old message again.
+const chosenBefore = (window[Symbol.for("headlight.tree")] ??= new Map());
+const views = new WeakMap();
+
+export default function ({ data, key, parentElement, setStateValue }) {
+  const root = parentElement.querySelector(".tree");
+  if (!root || !data?.byteLength) return undefined;
+  let view = views.get(root);
+  if (!view) {
+    view = new TreeView(root, key);
+    views.set(root, view);
+  }
+  view.tell = (value) => setStateValue("view", value);
+  view.receive(unpack(data).header);
+  return () => {
+    view.close();
+    views.delete(root);
+  };
+}
+
+class TreeView {
+  constructor(root, key) {
+    this.root = root;
+    this.key = key;
+    this.state = { a: null, b: null, slot: "a", dropped: false, onA: new Set(), onB: new Set() };
+    this.zoom = null;
+    this.hover = null;
+    this.fits = new Map();
+    this.build();
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.root.unwatch?.();
+    this.root.replaceChildren();
+  }
+
+  build() {
+    const bar = make("div", "bar");
+    this.slots = { a: this.button(bar, "A", "Choose A with clicks and arrows (key A)") };
+    this.slots.b = this.button(bar, "B", "Choose B to compare with: shift and click, or key B");
+    this.slots.a.onclick = () => this.use("a");
+    this.slots.b.onclick = () => this.use("b");
+    this.slots.a.classList.add("slot", "slot-a");
+    this.slots.b.classList.add("slot", "slot-b");
+    this.clear = this.button(bar, "Clear B", "Compare no more (Escape)");
+    this.clear.onclick = () => this.choose("b", null);
+    this.toggle = this.button(bar, "", "Show or hide what the search dropped (key D)");
+    this.toggle.onclick = () => this.setDropped(!this.state.dropped);
+    const legend = make("span", "legend");
+    const sample = (name, text) => {
+      const item = make("span", `sample ${name}`);
+      item.append(make("i", ""), make("span", "", text));
+      legend.append(item);
+    };
+    sample("won", "winner");
+    sample("other", "ended too");
+    sample("dead", "led nowhere");
+    legend.append(make("span", "numbers", "numbers: log P · score"));
+    bar.append(legend);
+    const zooms = make("span", "zooms");
+    this.button(zooms, "−", "Smaller (key −)").onclick = () => this.zoomBy(-1);
+    this.button(zooms, "+", "Larger (key +)").onclick = () => this.zoomBy(1);
+    this.button(zooms, "Fit", "All steps in sight (key F)").onclick = () => this.fit();
+    bar.append(zooms);
+    this.view = make("div", "view");
+    this.view.tabIndex = 0;
+    this.view.setAttribute("role", "application");
+    this.space = make("div", "space");
+    this.canvas = make("canvas", "nodes");
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.space.append(this.canvas);
+    this.view.append(this.space);
+    this.said = make("p", "said", "");
+    this.said.setAttribute("role", "status");
+    this.root.replaceChildren(bar, this.view, this.said);
+    this.listen();
+  }
+
+  button(parent, text, title) {
+    const button = make("button", "", text);
+    button.type = "button";
+    button.title = title;
+    button.setAttribute("aria-label", title);
+    parent.append(button);
+    return button;
+  }
+
+  receive(header) {
+    this.header = header;
+    this.fits.clear();
+    const { start, tree } = header;
+    const mark = `${tree} ${start.nonce}`;
+    if (mark !== this.mark) {
+      const before = chosenBefore.get(this.key);
+      const { a, b, dropped } = before?.mark === mark ? before : start;
+      if (!this.mark?.startsWith(`${tree} `)) {
+        this.zoom = null;
+        this.view.scrollTop = this.view.scrollLeft = 0;
+      }
+      this.mark = mark;
+      clearTimeout(this.timer);
+      Object.assign(this.state, { a, b, dropped, slot: b === null ? "a" : this.state.slot });
+      this.children = header.parent.map(() => []);
+      header.parent.forEach((parent, index) => parent >= 0 && this.children[parent].push(index));
+      this.places = new Map(header.step.map((step, i) => [`${step} ${header.rank[i]}`, i]));
+    }
+    this.view.setAttribute("aria-label", `${header.label}. Arrow keys move between nodes.`);
+    this.settle();
+    watch(this.root, () => this.layOut());
+    this.reveal(this.state[this.state.slot] ?? this.state.a);
+  }
+
+  /** Work out what follows from what is chosen: what is shown, which paths are marked. */
+  settle() {
+    const { header, state } = this;
+    this.shown = [];
+    for (let i = 0; i < header.step.length; i += 1) {
+      if (state.dropped || header.kind[i] <= CUT || i === state.a || i === state.b) {
+        this.shown.push(i);
+      }
+    }
+    state.onA = new Set(this.path(state.a));
+    state.onB = new Set(this.path(state.b));
+    const hidden = header.kind.filter((kind) => kind > CUT).length;
+    const what = header.beam === 1 ? "runners-up" : "dropped";
+    this.toggle.textContent = `${state.dropped ? "Hide" : "Show"} ${hidden} ${what}`;
+    this.toggle.hidden = hidden === 0;
+    for (const name of ["a", "b"]) {
+      this.slots[name].setAttribute("aria-pressed", String(state.slot === name));
+    }
+    this.clear.hidden = state.b === null;
+    this.say(state[state.slot] ?? state.a);
+  }
+
+  path(index) {
+    const found = [];
+    for (let at = index ?? -1; at >= 0; at = this.header.parent[at]) found.push(at);
+    return found;
+  }
+
+  /** Sizes that depend on the window, the zoom and the theme; then paint. */
+  layOut() {
+    if (!this.view.clientWidth) return; // hidden
+    const style = getComputedStyle(this.root);
+    this.type = parseFloat(style.getPropertyValue("--hl-scale")) || 1;
+    this.font = style.fontFamily;
+    const theme = themeOf(this.root);
+    const mix = (share) =>
+      `color-mix(in srgb, ${style.getPropertyValue("--st-text-color")} ${share}%, ` +
+      `${style.getPropertyValue("--st-background-color")})`;
+    const [a, b] = this.header.colours[theme];
+    const accent = style.getPropertyValue("--st-primary-color").trim();
+    this.ink = {
+      a,
+      b,
+      accent,
+      text: style.getPropertyValue("--st-text-color").trim(),
+      paper: style.getPropertyValue("--st-background-color").trim(),
+      panel: style.getPropertyValue("--st-secondary-background-color").trim(),
+      rule: mix(22),
+      quiet: mix(66),
+      lit: `color-mix(in srgb, ${accent} 16%, ${style.getPropertyValue("--st-background-color")})`,
+    };
+    this.root.style.setProperty("--a", a);
+    this.root.style.setProperty("--b", b);
+    this.root.style.setProperty("--on-a", inkOver(a));
+    this.root.style.setProperty("--on-b", inkOver(b));
+    this.zoom ??= Math.min(1, Math.max(LEAST_ZOOM, this.fitting()));
+    this.size = geometry(this.header, this.zoom, this.type);
+    const { width, height } = extent(this.header, this.size, this.shown);
+    const bar = width > this.view.clientWidth ? 16 : 2;
+    this.view.style.height = `${Math.min(height + bar, MOST_HEIGHT * this.type)}px`;
+    this.space.style.width = `${width}px`;
+    this.space.style.height = `${height}px`;
+    this.paint();
+  }
+
+  paint() {
+    if (!this.size) return;
+    this.left = this.view.scrollLeft;
+    this.top = this.view.scrollTop;
+    this.width = this.view.clientWidth;
+    this.height = this.view.clientHeight;
+    paintTree(this, this.state);
+    this.canvas.dataset.painted = String(this.shown.length);
+  }
+
+  soon() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.paint();
+    });
+  }
+
+  /** Where a node lies in the canvas, for whoever wants to click it. */
+  placeOf(index) {
+    const { x, y, w, h } = rectOf(this.header, this.size, index);
+    return { x: x - this.view.scrollLeft, y: y - this.view.scrollTop, w, h };
+  }
+
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const { size, header } = this;
+    const across = x + this.view.scrollLeft - size.gutter - size.root;
+    const step = Math.floor(across / size.column);
+    return (
+      this.shown.find((index) => {
+        if (header.step[index] !== step) return false;
+        const place = this.placeOf(index);
+        const near = 2;
+        return (
+          x >= place.x && x <= place.x + place.w &&
+          y >= place.y - near && y <= place.y + place.h + near
+        );
+      }) ?? null
+    );
+  }
+
+  listen() {
+    const { view } = this;
+    let grip = null;
+    view.onscroll = () => this.soon();
+    view.onpointerdown = (event) => {
+      if (event.pointerType !== "mouse" || event.button !== 0 || event.target !== this.canvas) return;
+      grip = { x: event.clientX, y: event.clientY, left: view.scrollLeft, top: view.scrollTop };
+    };
+    view.onpointermove = (event) => {
+      if (grip && event.buttons & 1) {
+        const [dx, dy] = [event.clientX - grip.x, event.clientY - grip.y];
+        if (grip.moved || Math.hypot(dx, dy) > 4) {
+          grip.moved = true;
+          view.classList.add("held");
+          view.scrollTo(grip.left - dx, grip.top - dy);
+        }
+        return;
+      }
+      const index = this.at(event);
+      if (index === this.hover) return;
+      this.hover = index;
+      view.classList.toggle("on-node", index !== null);
+      this.say(index ?? this.state[this.state.slot] ?? this.state.a);
+      this.soon();
+    };
+    view.onpointerleave = () => {
+      this.hover = null;
+      this.say(this.state[this.state.slot] ?? this.state.a);
+      this.soon();
+    };
+    view.onclick = (event) => {
+      const dragged = grip?.moved;
+      grip = null;
+      view.classList.remove("held");
+      if (dragged) return;
+      const index = this.at(event);
+      if (index !== null) this.choose(event.shiftKey ? "b" : this.state.slot, index);
+    };
+    this.root.onkeydown = (event) => this.press(event);
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const acts = {
+      a: () => this.use("a"),
+      b: () => this.use("b"),
+      d: () => this.setDropped(!this.state.dropped),
+      f: () => this.fit(),
+      "+": () => this.zoomBy(1),
+      "=": () => this.zoomBy(1),
+      "-": () => this.zoomBy(-1),
+      Escape: () => this.choose("b", null),
+    };
+    const moves = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
+    const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    if (moves.includes(name) && this.view.contains(event.target)) this.move(name);
+    else if (Object.hasOwn(acts, name)) acts[name]();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Arrows go to the parent, to the best continuation, and along the ranks of a step. */
+  move(name) {
+    const { header, state } = this;
+    const from = state[state.slot] ?? state.a ?? state.b;
+    if (from === null) return;
+    const seen = new Set(this.shown);
+    const next = (index) => {
+      const after = this.children[index].filter((child) => seen.has(child));
+      return after.sort((one, other) => header.line[other] - header.line[one])[0] ?? null;
+    };
+    let to = null;
+    if (name === "ArrowLeft") to = header.parent[from];
+    if (name === "ArrowRight") to = next(from);
+    if (name === "ArrowUp" || name === "ArrowDown") {
+      const column = this.shown.filter((index) => header.step[index] === header.step[from]);
+      to = column[column.indexOf(from) + (name === "ArrowUp" ? -1 : 1)] ?? null;
+    }
+    if (name === "Home") to = this.path(from).at(-1);
+    if (name === "End") for (let at = from; at !== null; at = next(at)) to = at;
+    if (to !== null && to >= 0 && to !== from) this.choose(state.slot, to);
+  }
+
+  use(slot) {
+    this.state.slot = slot;
+    this.settle();
+    this.layOut();
+    this.view.focus({ preventScroll: true });
+  }
+
+  choose(slot, index) {
+    this.state[slot] = index;
+    if (slot === "b") this.state.slot = index === null ? "a" : this.state.slot;
+    this.changed();
+    this.reveal(index);
+  }
+
+  setDropped(dropped) {
+    this.state.dropped = dropped;
+    this.changed();
+  }
+
+  changed() {
+    this.settle();
+    this.layOut();
+    const { a, b, dropped } = this.state;
+    chosenBefore.set(this.key, { mark: this.mark, a, b, dropped });
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.tell({ tree: this.header.tree, a, b, dropped }), REST_MS);
+  }
+
+  zoomBy(by) {
+    const nearest = ZOOMS.reduce((best, zoom) =>
+      Math.abs(zoom - this.zoom) < Math.abs(best - this.zoom) ? zoom : best,
+    );
+    const next = ZOOMS[Math.min(ZOOMS.length - 1, Math.max(0, ZOOMS.indexOf(nearest) + by))];
+    this.zoomTo(next);
+  }
+
+  fit() {
+    this.zoomTo(Math.min(1.2, Math.max(0.12, this.fitting())));
+  }
+
+  /** The zoom at which all steps are in sight. */
+  fitting() {
+    const one = geometry(this.header, 1, this.type);
+    const all = extent(this.header, one, this.shown).width - one.gutter;
+    return (this.view.clientWidth - one.gutter) / all;
+  }
+
+  /** Zoom around what is chosen. */
+  zoomTo(zoom) {
+    this.zoom = zoom;
+    this.fits.clear();
+    this.layOut();
+    this.reveal(this.state[this.state.slot] ?? this.state.a);
+  }
+
+  /** Scroll the view, and never the page, until a node is in sight. */
+  reveal(index) {
+    if (index === null || index === undefined || !this.size) return;
+    const { view } = this;
+    const place = this.placeOf(index);
+    const [w, h] = [view.clientWidth, view.clientHeight];
+    if (place.x < this.size.gutter || place.x + place.w + 20 > w) {
+      view.scrollLeft += place.x + place.w / 2 - w / 2;
+    }
+    if (place.y < this.size.head || place.y + place.h + 4 > h) {
+      view.scrollTop += place.y + place.h / 2 - h / 2;
+    }
+    this.paint();
+  }
+
+  say(index) {
+    if (index === null || index === undefined) {
+      this.said.textContent = "Click a node, or move with the arrow keys.";
+      return;
+    }
+    const { header } = this;
+    const log = header.log_prob[index];
+    this.said.textContent =
+      `Step ${header.step[index] + 1}, rank ${header.rank[index] + 1}: ` +
+      `${plain(header.texts[header.text[index]])} · ${header.outcomes[header.kind[index]]} · ` +
+      `log p ${signed(log)} (${(100 * Math.exp(log)).toFixed(1)}%) · ` +
+      `log P ${signed(header.total[index])} · score ${signed(header.score[index])}`;
+  }
+}
