@@ -5,66 +5,80 @@ from __future__ import annotations
 from pathlib import Path
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 from ui.frame import PAGES, frame, opened_by_file_names, start_again
+from ui.serving import KnownBase, no_pages_by_file_names
 
 HERE = Path(__file__).resolve().parent
 
-st.set_page_config(page_title="Headlight", page_icon=str(HERE / "ui/logo/mark.svg"), layout="wide")
-st.logo(str(HERE / "ui/logo/headlight.svg"), size="large")
-st.html(HERE / "ui/style.css")
 
-home = PAGES[0]
-pages = {
-    spec.url_path: st.Page(
-        spec.file,
-        title=spec.title,
-        icon=spec.icon,
-        url_path="home" if spec is home else spec.url_path,
-        default=spec is home,
+def main() -> None:
+    """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
+    st.set_page_config(
+        page_title="Headlight", page_icon=str(HERE / "ui/logo/mark.svg"), layout="wide"
     )
-    for spec in PAGES
-}
-# Streamlit serves the default page at the root only, and files by their names only until now;
-# these other addresses lead to the pages that they mean.
-meant = {home.url_path: home} | {Path(spec.file).stem: spec for spec in PAGES}
-aliases = {
-    path: st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden")
-    for path, spec in meant.items()
-}
-guessed = opened_by_file_names()
-page = st.navigation([*pages.values(), *aliases.values()], position="top")
-if guessed and page is not pages[home.url_path]:
-    start_again()
-for path, alias in aliases.items():
-    if page is alias:
-        st.switch_page(pages[meant[path].url_path], query_params=st.query_params.to_dict())
-spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
+    st.logo(str(HERE / "ui/logo/headlight.svg"), size="large")
+    st.html(HERE / "ui/style.css")
 
-# PyTorch takes seconds to import; by now the page's head is on screen.
-from ui import presenter, state, tours  # noqa: E402
-from ui.controls import checkpoints_root, draw_sidebar  # noqa: E402
+    home = PAGES[0]
+    pages = {
+        spec.url_path: st.Page(
+            spec.file,
+            title=spec.title,
+            icon=spec.icon,
+            url_path="home" if spec is home else spec.url_path,
+            default=spec is home,
+        )
+        for spec in PAGES
+    }
+    # Streamlit serves the default page at the root only, and may serve files by their names; these
+    # other addresses lead to the pages that they mean.
+    meant = {home.url_path: home} | {Path(spec.file).stem: spec for spec in PAGES}
+    aliases = {
+        path: st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden")
+        for path, spec in meant.items()
+    }
+    guessed = opened_by_file_names()
+    page = st.navigation([*pages.values(), *aliases.values()], position="top")
+    if guessed and page is not pages[home.url_path]:
+        start_again()
+    for path, alias in aliases.items():
+        if page is alias:
+            st.switch_page(pages[meant[path].url_path], query_params=st.query_params.to_dict())
+    spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
-state.read_url()
-state.enter("" if spec is home else spec.url_path)
-turned = presenter.wanted_step("page")
-if turned:
-    beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
-    st.switch_page(pages[beside.url_path])
-view = draw_sidebar()
-stop_page = tours.follow(view, presenter.wanted_step("stop"))
-if stop_page is not None:
-    st.switch_page(pages[stop_page.url_path])
-presenter.draw_presenter(spec.title, touring=tours.place() is not None)
-tours.draw_bar(view, spec)
-if spec.needs_model and not view.checkpoint:
-    st.header("No checkpoint to look into")
-    st.text(
-        f"Nothing in {checkpoints_root()} can be loaded.\n"
-        "Train a model (python -m transformer train --help), "
-        "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
-    )
+    # PyTorch takes seconds to import; by now the page's head is on screen.
+    from ui import presenter, state, tours
+    from ui.controls import checkpoints_root, draw_sidebar
+
+    state.read_url()
+    state.enter("" if spec is home else spec.url_path)
+    turned = presenter.wanted_step("page")
+    if turned:
+        beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
+        st.switch_page(pages[beside.url_path])
+    view = draw_sidebar()
+    stop_page = tours.follow(view, presenter.wanted_step("stop"))
+    if stop_page is not None:
+        st.switch_page(pages[stop_page.url_path])
+    presenter.draw_presenter(spec.title, touring=tours.place() is not None)
+    tours.draw_bar(view, spec)
+    if spec.needs_model and not view.checkpoint:
+        st.header("No checkpoint to look into")
+        st.text(
+            f"Nothing in {checkpoints_root()} can be loaded.\n"
+            "Train a model (python -m transformer train --help), "
+            "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
+        )
+    else:
+        with frame():
+            page.run()
+    state.write_url()
+
+
+if __name__ == "__main__":
+    main()
 else:
-    with frame():
-        page.run()
-state.write_url()
+    # `streamlit run` finds this by its name and serves it; the app then runs this file as above.
+    app = st.App(__file__, middleware=[Middleware(KnownBase)], lifespan=no_pages_by_file_names)

@@ -18,7 +18,7 @@ from ui.controls import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame import PAGES, PageSpec
 from ui.presenter import PRESENT
 from ui.state import Param
-from ui.text import code
+from ui.text import plain
 from ui.tours.attention import ATTENTION, HEADS, MASKS
 from ui.tours.decoding import DECODING
 from ui.tours.positions import POSITIONS
@@ -190,7 +190,12 @@ def _draw_head(here: Place) -> None:
         f"{len(here.tour.stops)} · section {here.stop.section}]"
     )
     back, following = beside(here, -1), beside(here, 1)
-    with buttons.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+    with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        if state.get(GUESS) is not None:
+            st.button(
+                "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",
+                on_click=state.forget, args=(GUESS,),
+            )  # fmt: skip
         st.button(
             "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",
             disabled=back is None, on_click=go_to,
@@ -210,32 +215,29 @@ def _draw_head(here: Place) -> None:
 
 def _draw_question(question: Question) -> None:
     guess = state.get(GUESS)
-    if guess is not None and guess > len(question.options):
-        guess = 0
     if guess is None:
-        st.markdown(question.ask)
-        st.pills(
-            "Predict before you see", range(len(question.options)), key="tour_guess",
-            format_func=lambda i: code(question.options[i]), on_change=_take_guess,
-            label_visibility="collapsed",
-        )  # fmt: skip
-        st.button("Show me", key="tour_show", type="tertiary", on_click=_show_me)
+        st.markdown(f"**{question.ask}**" if "**" not in question.ask else question.ask)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.pills(
+                "Predict before you see", range(len(question.options)), key="tour_guess",
+                format_func=lambda i: plain(question.options[i]), on_change=_take_guess,
+                label_visibility="collapsed", width="content",
+            )  # fmt: skip
+            st.button(
+                "Show me", key="tour_show", type="tertiary", on_click=state.put, args=(GUESS, 0)
+            )
         return
-    right = code(question.options[question.answer])
-    verdict = "" if not guess else (
-        f":material/check: You said {right}. " if guess - 1 == question.answer
-        else f":material/close: You said {code(question.options[guess - 1])}; it is {right}. "
-    )  # fmt: skip
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{verdict or f'It is {right}. '}{question.because}")
-    st.button("Ask again", key="tour_again", type="tertiary", on_click=state.forget, args=(GUESS,))
+    right = f"**{plain(question.options[question.answer])}**"
+    if not 1 <= guess <= len(question.options):
+        said = f"It is {right}."
+    elif guess - 1 == question.answer:
+        said = f":material/check: {right}, as you said."
+    else:
+        said = f":material/close: You said {plain(question.options[guess - 1])}; it is {right}."
+    st.markdown(f"{said} {question.because}")
 
 
 def _take_guess() -> None:
     chosen = st.session_state.get("tour_guess")
     if isinstance(chosen, int):
         state.put(GUESS, chosen + 1)
-
-
-def _show_me() -> None:
-    state.put(GUESS, 0)

@@ -1,0 +1,94 @@
+"""What the server does beside Streamlit: pages say where the app begins, and no page is unknown.
+
+A browser that opens `/attention` has to find out whether the app lives at `/` or at `/attention/`.
+Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
+the console on every first visit. The server knows how deep the address is, so it writes the answer
+into the page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from streamlit import config
+from streamlit.runtime.pages_manager import PagesManager
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+#: Behind a proxy the browser's address is longer than the server's, so it is cut from its end.
+_SCRIPT = """<script>
+{{
+  const parts = location.pathname.split("/").filter(Boolean);
+  const base = parts.slice(0, Math.max(0, parts.length - {depth})).join("/");
+  const known = {{ BACKEND_BASE_URL: `${{location.origin}}/${{base}}` }};
+  window.__streamlit = {{ ...window.__streamlit, ...known }};
+}}
+</script>"""
+
+#: Headers of a request that would bring a page other than the one written here.
+_CONDITIONAL = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
+
+
+def depth_of(path: str, base: str = "") -> int:
+    """How many segments of a request's path name a page; 0 for the app's own address and files."""
+    parts = [part for part in path.split("/") if part]
+    start = [part for part in base.split("/") if part]
+    below = parts[len(start) :] if parts[: len(start)] == start else parts
+    if not below or "." in below[-1] or below[0].startswith("_"):
+        return 0
+    return len(below)
+
+
+class KnownBase:
+    """ASGI middleware that writes the app's base address into its pages."""
+
+    def __init__(self, app: Asgi) -> None:
+        self.app = app
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Pass everything on but the pages below the app's own address."""
+        depth = 0
+        if scope["type"] == "http" and scope["method"] == "GET":
+            depth = depth_of(scope["path"], config.get_option("server.baseUrlPath") or "")
+        if not depth:
+            await self.app(scope, receive, send)
+            return
+        plain = [pair for pair in scope["headers"] if pair[0].lower() not in _CONDITIONAL]
+        start: Message = {}
+        body = bytearray()
+
+        async def rewrite(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                start.update(message)
+                return
+            body.extend(message.get("body", b""))
+            if message.get("more_body"):
+                return
+            whole = bytes(body)
+            if _header(start, b"content-type").startswith(b"text/html"):
+                script = _SCRIPT.format(depth=depth).encode()
+                whole = whole.replace(b"<head>", b"<head>" + script, 1)
+                kept = (b"content-length", b"etag", b"last-modified")
+                headers = [pair for pair in start["headers"] if pair[0].lower() not in kept]
+                start["headers"] = [*headers, (b"content-length", str(len(whole)).encode())]
+            await send(start)
+            await send({"type": "http.response.body", "body": whole})
+
+        await self.app({**scope, "headers": plain}, receive, rewrite)
+
+
+@asynccontextmanager
+async def no_pages_by_file_names(app: Any) -> AsyncIterator[None]:
+    """Have the server take app.py for every address from the start, not the files in `pages/`."""
+    PagesManager.uses_pages_directory = False
+    yield
+
+
+def _header(start: Message, name: bytes) -> bytes:
+    found = (value for key, value in start.get("headers", ()) if key.lower() == name)
+    return bytes(next(found, b""))
