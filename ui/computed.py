@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from transformer.records import Trace
 from transformer.translator import Translator
-from ui.cache import PERMITS, get_trace, get_translator, key_of, said
+from ui.cache import PERMITS, get_trace, key_of, said, trace, translator
 from ui.controls import View
 from ui.progress import Progress
 from ui.traces import hold, seal
@@ -86,18 +86,41 @@ def computed(view: View, name: str, args: Hashable, make: Callable[[Translator, 
     """
     key = (key_of(view), name, args)
     found = RESULTS.get(key)
+    if found is not None:
+        result: T = found[0]
+        return result
+    get_trace(view)
+    progress = Progress(key)
+    with said():
+        try:
+            return result_of(view, name, args, make, progress)
+        finally:
+            progress.close()
+
+
+def result_of(
+    view: View,
+    name: str,
+    args: Hashable,
+    make: Callable[[Translator, Trace], T],
+    report: Callable[[int, int], None] = lambda step, most: None,
+) -> T:
+    """`computed` without a session: for what runs in a thread of its own, such as a download.
+
+    Args:
+        report: see `ui.cache.trace`.
+
+    Raises: what loading, tracing or `make` raises.
+    """
+    key = (key_of(view), name, args)
+    found = RESULTS.get(key)
     if found is None:
-        trace, model = get_trace(view), get_translator(view)
-        progress = Progress(key)
-        with said():
-            try:
-                # One session in front of the permits at a time may find what another just made.
-                with hold(PERMITS, lambda: progress(0, 0)):
-                    found = RESULTS.get(key)
-                    if found is None:
-                        found = (make(model, trace),)
-                        RESULTS.put(key, found[0])
-            finally:
-                progress.close()
+        made, model = trace(key_of(view), report), translator(view.path, view.device)
+        # One session in front of the permits at a time may find what another just made.
+        with hold(PERMITS, lambda: report(0, 0)):
+            found = RESULTS.get(key)
+            if found is None:
+                found = (make(model, made),)
+                RESULTS.put(key, found[0])
     result: T = found[0]
     return result

@@ -1,0 +1,204 @@
+"""Inside a head: one query followed through the stages of attention, all numbers in one message.
+
+The reader chooses a key and switches the scaling in the browser, where every stage is redrawn at
+once; Python is told and keeps the choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from figures.labels import show_token
+from figures.palette import THEMES, signed_table
+from transformer.measures.softmax import spread
+from transformer.records import HeadStages
+from ui.components.held import listener, message, still
+from ui.components.packing import attention_colours, colours_as_text, script
+
+_HERE = Path(__file__).parent
+_PARTS = (_HERE / "pictures.js", _HERE / "equations.js")
+_component = st.components.v2.component(
+    "headlight.stages",
+    html='<div class="stages"></div>',
+    css=(_HERE / "stages.css").read_text("utf-8"),
+    # One module, put together in this order.
+    js="\n".join([script(_HERE / "stages.js"), *(path.read_text("utf-8") for path in _PARTS)]),
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of the story: what happens, in words; its equation and picture are drawn by `id`.
+
+    Attributes:
+        section: of the paper.
+    """
+
+    id: str
+    title: str
+    text: str
+    section: str
+
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "project",
+        "Three views of a token",
+        "Each token comes in as a vector x. Three matrices of this head's own make of it what it "
+        "looks for (the query q), what it can be found by (the key k), and what it hands over "
+        "(the value v).",
+        "section 3.2.2",
+    ),
+    Stage(
+        "compare",
+        "Compare, element by element",
+        "The query and one key are multiplied number by number. Equal signs add to the match, "
+        "opposite signs take from it; the sum is the dot product.",
+        "section 3.2.1",
+    ),
+    Stage(
+        "dots",
+        "One match for every key",
+        "The same query is compared with every key: one row of Q times K transposed. Click a key "
+        "to follow it through all stages.",
+        "section 3.2.1",
+    ),
+    Stage(
+        "divide",
+        "Divide by √dₖ",
+        "Sums over more dimensions spread wider. Dividing by √dₖ keeps them in the range where "
+        "the softmax still answers to changes. Switch it off and watch the softmax.",
+        "section 3.2.1, footnote 4",
+    ),
+    Stage(
+        "mask",
+        "Mask",
+        "A later token must not be seen while the translation is written: its match is set to −∞.",
+        "section 3.2.3",
+    ),
+    Stage(
+        "softmax",
+        "Softmax",
+        "Exponentials, divided by their sum: weights between 0 and 1 that add up to 1. This is "
+        "the row that the attention maps show.",
+        "section 3.2.1, equation 1",
+    ),
+    Stage(
+        "values",
+        "Take in the values",
+        "Every key's value counts by its weight; each column here is one value times its weight. "
+        "Summed up they are the head's output z.",
+        "section 3.2.1, equation 1",
+    ),
+    Stage(
+        "output",
+        "Back into the model",
+        "This head's slice of the output matrix carries z back to the model's width. The heads' "
+        "contributions add up to what the block hands on.",
+        "section 3.2.2",
+    ),
+)
+
+#: Said in place of a picture where nothing is masked.
+UNMASKED = {
+    "encoder_self": "Nothing is masked in the encoder: the whole sentence is there from the start.",
+    "cross": "Nothing is masked here: the whole source is there before the first word is written.",
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the reader chose: a key, 0-based, and whether to divide by sqrt(d_k)."""
+
+    key: int
+    scaling: bool = True
+
+
+def head_stages(
+    stages: HeadStages,
+    *,
+    names: tuple[str, str],
+    difference: float,
+    chosen: Chosen,
+    on_choose: Callable[[Chosen], None],
+    key: str,
+) -> None:
+    """Show the stages.
+
+    Args:
+        names: what queries and keys are tokens of ("translation", "source").
+        difference: largest difference of the weights to the trace's, shown below the story.
+        on_choose: called with a new choice before the script runs again.
+    """
+    header, body = _content(stages, names, difference)
+    n_keys = len(stages.key_tokens)
+    _component(
+        key=key,
+        data=message(key, header, body, _held(chosen)),
+        on_held_change=listener(key, lambda said: parse_choice(said, n_keys), on_choose),
+    )
+
+
+def still_stages(
+    stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen
+) -> bytes:
+    """The message for a page without a server."""
+    header, body = _content(stages, names, difference)
+    return still(header, body, _held(chosen))
+
+
+def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
+    """The choice that the browser reports, or None where it says nothing that fits."""
+    if not isinstance(reported, Mapping):
+        return None
+    key, scaling = reported.get("key"), reported.get("scaling")
+    if not isinstance(key, int) or isinstance(key, bool) or not isinstance(scaling, bool):
+        return None
+    return Chosen(key, scaling) if 0 <= key < n_keys else None
+
+
+def _held(chosen: Chosen) -> dict[str, Any]:
+    return {"key": chosen.key, "scaling": chosen.scaling}
+
+
+def _content(
+    stages: HeadStages, names: tuple[str, str], difference: float
+) -> tuple[dict[str, Any], bytes]:
+    """The header, and the arrays as float32 one after another, as `read` in stages.js takes them.
+
+    q, K, V and both rows of weights are enough: the browser multiplies them itself.
+    """
+    facts = {
+        way: vars(spread(stages.weighing(way == "scaled").weights))
+        for way in ("scaled", "unscaled")
+    }
+    header = {
+        "label": f"Stages of attention for the query {show_token(stages.query_token)}",
+        "stages": [vars(stage) for stage in STAGES],
+        "unmasked": UNMASKED.get(stages.kind, ""),
+        "query": show_token(stages.query_token, 18),
+        "keys": [show_token(token, 18) for token in stages.key_tokens],
+        "query_title": names[0],
+        "key_title": names[1],
+        "mask": stages.mask.astype(int).tolist(),
+        "sizes": [len(stages.x_query), *stages.keys.shape, stages.values.shape[1]],
+        "has_bias": stages.has_bias,
+        "gate": stages.gate,
+        "facts": facts,
+        "difference": difference,
+        "weights": attention_colours(),
+        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+    }
+    arrays = (
+        stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
+        stages.scaled.weights, stages.unscaled.weights, stages.scaled.output,
+        stages.unscaled.output, stages.scaled.contribution, stages.unscaled.contribution,
+        stages.block_output,
+    )  # fmt: skip
+    return header, b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)

@@ -1,0 +1,173 @@
+// Inside a head: the stages of attention for one query, from the tokens' vectors to W_O.
+//
+// Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
+// `read`. Choosing a key or switching the scaling redraws every stage here; Python hears of it
+// through held.py. Token text only ever becomes textContent or is drawn on a canvas. What each
+// stage's picture looks like stands in pictures.js, its equation in equations.js.
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".stages");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  const { header, body } = unpack(data);
+  const numbers = read(header, body);
+  const view = { root, header, numbers, pointed: null, ...lookedAt(header, {}) };
+  const agreed = agree(component, header);
+  Object.assign(view, lookedAt(header, agreed.held));
+  const rows = build(root, view);
+
+  const draw = () => {
+    if (!root.clientWidth) return;
+    view.look = look(root, header);
+    for (const row of rows) row.draw();
+    root.querySelector(".check").textContent = check(view);
+  };
+  const choose = (next) => {
+    Object.assign(view, next);
+    agreed.tell({ key: view.key, scaling: view.scaling });
+    draw();
+  };
+  view.chooseKey = (key) => {
+    if (key !== view.key && key >= 0 && key < header.keys.length) choose({ key });
+  };
+  const toggle = root.querySelector("input.scaling");
+  toggle.checked = view.scaling;
+  toggle.onchange = () => choose({ scaling: toggle.checked });
+  root.onkeydown = (event) => {
+    const steps = { ArrowLeft: -1, ArrowRight: 1 };
+    const step = steps[event.key];
+    if (!step || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    view.chooseKey(view.key + step);
+  };
+  return watch(root, draw);
+}
+
+// The arrays of the body, by name.
+function read(header, body) {
+  const [model, keys, k, v] = header.sizes;
+  const all = new Float32Array(body.slice().buffer); // a copy: float32 needs an aligned start
+  let at = 0;
+  const take = (length) => all.subarray(at, (at += length));
+  return {
+    xQuery: take(model),
+    xKeys: take(keys * model),
+    q: take(k),
+    keys: take(keys * k),
+    values: take(keys * v),
+    dots: take(keys),
+    weights: { scaled: take(keys), unscaled: take(keys) },
+    output: { scaled: take(v), unscaled: take(v) },
+    contribution: { scaled: take(model), unscaled: take(model) },
+    together: take(model),
+  };
+}
+
+// What is chosen, brought into range.
+function lookedAt(header, held) {
+  const key = Number.isInteger(held?.key) && held.key < header.keys.length ? held.key : 0;
+  return { key, scaling: held?.scaling !== false };
+}
+
+// The section of every stage. Returns: [{draw}].
+function build(root, view) {
+  const { header } = view;
+  const list = make("div", "list");
+  const rows = header.stages.map((stage, i) => {
+    const section = make("section", `stage ${stage.id}`);
+    const words = make("div", "words");
+    const title = make("h3", "", `${i + 1}  ${stage.title}`);
+    const skipped = stage.id === "mask" && header.unmasked;
+    words.append(title, make("p", "", skipped ? header.unmasked : stage.text));
+    words.append(...equations(stage.id, header));
+    if (stage.id === "divide") words.append(scalingSwitch());
+    words.append(make("p", "source", stage.section));
+    const picture = make("div", "picture");
+    section.append(words, picture);
+    list.append(section);
+    if (skipped) return { draw() {} };
+    const canvas = make("canvas", "");
+    canvas.setAttribute("role", "img");
+    const readout = make("p", "readout");
+    const cursor = make("div", "cursor");
+    cursor.hidden = true;
+    picture.append(canvas, cursor, readout);
+    if (stage.id === "softmax") picture.append(make("table", "facts"));
+    const row = { view, stage: stage.id, canvas, cursor, readout, picture, areas: [] };
+    listen(row);
+    return { draw: () => drawStage(row) };
+  });
+  root.tabIndex = 0;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", `${header.label}. Left and right arrow keys choose the key.`);
+  root.replaceChildren(list, make("p", "check"));
+  return rows;
+}
+
+function scalingSwitch() {
+  const label = make("label", "switch");
+  const input = make("input", "scaling");
+  input.type = "checkbox";
+  label.append(input, make("span", "", "Divide by √dₖ"));
+  return label;
+}
+
+// Pointing tells the number under the pointer; clicking a key chooses it.
+function listen(row) {
+  const { canvas, view } = row;
+  const under = (event) => {
+    const box = canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const area = row.areas.find(
+      (each) => x >= each.x && x < each.x + each.w && y >= each.y && y < each.y + each.h,
+    );
+    if (!area) return null;
+    const column = Math.min(area.columns - 1, Math.floor(((x - area.x) / area.w) * area.columns));
+    const line = Math.min(area.rows - 1, Math.floor(((y - area.y) / area.h) * area.rows));
+    return { stage: row.stage, area: area.name, column, line, isKey: area.isKey };
+  };
+  canvas.onpointermove = (event) => {
+    const at = under(event);
+    canvas.style.cursor = at?.isKey ? "pointer" : "default";
+    if (JSON.stringify(at) === JSON.stringify(view.pointed)) return;
+    view.pointed = at;
+    note(row);
+  };
+  canvas.onpointerleave = () => {
+    view.pointed = null;
+    note(row);
+  };
+  canvas.onclick = (event) => {
+    const at = under(event);
+    if (at?.isKey) view.chooseKey(at.column);
+  };
+}
+
+// Colours and type of the theme now shown.
+function look(root, header) {
+  const theme = themeOf(root);
+  const style = getComputedStyle(root);
+  const signed = header.signed[theme];
+  const colour = (table, i) => `#${table.slice(6 * i, 6 * i + 6)}`;
+  return {
+    ink: style.color,
+    accent: style.getPropertyValue("--st-primary-color").trim(),
+    paper: style.getPropertyValue("--st-background-color").trim(),
+    font: style.fontFamily,
+    size: parseFloat(style.fontSize),
+    negative: colour(signed, 40),
+    positive: colour(signed, 215),
+    // A number in -limit..limit on the diverging scale.
+    signed: (value, limit) => {
+      const level = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, value / (limit || 1))));
+      return colour(signed, level);
+    },
+    weight: (value) => colour(header.weights[theme], Math.round(255 * Math.min(1, Math.max(0, value)))),
+  };
+}
+
+function check({ header }) {
+  const size = header.difference === 0 ? "0" : header.difference.toExponential(1);
+  return `The weights of stage 6, with the division, differ from the recorded attention map by ${size} at most.`;
+}
