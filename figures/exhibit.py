@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
 Scale = Literal["attention", "diverging"]
-Mark = Literal["line", "bar"]
+Mark = Literal["line", "bar", "point"]
 
 SCALES: tuple[Scale, ...] = ("attention", "diverging")
-MARKS: tuple[Mark, ...] = ("line", "bar")
+MARKS: tuple[Mark, ...] = ("line", "bar", "point")
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 
@@ -73,7 +73,7 @@ class Series:
         x: [n] numbers, or labels (a tuple of text, in this order).
         lines: name to [n] numbers.
         x_title, y_title: what the axes hold.
-        mark: "line" or "bar"; bars of several lines stand side by side.
+        mark: "line", "bar" or "point"; bars of several lines stand side by side.
 
     Raises: `ValueError` where the lengths do not agree.
     """

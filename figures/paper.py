@@ -302,6 +302,8 @@ def _series(series: Series, look: _Look, names: dict[tuple[str, ...], str]) -> a
         if len(lines) > 1:
             encoding["xOffset"] = alt.XOffset("line:N", sort=lines)
         drawn = base.mark_bar()
+    elif series.mark == "point":
+        drawn = base.mark_point(filled=True, size=30)
     else:
         drawn = base.mark_line(point=n <= 60, strokeWidth=1.5)
     finished: alt.Chart = drawn.encode(**encoding).properties(

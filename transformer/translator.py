@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
 from transformer.inputs import (
@@ -112,6 +113,9 @@ class Translator:
         Raises: `InputError` for more characters or tokens than allowed. A blank sentence has no
             pieces.
         """
+        return self._cut(sentence, self.tokenizer)
+
+    def _cut(self, sentence: str, tokenizer: Tokenizer) -> Tokenized:
         if not isinstance(sentence, str):
             raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
         if len(sentence) > MAX_CHARACTERS:
@@ -119,7 +123,7 @@ class Translator:
                 f"the sentence has {len(sentence):,} characters; "
                 f"at most {MAX_CHARACTERS:,} are allowed"
             )
-        tokenized = self.tokenizer.tokenize(sentence)
+        tokenized = tokenizer.tokenize(sentence)
         check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
@@ -130,7 +134,7 @@ class Translator:
             sentence: text, or the ids (without `</s>`) of one that was cut in another way.
         """
         if not isinstance(sentence, str) and isinstance(sentence, Sequence):
-            return self._read_ids(sentence)
+            return self._read_ids(sentence)  # type: ignore[arg-type]  # str is out by now
         tokenized = self.tokenize(sentence)
         if not tokenized.ids:
             return Source(clean(sentence), (), (), (), ())
@@ -166,6 +170,7 @@ class Translator:
         prefix: Prefix = None,
         sampling: Sampling | None = None,
         allow_unknown: bool = False,
+        rule: BeamRule = PAPER,
         progress: Progress | None = None,
         on_translated: Progress | None = None,
     ) -> list[Translation]:
@@ -181,6 +186,7 @@ class Translator:
             sampling: draw tokens at random in place of the best; the beam size has to be 1. Every
                 sentence draws with the same seed, whatever else is in its batch.
             allow_unknown: let the model generate `<unk>`.
+            rule: how the beam scores and when it stops; for comparison with other libraries.
             progress: called with (step, longest step) within each batch; may raise to stop.
             on_translated: called with (sentences done, sentences in all) after each batch.
 
@@ -191,7 +197,12 @@ class Translator:
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
         settings = search_settings(
-            self.config, beam_size, alpha, allow_unknown=allow_unknown, sampling=sampling
+            self.config,
+            beam_size,
+            alpha,
+            allow_unknown=allow_unknown,
+            sampling=sampling,
+            rule=rule,
         )
         forced = self._forced(prefix)
         sources = []
@@ -264,7 +275,8 @@ class Translator:
             ids = self._target_ids(target)
             with torch.inference_mode():
                 encoded = self._encode([source], need_weights=True)
-                return trace_target(self.model, source, encoded, ids, settings, self.tokenizer)
+                target_side = self.tokenizer.target
+                return trace_target(self.model, source, encoded, ids, settings, target_side)
         forced = self._forced(prefix)
         limit = self._limit(len(source.ids), max_length, forced)
         self._check_memory(len(source.ids), limit, beam_size)
@@ -276,11 +288,11 @@ class Translator:
                 settings,
                 prefixes=[forced],
                 src_lengths=[len(source.ids)],
-                piece=self.tokenizer.id_to_piece,
+                piece=self.tokenizer.target.id_to_piece,
                 progress=progress,
             )[0]
             return trace_search(
-                source, encoded, found, settings, limit, self.tokenizer, len(forced)
+                source, encoded, found, settings, limit, self.tokenizer.target, len(forced)
             )
 
     def forcing_gap(self, trace: Trace) -> float:
@@ -308,14 +320,14 @@ class Translator:
         if prefix is None:
             return []
         if isinstance(prefix, str):
-            return list(self.tokenize(prefix).ids)
+            return list(self._cut(prefix, self.tokenizer.target).ids)
         return checked_ids("prefix", prefix, self.config)
 
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         """What the decoder is to predict, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
-            ids = [*self.tokenize(target).ids, eos]
+            ids = [*self._cut(target, self.tokenizer.target).ids, eos]
             if len(ids) == 1:
                 raise InputError("the target is blank; type at least one character")
             return ids
@@ -342,7 +354,7 @@ class Translator:
                 limits,
                 settings,
                 prefixes=[forced] * len(sources),
-                piece=self.tokenizer.id_to_piece,
+                piece=self.tokenizer.target.id_to_piece,
                 progress=progress,
             )
 
@@ -356,7 +368,7 @@ class Translator:
     def _check_memory(self, n_source: int, limit: int, beam_size: int) -> None:
         """Refuse a record that could outgrow `MAX_RECORD_BYTES`."""
         config = self.config
-        heads = config.n_decoder_layers * config.n_heads
+        heads = config.n_decoder_layers * config.decoder_heads
         n_bytes = 4 * beam_size * heads * limit * (n_source + limit // 2)
         if n_bytes > MAX_RECORD_BYTES:
             raise InputError(
@@ -368,7 +380,7 @@ class Translator:
     def _translation(self, source: Source, best: Hypothesis) -> Translation:
         n_words = len(best.ids) - best.complete
         return Translation(
-            text=self.tokenizer.decode(best.ids[:n_words]),
+            text=self.tokenizer.target.decode(best.ids[:n_words]),
             tokens=best.tokens[:n_words],
             ids=best.ids[:n_words],
             score=best.score,

@@ -53,6 +53,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("pages/beam_page.py", "beam", "Beam search", ":material/account_tree:"),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
     PageSpec("pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:"),
+    PageSpec("pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:"),
     PageSpec(
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),

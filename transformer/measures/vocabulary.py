@@ -33,9 +33,9 @@ def piece_length(piece: str) -> int:
 
 def length_counts(
     pieces: Sequence[str], kinds: Sequence[PieceKind]
-) -> dict[PieceKind, dict[int, int]]:
+) -> dict[str, dict[int, int]]:
     """How many pieces have each length, among those that start a word and those that do not."""
-    counts: dict[PieceKind, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
+    counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
         if kind in counts:
             length = piece_length(piece)

@@ -1,0 +1,141 @@
+"""Tokens: how a sentence becomes pieces, numbers, vectors, and vectors with a place."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.tokens import ADDED, name, neighbour_bars, plane
+from transformer.embeddings import Side
+from transformer.tokenizer import Tokenizer
+from ui import state, token_exhibits, token_words
+from ui import token_choice as choice
+from ui.bound import bound
+from ui.cache import get_trace, get_translator
+from ui.components.cut import sentence_pieces
+from ui.computed import computed
+from ui.controls import View, current_view
+from ui.frame import require_frame
+from ui.story import section
+from ui.theme import current_theme
+from ui.token_panels import draw_cuts, draw_vocabulary
+from ui.token_views import Reading, near, pieces_shown, plane_of, read_side
+
+require_frame()
+
+_TEXTS = {"source": "Source sentence", "translation": "Translation"}
+_VECTORS = {"both": "Both, with arrows", "without": "Embeddings", "with": "With positions"}
+
+
+def explain() -> None:
+    """The way from text to what the first layer gets."""
+    st.markdown(token_words.BEFORE_EQUATION)
+    st.latex(token_words.EQUATION)
+    st.markdown(token_words.AFTER_EQUATION)
+
+
+def draw_pieces(view: View, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
+    """The sentence in pieces."""
+    place = section("A sentence is cut into pieces", token_words.about_pieces(reading, tokenizer))
+    with place:
+        tokens = token_words.count(len(reading.ids), "token")
+        sentence_pieces(
+            pieces_shown(reading, tokenizer), reading.changed, chosen=token,
+            on_choose=choice.choose_token, key="pieces",
+            label=f"The {reading.side} in {tokens}; press one to follow it",
+        )  # fmt: skip
+    token_exhibits.offer(
+        place, lambda: token_exhibits.pieces_exhibit(view, reading.side, token),
+        "take_pieces", f"{reading.side}-pieces",
+    )  # fmt: skip
+
+
+def draw_neighbours(view: View, tokenizer: Tokenizer, token: int) -> None:
+    """The nearest tokens in every embedding matrix."""
+    number, pieces = state.get(choice.COUNT), tokenizer.pieces
+    found = computed(view, "near", (token, number), lambda model, trace: near(model, token, number))
+    place = section(
+        "A number becomes a vector", token_words.about_neighbours(pieces[token], len(found))
+    )
+    place.slider("Neighbours", 3, 30, **bound(choice.COUNT))
+    for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
+        names = [pieces[i] for i in nearest.ids]
+        column.caption(f"{use.capitalize()} embedding")
+        column.altair_chart(
+            neighbour_bars(nearest.ids, names, nearest.cosines, current_theme()), theme=None,
+            alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
+        )  # fmt: skip
+    token_exhibits.offer(
+        place, lambda: token_exhibits.neighbours_exhibit(view, token, number),
+        "take_neighbours", f"neighbours-of-{token}",
+    )  # fmt: skip
+
+
+def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
+    """The sentence's vectors, without and with positions, on the same axes."""
+    number = state.get(choice.BACKGROUND)
+    found = computed(
+        view, "plane", (side, number), lambda model, trace: plane_of(model, trace, side, number)
+    )
+    stack = "encoder" if side == "source" else "decoder"
+    place = section("Its position is added", token_words.about_plane(found, stack))
+    left, right = place.columns([3, 2])
+    left.segmented_control(
+        "Vectors", ADDED, format_func=_VECTORS.__getitem__, required=True, **bound(choice.SHOWN)
+    )
+    right.slider(
+        "Frequent pieces behind them", 0, 2_000, step=100, **bound(choice.BACKGROUND),
+        help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
+    )  # fmt: skip
+    chart = plane(
+        found.content, found.entering, found.tokens, found.axes.shares.tolist(), current_theme(),
+        added=next(each for each in ADDED if each == state.get(choice.SHOWN)),
+        chosen=[i for i, each in enumerate(found.ids) if each == token],
+        background=found.background,
+        background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
+    )  # fmt: skip
+    place.altair_chart(
+        chart, theme=None,
+        alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
+    )  # fmt: skip
+    token_exhibits.offer(
+        place, lambda: token_exhibits.plane_exhibit(view, side, number),
+        "take_plane", f"{side}-embeddings-in-a-plane",
+    )  # fmt: skip
+
+
+@st.fragment
+def story(view: View) -> None:
+    """The page below its first line. Runs again by itself when something here is chosen."""
+    tokenizer = get_translator(view).tokenizer
+    left, right = st.columns([3, 2], vertical_alignment="center")
+    left.segmented_control(
+        "Text", choice.SIDES, label_visibility="collapsed", required=True,
+        format_func=_TEXTS.__getitem__, **bound(choice.SIDE),
+    )  # fmt: skip
+    with right.container(horizontal=True, horizontal_alignment="right"):
+        about = st.popover("What is this?", icon=":material/info:")
+    with about:
+        explain()
+    choice.settle(view)
+    side: Side = "source" if state.get(choice.SIDE) == "source" else "translation"
+    typed = view.sentence
+    reading = computed(
+        view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
+    )
+    token = choice.token_now(reading, tokenizer.vocab_size)
+    draw_pieces(view, reading, tokenizer, token)
+    draw_cuts(view, reading, tokenizer)
+    draw_vocabulary(view, tokenizer, token)
+    draw_neighbours(view, tokenizer, token)
+    draw_plane(view, tokenizer, side, token)
+    state.write_url()
+
+
+state.show(*choice.ALL)
+st.markdown(
+    "The model never sees letters. **Click a piece and follow it** to its number, its vector and "
+    "its place."
+)
+now = current_view()
+get_trace(now)  # here, where its progress and messages replace the page
+story(now)
