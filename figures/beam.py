@@ -77,17 +77,19 @@ def branch_curves(
         part = (
             alt.Chart(alt.InlineData(values=[{"step": shared}]))
             .mark_rule(color=chrome.muted, strokeDash=[2, 4])
-            .encode(x="step:Q")
+            .encode(x=x)
         )
         layers.insert(0, part)
     chart: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=height), theme)
     return chart
 
 
-def score_by_alpha(
+def lead_by_alpha(
     alphas: Numbers, scores: Numbers, names: Sequence[str], now: float, theme: Theme
 ) -> alt.LayerChart:
-    """The score of every finished translation over the length penalty's exponent.
+    """How far each finished translation lies behind the first, over the penalty's exponent.
+
+    Above 0, it would have won against it.
 
     Args:
         alphas: [n].  scores: [n, P].  names: [P], different ones.
@@ -98,25 +100,28 @@ def score_by_alpha(
     if scores.shape != (len(alphas), len(names)):
         raise ValueError(f"scores of shape {scores.shape} for {len(alphas)} x {len(names)}")
     rows = [
-        {"name": name, "alpha": float(alpha), "score": float(scores[i, j])}
+        {
+            "name": name,
+            "alpha": float(alpha),
+            "score": float(scores[i, j]),
+            "lead": float(scores[i, j] - scores[i, 0]),
+        }
         for j, name in enumerate(names)
         for i, alpha in enumerate(alphas)
     ]
     chrome = CHROME[theme]
-    colours = [
-        chrome.accent,
-        *(c for c in categorical(len(names) + 1, theme) if c != chrome.accent),
-    ]
+    # The first of the categorical colours is close to the accent, which is the winner's.
+    colours = [chrome.accent, *categorical(len(names), theme)[1:]]
     lines = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(strokeWidth=2)
         .encode(
             x=alt.X("alpha:Q", title="α", scale=alt.Scale(nice=False)),
-            y=alt.Y("score:Q", title="score"),
+            y=alt.Y("lead:Q", title="score − score of the winner"),
             color=alt.Color(
                 "name:N",
                 sort=list(names),
-                scale=alt.Scale(domain=list(names), range=colours[: len(names)]),
+                scale=alt.Scale(domain=list(names), range=colours),
                 legend=alt.Legend(title=None, orient="right", symbolStrokeWidth=3),
             ),
             strokeWidth=alt.condition(alt.datum.name == names[0], alt.value(3.5), alt.value(1.5)),

@@ -9,16 +9,16 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from figures.attention import describe, heatmap
-from figures.beam import branch_curves, score_by_alpha
+from figures.beam import branch_curves, lead_by_alpha
 from transformer.measures.beam import Comparison, Node, Tree, attention_along, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import merge
 from transformer.penalty import length_penalty
-from transformer.records import Floats, Trace
+from transformer.records import Trace
 from ui import state
 from ui.beam_choice import LOOK, LOOKS, A, B, Mark, chosen, pair_up, put, tell
+from ui.beam_maps import Cell, layer_and_head, name_of, show_map
 from ui.beam_words import (
     Decode,
     nats,
@@ -29,14 +29,13 @@ from ui.beam_words import (
     why_it_went,
 )
 from ui.bound import bound
-from ui.components.lens import MOST_TOKENS, Map, attention_lens
 from ui.components.tree import branch_colours, branches
 from ui.controls import View
-from ui.state import HEAD, LAYER, Param
+from ui.state import Param
 from ui.steering import begin_with
 from ui.text import code, plain, shorten
 from ui.theme import current_theme
-from ui.units import in_units, units_control
+from ui.units import in_units
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def node_panel(search: Search) -> None:
         st.table(_numbers(tree, node), border="horizontal", hide_header=True, hide_index=True)
         _offer_to_go_on(search, node)
     with maps.container():
-        layer_and_head(search.trace)
-        _node_maps(search, node)
+        _node_maps(search, node, layer_and_head(search.trace))
 
 
 def _offer_to_go_on(search: Search, node: Node) -> None:
@@ -102,7 +100,7 @@ def _numbers(tree: Tree, node: Node) -> dict[str, list[str]]:
     return {"what": [plain(name) for name in rows], "value": [plain(v) for v in rows.values()]}
 
 
-def _node_maps(search: Search, node: Node) -> None:
+def _node_maps(search: Search, node: Node, cell: Cell) -> None:
     """The row onto the source and the row onto the prefix, of the query that predicted a node."""
     record, trace, tree = search.trace.search, search.trace, search.tree
     assert record is not None
@@ -116,11 +114,11 @@ def _node_maps(search: Search, node: Node) -> None:
         ("cross", step.cross[node.row], trace.src_tokens, trace.src_special, "source"),
         ("decoder_self", step.decoder_self[node.row], prefix, (0,), "its own prefix"),
     ):
-        row = combine(weights[:, :, None], layer=_zero_based(LAYER), head=_zero_based(HEAD))
+        row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
         labels, groups = in_units(keys, special)
         show_map(
             merge(row, None, groups), (f"→ {node.token}",), labels,
-            name=f"{LOOKS[kind]}, {layer_and_head_name()}", queries="", keys=title,
+            name=f"{LOOKS[kind]}, {name_of(cell)}", queries="", keys=title,
             key=f"beam_{kind}", max_height=190,
         )  # fmt: skip
 
@@ -221,12 +219,12 @@ def _gathered(path: Sequence[Node], start: int) -> float:
 def _branch_maps(search: Search, both: Comparison) -> None:
     trace = search.trace
     assert trace.search is not None
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Attention", LOOKS, format_func=LOOKS.__getitem__, required=True,
             label_visibility="collapsed", **bound(LOOK),
         )  # fmt: skip
-        layer_and_head(trace)
+        cell = layer_and_head(trace)
     kind = state.get(LOOK)
     for column, name, path in zip(st.columns(2, gap="large"), "AB", (both.a, both.b), strict=True):
         looked = attention_along(trace.search, search.tree, path[-1].index)
@@ -238,11 +236,11 @@ def _branch_maps(search: Search, both: Comparison) -> None:
         keys, key_groups = in_units(
             *((trace.src_tokens, trace.src_special) if kind == "cross" else (own, (0,)))
         )
-        weights = combine(maps, layer=_zero_based(LAYER), head=_zero_based(HEAD))
+        weights = combine(maps, layer=cell[0], head=cell[1])
         with column.container():
             show_map(
                 merge(weights, query_groups, key_groups), queries, keys,
-                name=f"{name}: {LOOKS[kind].lower()}, {layer_and_head_name()}",
+                name=f"{name}: {LOOKS[kind].lower()}, {name_of(cell)}",
                 queries=f"{name}, predicted", keys="source" if kind == "cross" else "its prefix",
                 key=f"beam_map_{name}", causal=kind == "decoder_self" and key_groups is None,
             )  # fmt: skip
@@ -256,7 +254,7 @@ def finished_panel(search: Search) -> None:
         return
     leaves = [tree.node(index) for index in tree.leaves]
     rows: dict[str, list[str]] = {
-        "#": [str(place) for place in range(1, len(leaves) + 1)],
+        "place": [str(place) for place in range(1, len(leaves) + 1)],
         "translation": [
             plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
         ],
@@ -279,78 +277,13 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     scores = np.array([[score_at(node, alpha) for node in shown] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(shown) + 1)]
     st.altair_chart(
-        score_by_alpha(alphas, scores, names, tree.alpha, current_theme()),
+        lead_by_alpha(alphas, scores, names, tree.alpha, current_theme()),
         theme=None,
-        alt=f"Score of {len(shown)} translations for α from 0 to 2; the search used {tree.alpha:g}",
+        alt=f"Score of {len(shown)} translations, less the winner's, for α from 0 to 2; the search "
+        f"used {tree.alpha:g}",
     )
     st.caption(
-        "What these translations would score with another α. A search with that α drops the same "
-        "candidates, since all hypotheses of a step are equally long, but may end at another step "
-        "and so find others."
+        "How they would compare with another α; above 0 a translation would have won. A search "
+        "with that α drops the same candidates, since all hypotheses of a step are equally long, "
+        "but may end at another step and so find others."
     )
-
-
-def layer_and_head(trace: Trace) -> None:
-    """Draw the choice of layer and head, with the units of the axes."""
-    n_layers, n_heads = trace.cross.shape[:2]
-    with st.container(horizontal=True, vertical_alignment="center"):
-        for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
-            held = state.get(param)
-            if held is not None and held > count:
-                state.put(param, None)
-            options: list[int | None] = [None, *range(1, count + 1)]
-            st.selectbox(
-                name, options, width=140, format_func=partial(_option, name),
-                label_visibility="collapsed", **bound(param),
-            )  # fmt: skip
-        units_control()
-
-
-def _option(name: str, value: int | None) -> str:
-    return f"{name}: mean" if value is None else f"{name} {value}"
-
-
-def layer_and_head_name() -> str:
-    """What the chosen layer and head are called."""
-    layer, head = state.get(LAYER), state.get(HEAD)
-    if layer is None and head is None:
-        return "mean over all layers and heads"
-    if layer is None:
-        return f"head {head}, mean over layers"
-    return f"layer {layer}, {'mean over heads' if head is None else f'head {head}'}"
-
-
-def show_map(
-    weights: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    *,
-    name: str,
-    queries: str,
-    keys: str,
-    key: str,
-    causal: bool = False,
-    max_height: int = 420,
-) -> None:
-    """One map under its name: a lens where it fits, else a chart that zooms."""
-    st.markdown(f"**{name}**")
-    if max(weights.shape) <= MOST_TOKENS:
-        shown = Map(
-            weights, query_tokens, key_tokens, name=name, query_title=queries, key_title=keys,
-            causal=causal,
-        )  # fmt: skip
-        attention_lens(shown, key=key, max_height=max_height)
-        return
-    figure = heatmap(
-        weights, query_tokens, key_tokens, current_theme(), query_title=queries, key_title=keys
-    )
-    figure.update_layout(height=max(170, min(520, 120 + 9 * len(query_tokens))))
-    st.plotly_chart(
-        figure, key=f"{key}_large", theme=None,
-        alt=f"{name}: {describe(weights, query_tokens, key_tokens)}.",
-    )  # fmt: skip
-
-
-def _zero_based(param: Param[int | None]) -> int | None:
-    value = state.get(param)
-    return None if value is None else value - 1

@@ -194,8 +194,8 @@ def _considered(
 ) -> Iterator[Node]:
     """The candidates of a step as nodes, best first, still without index."""
     for rank, each in enumerate(step.candidates):
-        if not math.isfinite(each.total):
-            continue  # a forced token that the model holds for impossible
+        if each.fate == "dropped" and not math.isfinite(each.total):
+            continue  # impossible, and nobody asked for it
         outcome: Outcome = "continued"
         if each.fate == "finished":
             outcome = "finished"

@@ -22,6 +22,8 @@ from transformer.penalty import length_penalty
 #: The alphas that the app lets one choose.
 ALPHAS = (0.0, 2.0)
 
+_APART = 1e-9  # alphas closer than this are one
+
 __all__ = [
     "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "length_penalty",
     "needed_then", "ranking", "reigns", "score_at",
@@ -98,16 +100,19 @@ def reigns(
     """Who wins for which alpha, from the lowest alpha to the highest; neighbours differ."""
     if not leaves:
         return ()
-    borders = [low, *(each.alpha for each in crossings(leaves, low, high)), high]
+    changes = [each.alpha for each in crossings(leaves, low, high)]
+    borders = [low, *(alpha for alpha in changes if low + _APART < alpha < high - _APART), high]
     found: list[Reign] = []
     for start, end in pairwise(borders):
-        if start == end and low < high:
-            continue
+        if end - start < _APART and found:
+            continue  # several change places at one alpha; rounding decides the order inside
         best = ranking(leaves, (start + end) / 2)[0]
+        since = found[-1].high if found else start
         if found and found[-1].place == best:
             found[-1] = Reign(found[-1].low, end, best)
         else:
-            found.append(Reign(start, end, best))
+            found.append(Reign(since, end, best))
+    found[-1] = Reign(found[-1].low, high, found[-1].place)
     return tuple(found)
 
 

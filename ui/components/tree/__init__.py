@@ -113,9 +113,9 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
         "step": [node.step for node in tree.nodes],
         "rank": [node.rank for node in tree.nodes],
         "text": [texts[show_token(node.token)] for node in tree.nodes],
-        "log_prob": [round(node.log_prob, 4) for node in tree.nodes],
-        "total": [round(node.total, 4) for node in tree.nodes],
-        "score": [round(node.score, 4) for node in tree.nodes],
+        "log_prob": [_finite(node.log_prob) for node in tree.nodes],
+        "total": [_finite(node.total) for node in tree.nodes],
+        "score": [_finite(node.score) for node in tree.nodes],
         "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
         # 2: on the winner's path, 1: on the path of another one that ended, 0: neither.
         "line": [
@@ -130,7 +130,7 @@ def branches(comparison: Comparison, *, key: str) -> None:
     """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
-        return [[show_token(node.token), round(node.log_prob, 4)] for node in nodes]
+        return [[show_token(node.token), _finite(node.log_prob)] for node in nodes]
 
     header = {
         "a": row(comparison.a),
@@ -139,3 +139,8 @@ def branches(comparison: Comparison, *, key: str) -> None:
         "colours": {theme: branch_colours(theme) for theme in THEMES},
     }
     _branches(key=key, data=pack(header, b""))
+
+
+def _finite(value: float) -> float:
+    """Four decimals; what JSON cannot carry, a token that is impossible, as a very low number."""
+    return round(max(value, -1e6), 4)

@@ -4,8 +4,8 @@
 // top. The rows of the beam are tall; below them, behind a line, are the thin rows of what was
 // dropped. Only what is in sight is painted, so a long search costs no more than a short one.
 
-const COLUMN = 118; // px at zoom 1, like all sizes here
-const NODE = 92; // width of a node; the rest of a column is for the edges
+const COLUMN = 126; // px at zoom 1, like all sizes here
+const NODE = 102; // width of a node; the rest of a column is for the edges
 const TALL = 40;
 const THIN = 20;
 const HEAD = 26; // above the rows: the number of the step
@@ -174,7 +174,7 @@ function paintNode(pen, view, state, index, box) {
     pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
     const two = inBeam && size.unit >= 0.72;
     const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
-    const room = box.w - 14 * size.unit - (inBeam ? 0 : 40 * size.unit);
+    const room = box.w - 14 * size.unit - (inBeam ? 0 : 36 * size.unit);
     const text = fitted(pen, view, header.text[index], name, room);
     pen.font = name;
     pen.fillText(text, box.x + 8 * size.unit, box.y + box.h * (two ? 0.32 : 0.53));

@@ -1,0 +1,85 @@
+"""Traces of real searches over made-up distributions: every prefix has one of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from tests.factories import make_trace
+from transformer.records import SearchRecord, Trace
+from transformer.sampling import Sampling
+from transformer.search import SearchSettings, StepOutput, search
+
+S, LAYERS, HEADS = 7, 2, 3
+PIECES = ("<pad>", "<s>", "</s>", "▁es", "▁war", "müde", "▁<b>x</b>", "▁der", "▁Hund", "▁*a*", "ש")
+
+
+class Table:
+    """A step function with random next tokens and random attention for every prefix."""
+
+    def __init__(self, seed: int, sharpness: float = 1.5, end: float = 0.0) -> None:
+        """Args: end: added to the logit of `</s>`."""
+        self.seed, self.sharpness, self.end = seed, sharpness, end
+        self.rows: list[tuple[int, ...]] = [()]
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        if parents is not None:
+            self.rows = [self.rows[parent] for parent in parents]
+        self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
+        logits, own, cross = zip(*map(self.look, self.rows), strict=True)
+        return StepOutput(
+            torch.from_numpy(np.stack(logits)),
+            torch.from_numpy(np.stack(own, axis=1)),
+            torch.from_numpy(np.stack(cross, axis=1)),
+        )
+
+    def look(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Logits [V], attention onto the prefix [L, H, t] and onto the source [L, H, S]."""
+        rng = np.random.default_rng([self.seed, *row])
+        logits = self.sharpness * rng.normal(size=len(PIECES))
+        logits[2] += self.end
+        own = rng.dirichlet(np.ones(len(row)), (LAYERS, HEADS))
+        cross = rng.dirichlet(np.ones(S), (LAYERS, HEADS))
+        return tuple(each.astype(np.float32) for each in (logits, own, cross))  # type: ignore
+
+
+def searched(
+    seed: int = 0,
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    max_length: int = 9,
+    *,
+    prefix: Sequence[int] = (),
+    sampling: Sampling | None = None,
+    sharpness: float = 1.5,
+    end: float = 0.0,
+) -> Trace:
+    """A trace with the record of a search; its own maps are not those of the search."""
+    settings = SearchSettings(
+        beam_size, alpha, suppressed=(0, 1), record=True, top_k=6, sampling=sampling
+    )
+    found = search(
+        Table(seed, sharpness, end), [max_length], settings, prefixes=[prefix],
+        piece=PIECES.__getitem__,
+    )[0]  # fmt: skip
+    best = found.hypotheses[0]
+    along = [(found.steps[t], row) for t, row in enumerate(best.rows)]
+    top_ids = np.stack([step.top_ids[row] for step, row in along])
+    record = SearchRecord(
+        beam_size, alpha, max_length, found.steps, found.hypotheses, len(prefix), sampling
+    )
+    return dataclasses.replace(
+        make_trace(S=S, T=len(best.ids) + 1, n_decoder_layers=LAYERS, n_heads=HEADS),
+        predicted_ids=best.ids,
+        predicted_tokens=best.tokens,
+        log_probs=np.array(best.log_probs, dtype=np.float32),
+        top_ids=top_ids,
+        top_log_probs=np.stack([step.top_log_probs[row] for step, row in along]),
+        top_tokens=tuple(tuple(PIECES[i] for i in row) for row in top_ids.tolist()),
+        score=best.score,
+        complete=best.complete,
+        search=record,
+    )

@@ -1,0 +1,261 @@
+"""The tree says what the search did: real searches over made-up distributions."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.factories import make_trace
+from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
+from transformer.measures.beam import LEAVES, Tree, attention_along, beam_tree, compare
+from transformer.penalty import length_penalty
+from transformer.records import SearchRecord, Trace
+from transformer.sampling import Sampling
+
+searches = st.builds(
+    searched,
+    seed=st.integers(0, 10_000),
+    beam_size=st.integers(1, 5),
+    alpha=st.sampled_from([0.0, 0.6, 2.0]),
+    max_length=st.integers(1, 9),
+    sharpness=st.sampled_from([0.3, 1.5, 6.0]),
+    end=st.sampled_from([-8.0, 0.0, 2.0]),
+)
+
+
+def of(trace: Trace) -> tuple[Tree, SearchRecord]:
+    assert trace.search is not None
+    return beam_tree(trace), trace.search
+
+
+@given(searches)
+@settings(max_examples=60)
+def test_totals_are_the_sums_along_the_path_and_scores_follow(trace: Trace) -> None:
+    tree, record = of(trace)
+    for node in tree.nodes:
+        path = tree.prefix(node.index)
+        assert [each.step for each in path] == list(range(node.length))
+        assert path[-1] is node
+        assert node.total == pytest.approx(sum(each.log_prob for each in path), abs=1e-6)
+        penalty = length_penalty(node.length, record.alpha)
+        assert node.score == pytest.approx(node.total / penalty, abs=1e-6)
+
+
+@given(searches)
+@settings(max_examples=60)
+def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Trace) -> None:
+    tree, record = of(trace)
+    assert len(tree.steps) == len(record.steps)
+    for t, indices in enumerate(tree.steps):
+        nodes = [tree.node(index) for index in indices]
+        assert {node.step for node in nodes} == {t}
+        assert [node.rank for node in nodes] == list(range(len(nodes)))
+        totals = [node.total for node in nodes]
+        assert totals == sorted(totals, reverse=True)
+        good = [node for node in nodes if node.fate != "dropped"]
+        assert len(good) <= record.beam_size
+        last = tree.last_in_beam(t)
+        for node in nodes:
+            if node.outcome == "outranked":
+                assert node.total <= last.total and node.rank > last.rank
+            assert node.outcome != "stopped" or t == len(tree.steps) - 1
+
+
+@given(searches)
+@settings(max_examples=60)
+def test_the_winner_is_the_translation_and_leaves_are_hypotheses(trace: Trace) -> None:
+    tree, record = of(trace)
+    winner = [tree.node(index) for index in tree.winner]
+    assert tuple(node.token_id for node in winner) == trace.predicted_ids
+    assert [node.log_prob for node in winner] == pytest.approx(trace.log_probs.tolist(), abs=1e-5)
+    assert tree.node(tree.leaves[0]).score == trace.score
+    # The search reports the best of what ended; where nothing did, what was cut.
+    reported = record.hypotheses
+    assert len(tree.leaves) >= len(reported)
+    for leaf, hypothesis in zip(tree.leaves, reported, strict=False):
+        path = tree.prefix(leaf)
+        assert tuple(node.token_id for node in path) == hypothesis.ids
+        assert tuple(node.row for node in path) == hypothesis.rows
+        assert path[-1].score == hypothesis.score
+        assert (path[-1].outcome == "finished") == hypothesis.complete
+    scores = [tree.node(leaf).score for leaf in tree.leaves]
+    assert scores == sorted(scores, reverse=True)
+    ended = {node.index for node in tree.nodes if node.outcome in LEAVES}
+    assert set(tree.leaves) <= ended
+
+
+@given(searches)
+@settings(max_examples=40)
+def test_outcomes_say_whether_anything_came_of_a_node(trace: Trace) -> None:
+    tree, _ = of(trace)
+    lived = ("continued", "exhausted")
+    for node in tree.nodes:
+        children = [tree.node(index) for index in tree.children[node.index]]
+        assert all(child.parent == node.index for child in children)
+        if node.outcome not in lived:
+            assert not children
+        else:
+            followed = [c for c in children if c.outcome not in ("outranked", "passed")]
+            assert bool(followed) == (node.outcome == "continued")
+        assert (node.index in tree.alive) == any(
+            node.index in tree.path(leaf) for leaf in tree.leaves
+        )
+        if node.index in tree.alive:
+            assert tree.best_leaf(node.index) in tree.leaves
+        else:
+            assert tree.best_leaf(node.index) is None
+
+
+@given(searches)
+@settings(max_examples=25)
+def test_attention_is_what_the_prefix_looked_at(trace: Trace) -> None:
+    tree, record = of(trace)
+    for node in tree.nodes[:: max(1, len(tree.nodes) // 7)]:
+        looked = attention_along(record, tree, node.index)
+        n = node.length
+        assert looked.cross.shape == (LAYERS, HEADS, n, S)
+        assert looked.decoder_self.shape == (LAYERS, HEADS, n, n)
+        np.testing.assert_allclose(looked.cross.sum(-1), 1, atol=1e-5)
+        np.testing.assert_allclose(looked.decoder_self.sum(-1), 1, atol=1e-5)
+        assert not np.triu(looked.decoder_self[0, 0], 1).any()
+
+
+def test_attention_belongs_to_the_path_and_not_to_a_neighbour() -> None:
+    tree, record = of(searched(seed=3, beam_size=3))
+    table = Table(seed=3)
+    for node in tree.nodes:
+        ids = [1, *(each.token_id for each in tree.prefix(node.index))]
+        looked = attention_along(record, tree, node.index)
+        for t in range(node.length):
+            _, own, cross = table.look(tuple(ids[: t + 1]))
+            np.testing.assert_allclose(looked.cross[:, :, t], cross, atol=1e-6)
+            np.testing.assert_allclose(looked.decoder_self[:, :, t, : t + 1], own, atol=1e-6)
+
+
+@given(st.integers(0, 500))
+@settings(max_examples=25)
+def test_a_beam_of_one_is_a_chain_with_its_runners_up(seed: int) -> None:
+    trace = searched(seed, beam_size=1)
+    tree, _ = of(trace)
+    for t, indices in enumerate(tree.steps):
+        nodes = [tree.node(index) for index in indices]
+        taken = [node for node in nodes if node.fate != "dropped"]
+        assert len(taken) == 1 and taken[0].token_id == trace.predicted_ids[t]
+        assert {node.outcome for node in nodes if node not in taken} == {"passed"}
+        # The model's most probable tokens, those that may never be written among them.
+        known = dict(zip(trace.top_ids[t].tolist(), trace.top_log_probs[t].tolist(), strict=True))
+        for node in nodes:
+            if node.token_id in known:
+                assert node.log_prob == pytest.approx(known[node.token_id], abs=1e-6)
+        assert set(known) <= {node.token_id for node in nodes}
+        assert tree.last_in_beam(t) is taken[0]
+
+
+def test_what_was_drawn_need_not_be_the_best() -> None:
+    trace = searched(5, beam_size=1, sampling=Sampling(temperature=2.0, seed=4), max_length=8)
+    tree, _ = of(trace)
+    assert tree.sampled
+    winner = [tree.node(index) for index in tree.winner]
+    assert tuple(node.token_id for node in winner) == trace.predicted_ids
+    assert any(node.rank > 0 for node in winner)
+    assert not beam_tree(searched(5, beam_size=1)).sampled
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_prefix_leaves_no_choice(beam_size: int) -> None:
+    tree, _ = of(searched(2, beam_size=beam_size, prefix=(6, 10, 4)))
+    assert tree.n_forced == 3
+    for t, token_id in enumerate((6, 10, 4)):
+        taken = [tree.node(i) for i in tree.steps[t] if tree.node(i).fate != "dropped"]
+        assert [node.token_id for node in taken] == [token_id]
+        assert tree.winner[t] == taken[0].index
+
+
+def test_what_cannot_win_is_told_from_what_was_outranked() -> None:
+    for seed in range(20):
+        tree, record = of(searched(seed, beam_size=2, end=2.0, max_length=30))
+        stopped = [node for node in tree.nodes if node.outcome == "stopped"]
+        if stopped:
+            ended = sorted((tree.node(leaf).score for leaf in tree.leaves), reverse=True)
+            for node in stopped:
+                assert node.rank < record.beam_size
+                reach = node.total / length_penalty(record.max_length, record.alpha)
+                assert reach <= ended[record.beam_size - 1]
+            return
+    pytest.fail("no search was ended early")
+
+
+def test_the_length_limit_cuts_all_that_is_alive() -> None:
+    tree, record = of(searched(1, beam_size=3, max_length=4, end=-30.0))
+    leaves = [tree.node(leaf) for leaf in tree.leaves]
+    assert [node.outcome for node in leaves] == ["cut"] * 3
+    assert {node.length for node in leaves} == {4}
+    assert len(record.hypotheses) == 3
+
+
+@given(searches, st.data())
+@settings(max_examples=40)
+def test_two_paths_share_their_beginning_and_nothing_after(
+    trace: Trace, data: st.DataObject
+) -> None:
+    tree, _ = of(trace)
+    a, b = (data.draw(st.integers(0, len(tree.nodes) - 1)) for _ in "ab")
+    both = compare(tree, a, b)
+    assert (both.a[-1].index, both.b[-1].index) == (a, b)
+    shared = both.shared
+    assert both.a[:shared] == both.b[:shared]
+    assert {n.index for n in both.a[shared:]}.isdisjoint(n.index for n in both.b[shared:])
+    if shared < min(len(both.a), len(both.b)):
+        one, other = both.a[shared], both.b[shared]
+        assert not both.same
+        assert one.parent == other.parent and one.token_id != other.token_id
+    else:
+        assert both.same
+    assert (compare(tree, b, a).a, compare(tree, a, a).shared) == (both.b, len(both.a))
+
+
+@given(searches)
+@settings(max_examples=20)
+def test_nodes_are_found_by_step_and_rank(trace: Trace) -> None:
+    tree, _ = of(trace)
+    for node in tree.nodes:
+        assert tree.find(node.step, node.rank) is node
+    assert tree.find(-1, 0) is None
+    assert tree.find(len(tree.steps), 0) is None
+    assert tree.find(0, 10_000) is None
+
+
+def with_last_of_step(trace: Trace, t: int, log_prob: float) -> Trace:
+    """The trace with another log-probability at the last candidate of a step."""
+    assert trace.search is not None
+    steps = list(trace.search.steps)
+    *others, last = steps[t].candidates
+    changed = dataclasses.replace(last, log_prob=log_prob, total=log_prob, score=log_prob)
+    steps[t] = dataclasses.replace(steps[t], candidates=(*others, changed))
+    return dataclasses.replace(trace, search=dataclasses.replace(trace.search, steps=tuple(steps)))
+
+
+def test_what_is_impossible_is_left_out_unless_it_was_given() -> None:
+    trace = searched(0, beam_size=2)
+    whole, less = beam_tree(trace), beam_tree(with_last_of_step(trace, 1, -math.inf))
+    assert whole.node(whole.steps[1][-1]).fate == "dropped"
+    assert len(less.steps[1]) == len(whole.steps[1]) - 1
+    given = searched(0, beam_size=2, prefix=(6,))
+    tree = beam_tree(with_last_of_step(given, 0, -math.inf))
+    assert [tree.node(index).token_id for index in tree.steps[0]] == [6]
+
+
+def test_no_record_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no record"):
+        beam_tree(make_trace())
+
+
+def test_tokens_are_kept_as_they_are() -> None:
+    tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
+    assert "▁<b>x</b>" in tokens
+    assert tokens <= set(PIECES)

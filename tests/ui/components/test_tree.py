@@ -1,0 +1,91 @@
+"""What is sent to the view of a search tree, and what of its reports is believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from figures.palette import CHROME, THEMES, contrast
+from tests.searched import searched
+from transformer.measures.beam import Tree, beam_tree
+from ui.beam_words import OUTCOMES
+from ui.components.tree import Choice, branch_colours, choice_in, encode
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return beam_tree(searched(3, 3))
+
+
+def header_of(message: bytes) -> dict[str, Any]:
+    length = int.from_bytes(message[:4], "little")
+    header: dict[str, Any] = json.loads(message[4 : 4 + length])
+    assert len(message) == 4 + length
+    return header
+
+
+def test_the_message_holds_every_node(tree: Tree) -> None:
+    header = header_of(encode(tree, "id", Choice(2, None, True), "in words", nonce=3))
+    assert header["start"] == {"a": 2, "b": None, "dropped": True, "nonce": 3}
+    assert header["beam"] == 3
+    for node in tree.nodes:
+        i = node.index
+        assert header["parent"][i] == node.parent
+        assert (header["step"][i], header["rank"][i]) == (node.step, node.rank)
+        assert header["texts"][header["text"][i]].strip("\u2068\u2069") == node.token
+        assert header["total"][i] == pytest.approx(node.total, abs=1e-4)
+        assert header["score"][i] == pytest.approx(node.score, abs=1e-4)
+        assert header["log_prob"][i] == pytest.approx(node.log_prob, abs=1e-4)
+        assert header["outcomes"][header["kind"][i]] == OUTCOMES[node.outcome]
+        line = header["line"][i]
+        assert (line == 2) == (i in tree.winner)
+        assert (line > 0) == (i in tree.alive)
+
+
+def test_kinds_that_the_script_counts_on() -> None:
+    # draw.js: kinds up to 3 are in the beam, 2 and 3 end a path.
+    assert list(OUTCOMES)[:4] == ["continued", "exhausted", "finished", "cut"]
+
+
+def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
+    wide = beam_tree(searched(0, 10, max_length=60, end=-30.0))
+    assert len(wide.steps) == 60 and len(wide.nodes) > 4_000
+    assert len(encode(wide, "id", Choice(None, None, False), "")) < 400_000
+
+
+@pytest.mark.parametrize(
+    ("view", "choice"),
+    [
+        ({"tree": "id", "a": 1, "b": None, "dropped": False}, Choice(1, None, False)),
+        ({"tree": "id", "a": None, "b": 0, "dropped": True}, Choice(None, 0, True)),
+        ({"tree": "other", "a": 1, "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": -1, "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": 10**6, "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": 1.0, "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": True, "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": "1", "b": None, "dropped": False}, None),
+        ({"tree": "id", "a": 1, "b": [2], "dropped": False}, None),
+        ({"tree": "id", "a": 1, "b": None, "dropped": 1}, None),
+        ({"tree": "id", "a": 1, "b": None}, None),
+        (None, None),
+        ([1], None),
+    ],
+)
+def test_what_the_browser_reports_is_checked(tree: Tree, view: Any, choice: Choice | None) -> None:
+    assert choice_in({"view": view}, "id", tree) == choice
+
+
+def test_nothing_reported_is_nothing_chosen(tree: Tree) -> None:
+    assert choice_in(None, "id", tree) is None
+    assert choice_in({}, "id", tree) is None
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_and_b_can_be_seen_and_told_from_the_winner(theme: str) -> None:
+    a, b = branch_colours(theme)
+    chrome = CHROME[theme]  # type: ignore[index]
+    assert len({a, b, chrome.accent}) == 3
+    for colour in (a, b):
+        assert contrast(colour, chrome.surface) >= 3
