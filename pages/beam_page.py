@@ -88,7 +88,7 @@ def story(view: View) -> None:
         say_why_there_is_none(view, trace)
         return
     tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
-    search = Search(view, trace, tree, get_translator(view).tokenizer.decode)
+    search = Search(view, trace, tree, get_translator(view).tokenizer.target.decode)
     start = settle(view, tree)
     st.markdown(why_the_winner_won(tree, search.decode))
     beam_tree_view(

@@ -2,7 +2,8 @@
 
     config.json         the `ModelConfig`
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
-    tokenizer.model     the SentencePiece model
+    tokenizer.model     the SentencePiece model; where ids are not its own or the target has one of
+                        its own, also vocabulary.json, target.model and target_vocabulary.json
     metrics.json        measured figures, optional
     README.md           the model card, optional
 
@@ -14,7 +15,6 @@ said in one line that names the file.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -28,7 +28,8 @@ from torch import Tensor
 from transformer.config import ConfigError, ModelConfig
 from transformer.model import Transformer
 from transformer.positions import make_positions
-from transformer.tokenizer import Tokenizer, TokenizerError
+from transformer.table_tokenizer import TOKENIZER_FILES, read_tokenizer
+from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
 from transformer.weights import (
     SAFETENSORS,
     TORCH_FILE,
@@ -51,8 +52,8 @@ __all__ = [
     "write_atomic",
 ]
 
-CONFIG, TOKENIZER, METRICS = "config.json", "tokenizer.model", "metrics.json"
-PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, TOKENIZER)
+CONFIG, METRICS = "config.json", "metrics.json"
+PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
 
 #: How weights may be stored; they are computed with in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
@@ -136,21 +137,38 @@ def save_checkpoint(
 
     Returns: the folder.
     """
+    state = model.state_dict()
+    return write_checkpoint(path, model.config, state, tokenizer, metrics=metrics, dtype=dtype)
+
+
+def write_checkpoint(
+    path: str | Path,
+    config: ModelConfig,
+    state: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+) -> Path:
+    """`save_checkpoint` for weights that are in no model; `state` has a model's names for them."""
     if dtype not in STORED_DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    aliases = stored_names(model.config)
-    state = {
+    aliases = stored_names(config)
+    stored = {
         name: tensor.detach().to("cpu", STORED_DTYPES[dtype]).contiguous()
-        for name, tensor in model.state_dict().items()
+        for name, tensor in state.items()
         if name not in aliases
     }
-    tokenizer_file = path / TOKENIZER
-    tokenizer.save(tokenizer_file.with_name(TOKENIZER + ".new"))
-    os.replace(tokenizer_file.with_name(TOKENIZER + ".new"), tokenizer_file)
-    write_atomic(path / SAFETENSORS, safetensors.torch.save(state, {"format": "pt"}))
-    write_atomic(path / CONFIG, model.config.to_json().encode())
+    files = tokenizer.files()
+    for name in TOKENIZER_FILES:
+        if name in files:
+            write_atomic(path / name, files[name])
+        else:
+            (path / name).unlink(missing_ok=True)
+    write_atomic(path / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
+    write_atomic(path / CONFIG, config.to_json().encode())
     if metrics is not None:
         text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
         write_atomic(path / METRICS, text.encode())
@@ -204,7 +222,8 @@ def _inspect(path: Path, mark: str) -> CheckpointEntry:
     return CheckpointEntry(path.resolve().name, path, config, None, mark, _read_metrics(path))
 
 
-def _read_small(path: Path) -> bytes:
+def read_small(path: Path) -> bytes:
+    """The bytes of a file that has no reason to be large. Raises `CheckpointError` naming it."""
     try:
         size = path.stat().st_size
         if size > MAX_SMALL_FILE:
@@ -221,11 +240,19 @@ def _read_config(folder: Path) -> ModelConfig:
         raise CheckpointError(f"{folder}: no such checkpoint folder")
     path = folder / CONFIG
     try:
-        config = ModelConfig.from_json(_read_small(path).decode())
+        config = ModelConfig.from_json(read_small(path).decode())
     except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
+        hint = "; if another library wrote it: `python -m transformer import`"
+        foreign = "unknown setting" in str(error) and (folder / "vocab.json").exists()
+        raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
+    check_size(path, config)
+    return config
+
+
+def check_size(path: Path, config: ModelConfig) -> None:
+    """Refuse a config that asks for more than fits; raises `CheckpointError` naming `path`."""
     for name in ("n_encoder_layers", "n_decoder_layers"):
         if getattr(config, name) > MAX_LAYERS:
             raise CheckpointError(
@@ -236,19 +263,22 @@ def _read_config(folder: Path) -> ModelConfig:
             f"{path}: max_positions={config.max_positions:,} with d_model={config.d_model:,} "
             f"asks for a table of more than {MAX_POSITION_ENTRIES:,} numbers"
         )
-    return config
 
 
 def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
-    path = folder / TOKENIZER
+    path = folder / TOKENIZER_FILE
+    present = [name for name in TOKENIZER_FILES if (folder / name).exists()]
     try:
-        tokenizer = Tokenizer(_read_small(path))
+        tokenizer = read_tokenizer(present, lambda name: read_small(folder / name), config)
     except TokenizerError as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    for side, size in (("vocab_size", config.vocab_size), ("target", config.target_vocab_size)):
-        if tokenizer.vocab_size != size:
+        raise CheckpointError(f"{folder}/{error}") from None
+    for side, part, size in (
+        ("vocab_size", tokenizer, config.vocab_size),
+        ("target", tokenizer.target, config.target_vocab_size),
+    ):
+        if part.vocab_size != size:
             raise CheckpointError(
-                f"{path}: {tokenizer.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
+                f"{path}: {part.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
             )
     for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
         if getattr(tokenizer, name) != getattr(config, name):
@@ -262,7 +292,7 @@ def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 def _read_metrics(folder: Path) -> Mapping[str, Any]:
     """What metrics.json says; a missing or unreadable file must not stop a good model."""
     try:
-        values = json.loads(_read_small(folder / METRICS))
+        values = json.loads(read_small(folder / METRICS))
     except (CheckpointError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -16,6 +16,9 @@ import sentencepiece as spm
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
+#: Where a checkpoint keeps the SentencePiece model.
+TOKENIZER_FILE = "tokenizer.model"
+
 
 class TokenizerError(ValueError):
     """A tokenizer file that cannot be used; the message names it and says why."""
@@ -70,10 +73,9 @@ class Tokenizer:
             self._processor = spm.SentencePieceProcessor(model_proto=model)
         except RuntimeError as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
-        self.pieces: tuple[str, ...] = tuple(
-            self._processor.id_to_piece(index) for index in range(self.vocab_size)
-        )
-        self._is_byte = tuple(self._processor.is_byte(index) for index in range(self.vocab_size))
+        count = self._processor.get_piece_size()
+        self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
+        self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
         self._kind = self._find_kind()
@@ -89,6 +91,15 @@ class Tokenizer:
         except TokenizerError as error:
             raise TokenizerError(f"{path}: {error}") from None
 
+    @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of what is generated; this one, where both sides share it."""
+        return self
+
+    def files(self) -> dict[str, bytes]:
+        """What to write to a checkpoint's folder so that it holds this tokenizer, by file name."""
+        return {TOKENIZER_FILE: self._model}
+
     def to_bytes(self) -> bytes:
         """Return the contents of the `.model` file."""
         return self._model
@@ -100,8 +111,7 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """Number of pieces, special ones included."""
-        size: int = self._processor.get_piece_size()
-        return size
+        return len(self.pieces)
 
     @property
     def pad_id(self) -> int:
@@ -159,7 +169,7 @@ class Tokenizer:
         """One number a piece: in a unigram vocabulary its log-probability in nats, in BPE minus
         the rank of its merge; 0 for special and byte pieces.
         """
-        return tuple(map(self._processor.get_score, range(self.vocab_size)))
+        return tuple(map(self._processor.get_score, range(len(self._is_byte))))
 
     def _find_kind(self) -> Literal["unigram", "bpe", "char"]:
         try:

@@ -149,7 +149,7 @@ def trace_target(
     bos = torch.tensor([settings.bos_id], device=device)
     decoded = model.decode(torch.cat([bos, wanted[:-1]])[None], encoded, need_weights=True)
     assert decoded.self_attention is not None and decoded.cross_attention is not None
-    every = model.logits(decoded.hidden[0]).log_softmax(1)  # [T, V]
+    every = settings.log_probs(model.logits(decoded.hidden[0]))  # [T, V]
     top_log_probs, top_ids = every.topk(min(settings.top_k, every.size(1)), dim=1)
     log_probs = every.gather(1, wanted[:, None])[:, 0]
     return _trace(
