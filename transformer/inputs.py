@@ -9,7 +9,6 @@ import numpy as np
 import torch
 
 from transformer.beam_rule import PAPER, BeamRule
-from transformer.beam_rule import PAPER, BeamRule
 from transformer.config import ModelConfig
 from transformer.sampling import Sampling
 from transformer.search import SearchSettings

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 
 from transformer.beam_rule import PAPER, BeamRule
-from transformer.beam_rule import PAPER, BeamRule
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
 from transformer.inputs import (
