@@ -20,7 +20,7 @@ def _parse_search(raw: str) -> str:
     return raw
 
 
-SEARCH: Param[str] = Param("find", _parse_search, "")
+SEARCH: Param[str] = Param("word", _parse_search, "")
 SPEC_OF = {spec.url_path: spec for spec in PAGES}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from transformer.records import AttentionKind, Floats, Trace
-from ui.text import code
 from ui.tours.stops import (
     Question,
     Scene,
@@ -20,6 +19,7 @@ from ui.tours.stops import (
     names,
     numbers,
     quarters,
+    quoted,
     shown,
     words,
 )
@@ -46,12 +46,12 @@ def _which_word(scene: Scene) -> Question:
     ranking = [int(i) for i in np.argsort(-row)]
     options, answer = among(right, ranking, names(trace.src_tokens))
     return Question(
-        f"The source is {code(trace.source, 90)}. Written so far: {words(trace, t)}. "
-        f"The decoder now writes **{code(shown(trace.predicted_tokens[t]))}**. "
+        f"The source is {quoted(trace.source)}. Written so far: {words(trace, t)}. "
+        f"The decoder now writes **{quoted(shown(trace.predicted_tokens[t]))}**. "
         "Which source token does it look at most?",
         options,
         answer,
-        f"At step {t + 1}, averaged over all layers and heads, {code(options[answer])} holds "
+        f"At step {t + 1}, averaged over all layers and heads, {quoted(options[answer])} holds "
         f"{row[right]:.2f} of the weight. The weights of the step sum to {row.sum():.2f}.",
     )
 
@@ -69,14 +69,14 @@ def _one_row(scene: Scene) -> Question:
     row = trace.cross[layer, head, t]
     options, answer = quarters(float(row.max()))
     return Question(
-        f"Averaged, the look at {code(shown(trace.predicted_tokens[t]))} had a top weight of "
+        f"Averaged, the look at {quoted(shown(trace.predicted_tokens[t]))} had a top weight of "
         f"{trace.cross.mean(axis=(0, 1))[t].max():.2f}. How large is it in the one head that looks "
         "most sharply?",
         options,
         answer,
         f"Head {head + 1} of layer {layer + 1} puts {row.max():.2f} on "
-        f"{code(shown(trace.src_tokens[int(row.argmax())]))}. Its map is now the large one; look "
-        f"at the row of {code(shown(trace.tgt_tokens[t]))}, the token read at that step.",
+        f"{quoted(shown(trace.src_tokens[int(row.argmax())]))}. Its map is now the large one; look "
+        f"at the row of {quoted(shown(trace.tgt_tokens[t]))}, the token read at that step.",
     )
 
 
@@ -119,7 +119,7 @@ def _without_scaling(scene: Scene) -> Question:
 
 def _medium(scene: Scene) -> Settings:
     layer, head, t = medium_row(scene.trace)
-    return {"step": str(t + 1), "query": str(t + 1), **cell(layer, head)}
+    return {"query": str(t + 1), **cell(layer, head)}
 
 
 ATTENTION = Tour(
@@ -169,10 +169,10 @@ def _how_many_places(scene: Scene) -> Question:
     options, answer = counts(different, 1, n_heads)
     tops = trace.encoder_self[0, :, token].argmax(axis=-1)
     labels = names(trace.src_tokens)
-    looks = ", ".join(code(labels[int(top)]) for top in dict.fromkeys(tops.tolist()))
+    looks = ", ".join(quoted(labels[int(top)]) for top in dict.fromkeys(tops.tolist()))
     return Question(
         f"Layer 1 of the encoder has {n_heads} heads. Take the token "
-        f"{code(labels[token])} of {code(trace.source, 90)}. At how many different tokens do "
+        f"{quoted(labels[token])} of {quoted(trace.source)}. At how many different tokens do "
         "its heads look most?",
         options,
         answer,
@@ -297,7 +297,7 @@ def _last_token(scene: Scene) -> Question:
         options, answer = counts(seen, 0, total)
     layer, head = best(weights[..., -1])
     return Question(
-        f"{code(scene.trace.source, 90)} has {total} tokens. How many of them may the **first** "
+        f"{quoted(scene.trace.source)} has {total} tokens. How many of them may the **first** "
         "token look at?",
         options,
         answer,

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from transformer.records import Trace
-from ui.text import code
 from ui.tours.stops import (
     Question,
     Scene,
@@ -17,6 +16,7 @@ from ui.tours.stops import (
     cell,
     counts,
     numbers,
+    quoted,
     shown,
     words,
 )
@@ -40,12 +40,12 @@ def _next_token(scene: Scene) -> Question:
         options = sorted([right, *options[:4]])
     probability = math.exp(float(trace.log_probs[t]))
     return Question(
-        f"The source is {code(trace.source, 90)}. Written so far: {words(trace, t)}. "
+        f"The source is {quoted(trace.source)}. Written so far: {words(trace, t)}. "
         "Which token does the model write next?",
         tuple(options),
         options.index(right),
-        f"{code(right)}, with a probability of {probability:.2f}. The bars show the whole choice: "
-        "a probability for every token of the vocabulary, which sum to 1.",
+        f"{quoted(right)}, with a probability of {probability:.2f}. The bars show the whole "
+        "choice: a probability for every token of the vocabulary, which sum to 1.",
     )
 
 
@@ -66,7 +66,7 @@ def _least_sure(scene: Scene) -> Question:
         options.append("none of them")
     each = ", ".join(f"{entropy[t]:.2f}" for t in steps)
     return Question(
-        f"The translation is {code(trace.text, 90)}. At which of these steps was the model least "
+        f"The translation is {quoted(trace.text)}. At which of these steps was the model least "
         "sure what to write?",
         tuple(options),
         steps.index(hardest),
@@ -87,9 +87,9 @@ def _against_greedy(scene: Scene) -> Question:
     if leaves:
         t = leaves[0]
         said = (
-            f"First at step {t + 1}: {code(shown(trace.top_tokens[t][0]))} was the most probable "
+            f"First at step {t + 1}: {quoted(shown(trace.top_tokens[t][0]))} was the most probable "
             f"({math.exp(float(trace.top_log_probs[t, 0])):.2f}), and "
-            f"{code(shown(trace.predicted_tokens[t]))} "
+            f"{quoted(shown(trace.predicted_tokens[t]))} "
             f"({math.exp(float(trace.log_probs[t])):.2f}) won in the end."
         )
     else:
@@ -97,7 +97,7 @@ def _against_greedy(scene: Scene) -> Question:
     return Question(
         f"The simplest way to write is **greedy**: always take the most probable token. A **beam** "
         f"keeps the {size} best beginnings instead. At how many steps does its winner, "
-        f"{code(trace.text, 90)}, take a token that was not the most probable?",
+        f"{quoted(trace.text)}, take a token that was not the most probable?",
         options,
         answer,
         f"At {len(leaves)} of {len(trace.predicted_ids)}. {said}",

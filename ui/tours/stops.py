@@ -13,7 +13,7 @@ import numpy as np
 
 from transformer.config import ModelConfig
 from transformer.records import Floats, Trace
-from ui.text import code
+from ui.text import plain, shorten
 
 #: Options of a question at most; more do not fit one line.
 MOST_OPTIONS = 6
@@ -125,6 +125,11 @@ def shown(token: str) -> str:
     return token.lstrip("▁") or "▁"
 
 
+def quoted(text: str) -> str:
+    """Text of a user or a model in quotation marks, as Markdown that shows it as it is."""
+    return f"“{plain(shorten(text, 90))}”"
+
+
 def names(tokens: Sequence[str]) -> list[str]:
     """The tokens for the eye, those that occur twice with their place, from 1."""
     plain = [shown(token) for token in tokens]
@@ -135,9 +140,9 @@ def names(tokens: Sequence[str]) -> list[str]:
 
 
 def words(trace: Trace, until: int) -> str:
-    """The translation before step `until`, as a code span."""
+    """The translation before step `until`, quoted."""
     text = "".join(trace.predicted_tokens[:until]).replace("▁", " ").strip()
-    return code(text, 80) if text else "nothing yet"
+    return quoted(text) if text else "nothing yet"
 
 
 def among(right: int, ranking: Sequence[int], labels: Sequence[str], most: int = 4) -> Chosen:

@@ -41,9 +41,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.stopPropagation();
     send(go);
   };
-  // Before the components on the page, which take the arrows.
+  // Before the components on the page, which take the arrows. Called anew for every message, this
+  // must not listen twice.
+  root.deaf?.();
   document.addEventListener("keydown", onKey, { capture: true });
-  return () => document.removeEventListener("keydown", onKey, { capture: true });
+  root.deaf = () => document.removeEventListener("keydown", onKey, { capture: true });
+  return root.deaf;
 }
 
 // "n", "Shift+P", "Shift+ArrowRight". Capital letters are the same key under caps lock.
