@@ -13,7 +13,8 @@ from figures.palette import THEMES, Theme
 
 def values_in(spec: Any, field: str) -> list[dict[str, Any]]:
     """Every data row of a chart that holds a field."""
-    rows = [row for layer in spec["layer"] for row in layer["data"]["values"]]
+    held = [layer["data"] for layer in spec["layer"]]
+    rows = [row for data in held for row in data.get("values") or spec["datasets"][data["name"]]]
     return [row for row in rows if field in row]
 
 

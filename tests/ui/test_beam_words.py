@@ -35,7 +35,7 @@ def told(tree: Tree) -> str:
 
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]), st.integers(2, 5))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: int) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
     winner, text = tree.node(tree.leaves[0]), told(tree)
@@ -49,7 +49,7 @@ def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: in
 
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
     tree = beam_tree(searched(seed, 4, alpha, end=1.0))
     leaves = [tree.node(index) for index in tree.leaves]

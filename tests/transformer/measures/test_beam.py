@@ -34,7 +34,7 @@ def of(trace: Trace) -> tuple[Tree, SearchRecord]:
 
 
 @given(searches)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_totals_are_the_sums_along_the_path_and_scores_follow(trace: Trace) -> None:
     tree, record = of(trace)
     for node in tree.nodes:
@@ -47,7 +47,7 @@ def test_totals_are_the_sums_along_the_path_and_scores_follow(trace: Trace) -> N
 
 
 @given(searches)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Trace) -> None:
     tree, record = of(trace)
     assert len(tree.steps) == len(record.steps)
@@ -67,7 +67,7 @@ def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Tra
 
 
 @given(searches)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_winner_is_the_translation_and_leaves_are_hypotheses(trace: Trace) -> None:
     tree, record = of(trace)
     winner = [tree.node(index) for index in tree.winner]
