@@ -14,7 +14,8 @@ _KINDS = {
     "decoder_self": "Decoder self-attention",
     "cross": "Cross-attention",
 }
-_PARTS = {
+#: The parts of `LogitSplit` on screen, the query's side first.
+SPLIT_NAMES = {
     "content_content": "content · content",
     "content_position": "content · position",
     "position_content": "position · content",
@@ -105,7 +106,7 @@ def split_exhibit(split: LogitSplit, header: str, offline: Offline | None = None
         header: Python that makes `translator` and `trace`.
     """
     tokens = _numbered(split.tokens)
-    shown = {_PARTS[name]: values for name, values in split.parts.items()}
+    shown = {SPLIT_NAMES[name]: values for name, values in split.parts.items()}
     shown["sum: the logits"] = split.logits
     return Exhibit(
         name=split_name(split.kind, split.head),

@@ -7,17 +7,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from figures.exhibit import Exhibit, Offline
-from figures.head import head_exhibit, head_name
+from figures.head import head_name
 from figures.labels import show_token
-from transformer.inspection import inspect_head
-from transformer.records import ATTENTION_KINDS, HeadStages, Trace
+from transformer.records import ATTENTION_KINDS, Trace
 from ui import state
-from ui.bound import bound
-from ui.cache import get_trace, key_of
-from ui.cache import trace as trace_of
-from ui.components.stages import head_stages, still_stages
-from ui.computed import computed, result_of
+from ui.cache import get_trace
+from ui.components.stages import head_stages
+from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.head_choice import (
@@ -26,25 +22,19 @@ from ui.head_choice import (
     QUERY,
     SCALING,
     Place,
+    bound_kind,
     chosen_now,
-    forget_tokens,
     keep,
     keep_chosen,
     place_now,
     settle,
 )
+from ui.head_figure import KINDS, difference, exhibit, stages_of
 from ui.state import HEAD, LAYER, STEP
-from ui.takeaway import snippet_header, take_away
+from ui.takeaway import take_away
 from ui.text import code
 
 require_frame()
-
-#: What each kind is called, and what its queries and keys are tokens of (section 3.2.3).
-KINDS = {
-    "encoder_self": ("Encoder self-attention", ("source", "source")),
-    "decoder_self": ("Decoder self-attention", ("translation", "translation")),
-    "cross": ("Cross-attention", ("translation", "source")),
-}
 
 
 def explain() -> None:
@@ -62,21 +52,8 @@ def explain() -> None:
     )
 
 
-def stages_of(place: Place) -> Callable[..., HeadStages]:
-    """What to compute for a place."""
-    return lambda model, trace: inspect_head(
-        model.model, trace, place.kind, place.layer, place.head, place.query
-    )
-
-
-def difference(stages: HeadStages, trace: Trace) -> float:
-    """How far the weights made here are from the recorded map."""
-    recorded = trace.attention(stages.kind)[stages.layer, stages.head, stages.query]
-    return float(abs(stages.scaled.weights - recorded).max())
-
-
-def draw_controls(shown: Trace, place: Place) -> Place:
-    """Layer, head and query. Returns: the place, unchanged; a new choice runs the page again."""
+def draw_controls(shown: Trace, place: Place) -> None:
+    """Layer, head and query; a new choice runs the page again."""
     n_layers, n_heads, n_queries, _ = shown.attention(place.kind).shape
     queries, _ = shown.axis_tokens(place.kind)
 
@@ -103,22 +80,6 @@ def draw_controls(shown: Trace, place: Place) -> Place:
         select("Head", "head", n_heads, lambda i: str(i + 1))
     with boxes[2]:
         select("Query token", "query", n_queries, query_label)
-    return place
-
-
-def exhibit(view: View, place: Place) -> Callable[[], Exhibit]:
-    """The figure to take away, made outside of the session."""
-    chosen, names = chosen_now(get_trace(view), place), KINDS[place.kind][1]
-
-    def make() -> Exhibit:
-        stages = result_of(view, "head", place, stages_of(place))
-        recorded = trace_of(key_of(view), lambda step, most: None)
-        message = still_stages(
-            stages, names=names, difference=difference(stages, recorded), chosen=chosen
-        )
-        return head_exhibit(stages, snippet_header(view), names, Offline("stages", message))
-
-    return make
 
 
 @st.fragment
@@ -128,9 +89,10 @@ def story(view: View) -> None:
     kinds, more = st.columns([3, 2], vertical_alignment="center")
     kinds.segmented_control(
         "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
-        label_visibility="collapsed", required=True, **_bound_kind(),
+        label_visibility="collapsed", required=True, **bound_kind(),
     )  # fmt: skip
-    place = draw_controls(shown, place_now(view, shown))
+    place = place_now(view, shown)
+    draw_controls(shown, place)
     name, names = KINDS[place.kind]
     chosen = chosen_now(shown, place)
     stages = computed(view, "head", place, stages_of(place))
@@ -138,7 +100,7 @@ def story(view: View) -> None:
         with st.popover("What is this?", type="tertiary"):
             explain()
         take_away(
-            exhibit(view, place), key="head",
+            exhibit(view, place, chosen), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
     st.markdown(
@@ -150,17 +112,6 @@ def story(view: View) -> None:
         on_choose=keep_chosen, key="stages",
     )  # fmt: skip
     state.write_url()
-
-
-def _bound_kind() -> dict[str, object]:
-    held = bound(KIND)
-    store = held["on_change"]
-
-    def changed() -> None:
-        store()
-        forget_tokens()
-
-    return held | {"on_change": changed}
 
 
 state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)

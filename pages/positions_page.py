@@ -2,246 +2,86 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
-
-import numpy as np
 import streamlit as st
 
-from figures.positions import cosines, curves, encoding_heatmap, products
-from figures.shifts import clocks, product_by_offset
 from transformer.checkpoint import inspect_checkpoint
-from transformer.config import PositionLayout
+from transformer.config import ModelConfig, PositionLayout
 from transformer.records import Floats
 from ui import encodings, state
 from ui.bound import bound
 from ui.cache import get_translator
-from ui.controls import current_view
+from ui.controls import View, current_view
 from ui.frame import require_frame
-from ui.state import Param
-from ui.story import draw_plot, section
-from ui.text import code
-from ui.theme import current_theme
+from ui.position_story import (
+    POS,
+    SHIFT,
+    SIDE,
+    draw_beyond,
+    draw_learned,
+    draw_products,
+    draw_shift,
+    draw_table,
+)
+from ui.split_view import SPLIT, draw_split
+from ui.state import HEAD, Param
 
 require_frame()
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
+PARTS = {"encoding": "The encoding", "model": "In layer 1 of this model"}
+PART: Param[str] = Param("part", state.one_of(PARTS), "encoding")
 LENGTH: Param[int] = Param("positions", state.whole(8, 512), 100)
-POS: Param[int] = Param("pos", state.whole(0, 100_000), 5)
-SHIFT: Param[int] = Param("k", state.whole(-1_000, 1_000), 3)
-SIDE: Param[str] = Param("side", state.one_of(("Encoder", "Decoder")), "Encoder")
-_MOST_CURVES = 8
 
 
-def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
-    """The dimensions whose curves are drawn; sines of a fast, a middle and two slow pairs first."""
-    columns = encodings.pair_columns(d_model, layout)
-    picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
+def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
+    """The formula and what follows from it; needs no model."""
+    learned: dict[str, Floats] = {}
+    if config and config.positions == "learned":
+        learned = encodings.learned_tables(get_translator(view).model)
+    own = config.d_model + config.d_model % 2 if config else 512
+    opens_with: PositionLayout = config.position_layout if config else LAYOUTS[0]
+    width_param: Param[int] = Param("d", state.whole(2, 2048), min(own, 2048))
+    layout_param: Param[str] = Param("layout", state.one_of(LAYOUTS), opens_with)
+    state.show(width_param, LENGTH, layout_param, POS, SHIFT, SIDE)
 
-    def parse(raw: str) -> list[int]:
-        one = state.whole(0, d_model - 1)
-        return [] if raw == "none" else [one(part) for part in raw.split(".")][:_MOST_CURVES]
-
-    def write(dimensions: Iterable[int]) -> str:
-        return ".".join(map(str, dimensions)) or "none"
-
-    return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
-
-
-def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
-    """The encoding as a picture, and single dimensions of it as curves."""
-    place = section(
-        "Every position gets a pattern of its own",
-        "Attention by itself treats a sentence as a bag of tokens. So a vector that depends on the "
-        "position alone is added to each embedding:\n\n"
-        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n"
-        r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
-        "\n\n" r"with $\omega_i = 10000^{-2i/d_\text{model}}$. "
-        "One row of the picture is one position, one column a dimension. "
-        + (
-            "*Interleaved*, as in the paper, sine and cosine of a pair stand side by side."
-            if layout == "interleaved"
-            else "*Concatenated*, as in several implementations, all sines stand before all "
-            "cosines. The numbers are the same, in another order."
-        ),
+    inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="bottom")
+    width = inputs[0].number_input(
+        "Width d_model", 2, 2048, step=2, help="Opens at the checkpoint's own width.",
+        **bound(width_param),
     )  # fmt: skip
-    table = encodings.encoding(n, d_model, layout)
-    names = encodings.dimension_names(d_model, layout)
-    draw_plot(place, encoding_heatmap(table, current_theme(), trained=trained), "table",
-              f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
-              "left, slow ones on the right.")  # fmt: skip
+    n_positions = inputs[1].slider("Positions", 8, 512, **bound(LENGTH))
+    layout = inputs[2].segmented_control(
+        "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(layout_param)
+    )
+    if width % 2:
+        st.caption(f"Sines and cosines come in pairs, so {width} dimensions become {width + 1}.")
+    d_model = width + width % 2
 
-    place = section(
-        "Each dimension is a wave",
-        "Read a column from top to bottom and you see a wave. The first pair turns once in about 6 "
-        f"positions, the last in {encodings.wavelengths(d_model)[-1]:,.0f}. Like the digits of a "
-        "counter, fast waves tell neighbours apart and slow ones tell early from late.",
-    )
-    dims = dimensions_param(d_model, layout)
-    state.show(dims)
-    chosen = place.multiselect(
-        "Dimensions", range(d_model), max_selections=_MOST_CURVES,
-        format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
-    )  # fmt: skip
-    labels = [f"{i} ({names[i]})" for i in chosen]
-    figure = curves(np.arange(n), table[:, chosen], labels, current_theme(), trained=trained)
-    draw_plot(
-        place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
-    )
-
-
-def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
-    """PE · PE^T, as a matrix and along the offset."""
-    place = section(
-        "Only the distance counts",
-        r"The dot product of two encodings is $\sum_i \cos\big((pos-pos')\,\omega_i\big)$: it "
-        "depends on how far apart two positions are, not on where they stand. So every diagonal "
-        "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions fall on "
-        f"each other. A position with itself gives d/2 = {d_model // 2}.",
-    )
-    shown = encodings.encoding(min(n, 128), d_model, layout)
-    left, right = place.columns(2)
-    figure = products(shown @ shown.T, current_theme(), limit=d_model / 2, height=360)
-    draw_plot(left, figure, "products", "PE times its transpose: every diagonal has one value.")
-    starts, n_offsets = (0, 10, 40), 60
-    values = encodings.offset_products(starts, n_offsets, d_model)
-    chart = product_by_offset(np.arange(n_offsets), values, starts, current_theme())
-    right.altair_chart(
-        chart,
-        theme=None,
-        alt="Dot products along the offset: curves from three positions coincide.",
-    )
-
-
-@st.fragment
-def draw_shift(d_model: int, layout: PositionLayout) -> None:
-    """The shift property on numbers: turn the pairs of PE(pos), compare with PE(pos + k)."""
-    place = section(
-        "A shift is a rotation",
-        "The paper's reason for sinusoids: for every offset $k$ one matrix gives\n\n"
-        r"$$PE_{pos+k} = M_k\,PE_{pos}$$" "\n\n"
-        r"$M_k$ turns each (sin, cos) pair like the hand of a clock, by the angle $k\,\omega_i$, "
-        "wherever it stands. Choose a position and an offset: the turned hand has to meet the "
-        "ring, which comes from the formula.",
-    )  # fmt: skip
-    inputs = place.columns(2)
-    pos = inputs[0].number_input("Position pos", 0, 100_000, **bound(POS))
-    k = inputs[1].number_input("Offset k", -1_000, 1_000, **bound(SHIFT))
-    result = encodings.shift(pos, k, d_model, layout)
-    pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
-    names = [f"pair {pair}" for pair in pairs]
-    before, after, expected = (
-        array[pairs] for array in (result.before, result.after, result.expected)
-    )
-    place.altair_chart(
-        clocks(before, after, expected, names, current_theme()), theme=None,
-        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
-    )  # fmt: skip
-    rows = {
-        "pair i": pairs,
-        "turn kω": [f"{math.degrees(a):.2f}°" for a in result.angles[pairs]],
-        "sin, cos at pos": [f"{s:+.4f}, {c:+.4f}" for s, c in before],
-        "after the turn": [f"{s:+.4f}, {c:+.4f}" for s, c in after],
-        "PE(pos + k)": [f"{s:+.4f}, {c:+.4f}" for s, c in expected],
-    }
-    place.table(rows, hide_index=True)
-    place.markdown(
-        f"Over all {d_model} dimensions, $M_k\\,PE_{{pos}}$ and $PE_{{pos+k}}$ differ by at most "
-        f"**{result.largest_error:.1e}**; with the same $M_k$ at each of the positions 0 to "
-        f"{result.positions_checked - 1}, by at most **{result.largest_error_anywhere:.1e}**. That "
-        "is rounding: a float32 near 1 is exact to about 6e-8."
-    )
-    state.write_url()
-
-
-def draw_beyond(d_model: int, n: int, trained: int | None, learned: dict[str, Floats]) -> None:
-    """What the formula and a table say about positions that training did not reach."""
-    limit = trained or n
-    waves = encodings.wavelengths(d_model)
-    slow = int((waves > limit).sum())
-    known = (
-        f"The longest sentence of this checkpoint's training took {trained} positions."
-        if trained
-        else "This checkpoint does not say how long its training sentences were; here is what "
-        f"lies beyond {limit} positions."
-    )
-    ends = "".join(f" after position {len(rows) - 1}" for rows in list(learned.values())[:1])
-    place = section(
-        "Beyond the longest training sentence",
-        f"{known} The formula simply goes on (section 3.5 hoped for that); a learned table has no "
-        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
-        "for one turn: in the shaded part they take values that training never showed, and nothing "
-        "promises that the model can use them.",
-    )
-    positions = np.arange(2 * limit)
-    values, names = encodings.around(limit, d_model, learned)
-    figure = curves(positions, values, names, current_theme(), trained=limit)
-    draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
-
-
-def draw_learned(name: str, learned: dict[str, Floats]) -> None:
-    """A learned table beside the formula, where the checkpoint has one."""
-    if not learned:
-        st.caption(
-            (f"The checkpoint {code(name)} computes its positions by the formula" if name
-             else "No checkpoint is loaded")
-            + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
-            "25.8 (table 3, row E)."
-        )  # fmt: skip
-        return
-    place = section(
-        "Learned instead of computed",
-        f"The checkpoint {code(name)} learned a vector for each position (table 3, row E). Where "
-        "it discovered nearness, a band along the diagonal appears. Cosine similarity compares "
-        "directions only, so both pictures share one scale.",
-    )
-    place.segmented_control(
-        "Table", list(learned), label_visibility="collapsed", required=True, **bound(SIDE)
-    )
-    rows = learned[state.get(SIDE)][:128]
-    left, right = place.columns(2)
-    left.caption("Learned")
-    figure = products(cosines(rows), current_theme(), limit=1, title="cosine", height=360)
-    draw_plot(left, figure, "learned", "Cosine similarity between learned positions.")
-    right.caption("Sinusoids of the same size")
-    even = rows.shape[1] + rows.shape[1] % 2
-    formula = cosines(encodings.encoding(len(rows), even, "interleaved"))
-    figure = products(formula, current_theme(), limit=1, title="cosine", height=360)
-    draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
+    draw_table(d_model, n_positions, layout, trained)
+    draw_products(d_model, n_positions, layout)
+    draw_shift(d_model, layout)
+    draw_beyond(view, d_model, n_positions, trained, learned)
+    draw_learned(view, learned)
 
 
 view = current_view()
 entry = inspect_checkpoint(view.path) if view.checkpoint else None
 config = entry.config if entry else None
-trained = encodings.trained_positions(entry.metrics) if entry else None
-learned: dict[str, Floats] = {}
-if config and config.positions == "learned":
-    learned = encodings.learned_tables(get_translator(view).model)
-own = config.d_model + config.d_model % 2 if config else 512
-WIDTH: Param[int] = Param("d", state.whole(2, 2048), min(own, 2048))
-LAYOUT: Param[str] = Param(
-    "layout", state.one_of(LAYOUTS), config.position_layout if config else LAYOUTS[0]
-)
-state.show(WIDTH, LENGTH, LAYOUT, POS, SHIFT, SIDE)
-
+state.show(PART)
 st.markdown(
     "How does a model that reads all tokens at once know their order? By a pattern added to each "
-    "of them. **Change the size or the layout and see what stays.**"
+    "of them. **Change the size or the layout and see what stays;** then see what the first layer "
+    "makes of it."
 )
-inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="bottom")
-width = inputs[0].number_input(
-    "Width d_model", 2, 2048, step=2, help="Opens at the checkpoint's own width.", **bound(WIDTH)
-)
-n_positions = inputs[1].slider("Positions", 8, 512, **bound(LENGTH))
-layout = inputs[2].segmented_control(
-    "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(LAYOUT)
-)
-if width % 2:
-    st.caption(f"Sines and cosines come in pairs, so {width} dimensions become {width + 1}.")
-d_model = width + width % 2
-
-draw_table(d_model, n_positions, layout, trained)
-draw_products(d_model, n_positions, layout)
-draw_shift(d_model, layout)
-draw_beyond(d_model, n_positions, trained, learned)
-draw_learned(view.checkpoint, learned)
+st.segmented_control(
+    "Part", list(PARTS), format_func=PARTS.__getitem__, label_visibility="collapsed",
+    required=True, **bound(PART),
+)  # fmt: skip
+if state.get(PART) == "encoding":
+    trained = encodings.trained_positions(entry.metrics) if entry else None
+    draw_encoding(view, config, trained)
+elif config is None:
+    st.info("No checkpoint is loaded, so there is no layer to look into.")
+else:
+    state.show(SPLIT, HEAD)
+    draw_split(view, config)

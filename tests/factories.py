@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from transformer.records import Floats, Trace
+from transformer.records import AttentionKind, Floats, HeadStages, Trace, Weighing
 
 _WORDS = ("▁the", "▁cat", "▁sat", "▁on", "▁the", "▁mat", "▁because", "▁it", "▁was", "▁tired")
 _ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁weil", "▁sie", "▁müde", "▁war")
@@ -73,3 +75,45 @@ def _maps(
         logits = np.where(np.tril(np.ones((n, m), dtype=bool)), logits, -np.inf)
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return (weights / weights.sum(axis=-1, keepdims=True)).astype(np.float32)
+
+
+def make_stages(
+    m: int = 7,
+    d_model: int = 12,
+    d_k: int = 5,
+    d_v: int = 3,
+    kind: AttentionKind = "cross",
+    seed: int = 0,
+    tokens: tuple[str, ...] | None = None,
+) -> HeadStages:
+    """One query in a made-up head over m keys; in the decoder the last two keys are masked."""
+    rng = np.random.default_rng(seed)
+
+    def random(*shape: int) -> Floats:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    x_query, x_keys, q, keys, values = (
+        random(d_model), random(m, d_model), random(d_k), random(m, d_k), random(m, d_v),
+    )  # fmt: skip
+    mask = np.arange(m) < (m - 2 if kind == "decoder_self" else m)
+    products = q * keys
+    dots = products.sum(axis=1)
+    w_o = random(d_v, d_model)
+
+    def weigh(logits: Floats) -> Weighing:
+        masked = np.where(mask, logits, -np.inf).astype(np.float32)
+        powers = np.exp(masked - masked.max())
+        weights = powers / powers.sum()
+        weighted = weights[:, None] * values
+        output = weighted.sum(axis=0)
+        return Weighing(logits, masked, weights, weighted, output, output @ w_o)
+
+    scaled = weigh(dots / np.float32(math.sqrt(d_k)))
+    return HeadStages(
+        kind=kind, layer=1, head=2, query=3, query_token="▁es",
+        key_tokens=tokens or tuple(f"▁key{j}" for j in range(m)),
+        x_query=x_query, x_keys=x_keys, q=q, keys=keys, values=values, products=products,
+        dots=dots, mask=mask, scaled=scaled, unscaled=weigh(dots), gate=1.0,
+        block_output=scaled.contribution + random(d_model),
+        bias=np.zeros(d_model, dtype=np.float32),
+    )  # fmt: skip

@@ -129,6 +129,12 @@ def trained_positions(metrics: Mapping[str, Any]) -> int | None:
     return max(known, default=None)
 
 
+def pairs_around(limit: int, d_model: int) -> list[int]:
+    """The pairs that turn about four times, once, and a quarter in `limit` positions."""
+    waves = wavelengths(d_model)
+    return sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
+
+
 def around(limit: int, d_model: int, learned: Mapping[str, Floats]) -> tuple[Floats, list[str]]:
     """Curves on both sides of position `limit`: the sines of a pair that turns four times before
     it, of one that turns once and of one that turns a quarter, then learned tables, which end.
@@ -136,8 +142,7 @@ def around(limit: int, d_model: int, learned: Mapping[str, Floats]) -> tuple[Flo
     Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Learned
         ones are scaled to a largest size of 1.
     """
-    waves = wavelengths(d_model)
-    pairs = sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
+    waves, pairs = wavelengths(d_model), pairs_around(limit, d_model)
     curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]
     names = [f"sin of pair {i}, one turn in {waves[i]:,.0f} positions" for i in pairs]
     for side, rows in learned.items():

@@ -7,12 +7,14 @@ here. A mean over layers or heads has no inside; then a head is shown in which m
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from transformer.records import ATTENTION_KINDS, AttentionKind, Trace
 from ui import state
+from ui.bound import bound
 from ui.cache import key_of
 from ui.components.stages import Chosen
 from ui.controls import View
@@ -52,9 +54,16 @@ def settle(view: View) -> None:
         state.forget(QUERY, KEY)
 
 
-def forget_tokens() -> None:
-    """Another kind of attention has other queries and keys."""
-    state.forget(QUERY, KEY)
+def bound_kind() -> dict[str, Any]:
+    """`bound` for the kind of attention; another kind has other queries and keys."""
+    held = bound(KIND)
+    store = held["on_change"]
+
+    def changed() -> None:
+        store()
+        state.forget(QUERY, KEY)
+
+    return held | {"on_change": changed}
 
 
 def place_now(view: View, trace: Trace) -> Place:
@@ -141,7 +150,8 @@ def _interest(
         passed = {*special, *((query,) if kind != "cross" else ())}
         rows[..., [key for key in passed if key < rows.shape[-1]]] = 0
         looks = rows.max(axis=-1)
-    return looks * (1 - looks)
+    seen: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = looks * (1 - looks)
+    return seen
 
 
 def _asked(param: Param[int | None], n: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import start_app, stop_app
+from transformer.measures.split import split_logits
+from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
 
@@ -39,3 +42,32 @@ def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, add
     page.keyboard.press("Enter")
     expect(first_row).to_contain_text("+0.0000, +1.0000")  # position 0
     expect(page).to_have_url(re.compile("k=-5"))
+
+
+def test_the_split_writes_a_sum_out(
+    open_page: OpenPage, tmp_path: Path, tiny_checkpoint: Path, tiny_translator: Translator
+) -> None:
+    shutil.copytree(tiny_checkpoint, tmp_path / "root" / "tiny")
+    url, process = start_app(tmp_path / "log.txt", tmp_path / "root")
+    try:
+        page = open_page(f"{url}/?sentence=A%20dog%20runs.&part=model&head=2&split=decoder", "dark")
+        page.get_by_role("link", name="Positions").click()
+        view = page.locator(".parts")
+        expect(view.locator("canvas")).to_have_count(5)
+        view.focus()
+        for key in ("ArrowDown", "ArrowDown"):
+            page.keyboard.press(key)
+        trace = tiny_translator.trace("A dog runs.")
+        split = split_logits(tiny_translator.model, trace, "decoder_self", 1)
+        readout = view.locator(".readout")
+        expect(readout).to_contain_text("query 2")
+        said = str(readout.text_content()).replace("−", "-")
+        *parts, total = (float(x) for x in re.findall(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?", said))
+        assert len(parts) == 4
+        assert sum(parts) == pytest.approx(total, abs=0.03)
+        assert total == pytest.approx(float(split.logits[1, 0]), abs=0.01)
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        expect(readout).to_contain_text("masked")
+    finally:
+        stop_app(process)

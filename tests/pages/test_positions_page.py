@@ -15,6 +15,7 @@ from transformer.config import ModelConfig
 from transformer.tokenizer import Tokenizer
 
 RunApp = Callable[..., AppTest]
+SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +138,62 @@ def test_it_works_without_any_checkpoint(run_app: RunApp, tmp_path: Path) -> Non
     assert not app.exception
     assert app.number_input(key="d_widget").value == 512
     assert "No checkpoint is loaded, so there is no learned table" in said(app)
+
+
+def split_page(run_app: RunApp, root: Path, checkpoint: str, **query: str) -> AppTest:
+    held = {"part": "model", "sentence": "The cat sat on the mat.", **query}
+    return open_page(run_app, root, checkpoint, **held)
+
+
+@pytest.mark.parametrize("checkpoint", ["computed", "learned"])
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_the_layer_1_split_adds_up_on_screen(
+    run_app: RunApp, checkpoints: Path, checkpoint: str, side: str
+) -> None:
+    app = split_page(run_app, checkpoints, checkpoint, split=side, head="2")
+    text = said(app)
+    residual, difference = (float(x) for x in re.findall(r"\*\*(\d\.\de-\d+)\*\*", text))
+    assert residual < 1e-4
+    assert difference < 1e-5
+    assert "position · position" in text
+    assert app.segmented_control(key="split_widget").value == side
+    assert app.selectbox(key="split_head_box").value == 1
+    app.selectbox(key="split_head_box").set_value(2).run()
+    assert not app.exception
+    assert {"part": "model", "split": side, "head": "3"}.items() <= app.query_params.items()
+    assert not app.multiselect  # the rest of the story is not computed
+
+
+def test_a_pre_norm_model_says_why_there_is_no_split(
+    run_app: RunApp, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    pre = random_model(tiny_config.replace(norm="pre"))
+    save_checkpoint(tmp_path / "pre", pre, tiny_tokenizer)
+    app = split_page(run_app, tmp_path, "pre")
+    assert "pre\\-norm" in app.info[0].value
+    assert "LayerNorm" in app.info[0].value
+
+
+def test_biases_are_a_fifth_part(
+    run_app: RunApp, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    biased = random_model(tiny_config.replace(attention_bias=True))
+    save_checkpoint(tmp_path / "biased", biased, tiny_tokenizer)
+    text = said(split_page(run_app, tmp_path, "biased"))
+    assert "fifth part" in text
+    assert "biases 0.00" in text
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
+def test_the_split_opens_on_every_shipped_checkpoint(run_app: RunApp, name: str) -> None:
+    app = run_app(SHIPPED, checkpoint=name, part="model", beam="1")
+    app.switch_page("pages/positions_page.py").run()
+    assert not app.exception
+    assert "add up to the model's own logits" in said(app)
+
+
+def test_without_a_checkpoint_there_is_no_layer(run_app: RunApp, tmp_path: Path) -> None:
+    app = run_app(tmp_path, part="model")
+    app.switch_page("pages/positions_page.py").run()
+    assert not app.exception
+    assert "No checkpoint is loaded" in app.info[0].value

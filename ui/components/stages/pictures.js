@@ -442,7 +442,7 @@ function norm(values) {
 }
 
 function minus(text) {
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 // A number for an axis.

@@ -1,0 +1,186 @@
+"""Figures of the Positions page as exhibits: numbers, names, and the programs that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.exhibit import Exhibit, Panel, Series, file_stem
+from transformer.records import Floats
+
+_IMPORTS = "import numpy as np\n\nfrom transformer.positions import shift_matrix, sinusoidal\n\n"
+
+
+def _indices(n: int) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(n))
+
+
+def table_exhibit(table: Floats, layout: str) -> Exhibit:
+    """The encoding of the first positions, [n, d_model]."""
+    n, d_model = table.shape
+    return Exhibit(
+        name=file_stem("positions", n, "by", d_model, layout),
+        title=f"Sinusoidal positions, d_model {d_model}, {layout}",
+        caption="One row is one position, one column a dimension (section 3.5).",
+        parts=(
+            Panel(
+                "PE", table, _indices(n), _indices(d_model), "position", "dimension", "diverging"
+            ),
+        ),
+        arrays={"table": table},
+        snippet=f"{_IMPORTS}table = sinusoidal({n}, {d_model}, layout={layout!r}).numpy()\n",
+    )
+
+
+def curves_exhibit(
+    table: Floats, dimensions: Sequence[int], labels: Sequence[str], layout: str
+) -> Exhibit:
+    """Single dimensions along the positions; with none chosen, the first."""
+    chosen = list(dimensions) or [0]
+    names = list(labels) or ["0"]
+    n, d_model = table.shape
+    lines = {name: table[:, i] for name, i in zip(names, chosen, strict=True)}
+    return Exhibit(
+        name=file_stem("positions", "dimensions", *chosen),
+        title="Dimensions of the encoding along the positions",
+        caption="Each dimension is a wave (section 3.5).",
+        parts=(Series("value", np.arange(n), lines, "position", "value"),),
+        arrays={"curves": table[:, chosen]},
+        snippet=(
+            f"{_IMPORTS}table = sinusoidal({n}, {d_model}, layout={layout!r}).numpy()\n"
+            f"curves = table[:, {chosen!r}]\n"
+        ),
+    )
+
+
+def products_exhibit(
+    table: Floats, by_offset: Floats, starts: Sequence[int], layout: str
+) -> Exhibit:
+    """PE times its transpose, and dot products along the offset from some starts."""
+    n, d_model = table.shape
+    n_offsets = len(by_offset)
+    lines = {f"from position {start}": by_offset[:, i] for i, start in enumerate(starts)}
+    names = _indices(n)
+    return Exhibit(
+        name=file_stem("positions", "products", d_model),
+        title=f"Dot products of positions, d_model {d_model}",
+        caption="The product depends on the distance alone (section 3.5).",
+        parts=(
+            Panel("PE · PE", table @ table.T, names, names, "position", "position", "diverging"),
+            Series("by offset", np.arange(n_offsets), lines, "offset k", "PE(pos) · PE(pos + k)"),
+        ),
+        arrays={"products": table @ table.T, "by_offset": by_offset},
+        snippet=(
+            f"{_IMPORTS}table = sinusoidal({n}, {d_model}, layout={layout!r}).numpy()\n"
+            "products = table @ table.T\n"
+            f"runs = [sinusoidal({n_offsets}, {d_model}, start=start).numpy() "
+            f"for start in {list(starts)!r}]\n"
+            "by_offset = np.stack([run @ run[0] for run in runs], axis=1)\n"
+        ),
+    )
+
+
+def shift_exhibit(
+    before: Floats, after: Floats, expected: Floats, pos: int, k: int, layout: str
+) -> Exhibit:
+    """The pairs of PE(pos), turned by M_k, and the pairs of PE(pos + k): [P, 2] each."""
+    pairs = np.arange(len(before))
+    d_model = 2 * len(before)
+    as_pairs = "reshape(-1, 2)" if layout == "interleaved" else "reshape(2, -1).T"
+    lines = {"sin at pos": before[:, 0], "sin after the turn": after[:, 0],
+             "cos at pos": before[:, 1], "cos after the turn": after[:, 1]}  # fmt: skip
+    return Exhibit(
+        name=file_stem("positions", "shift", pos, "by", "minus" if k < 0 else "", abs(k)),
+        title=f"PE({pos}) turned by M_k, k = {k}",
+        caption="M_k turns every (sin, cos) pair by k ω and lands on PE(pos + k) (section 3.5).",
+        parts=(Series("pairs", pairs, lines, "pair i", "value"),),
+        arrays={"before": before, "after": after, "expected": expected},
+        snippet=(
+            f"{_IMPORTS}pos, k, d_model, layout = {pos}, {k}, {d_model}, {layout!r}\n"
+            "turn = shift_matrix(k, d_model, layout=layout)\n"
+            "here, there = (\n"
+            "    sinusoidal(1, d_model, start=at, layout=layout)[0] for at in (pos, pos + k)\n"
+            ")\n"
+            f"before = here.numpy().{as_pairs}\n"
+            f"after = (turn @ here.double()).float().numpy().{as_pairs}\n"
+            f"expected = there.numpy().{as_pairs}\n"
+        ),
+    )
+
+
+def beyond_exhibit(
+    values: Floats, names: Sequence[str], pairs: Sequence[int], d_model: int, header: str
+) -> Exhibit:
+    """Curves on both sides of the longest training sentence.
+
+    Args:
+        values: [2 limit, C], the sines of `pairs` and then the learned ones, if any.
+        header: Python that makes `translator`; used where there are learned ones.
+    """
+    limit = len(values) // 2
+    snippet = (
+        f"limit = {limit}\n"
+        f"waves = sinusoidal(2 * limit, {d_model}, layout='concatenated').numpy()\n"
+        f"curves = waves[:, {list(pairs)!r}]\n"
+    )
+    if len(names) > len(pairs):
+        snippet += (
+            "for side in (translator.model.src_positions, translator.model.tgt_positions):\n"
+            "    learned = side.table.detach().float().cpu().numpy()[:, 0]\n"
+            "    curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)\n"
+            "    known = learned[: 2 * limit] / max(float(np.abs(learned).max()), 1e-9)\n"
+            "    curve[: len(known), 0] = known\n"
+            "    curves = np.hstack([curves, curve])\n"
+        )
+    lines = {name: values[:, i] for i, name in enumerate(names)}
+    return Exhibit(
+        name=file_stem("positions", "beyond", limit),
+        title=f"Positions beyond {limit}",
+        caption=f"Training reached position {limit - 1}; later ones take values never seen.",
+        parts=(Series("value", np.arange(len(values)), lines, "position", "value"),),
+        arrays={"curves": values},
+        snippet=_IMPORTS + (header if len(names) > len(pairs) else "") + snippet,
+    )
+
+
+def learned_exhibit(tables: Mapping[str, Floats], side: str, header: str) -> Exhibit:
+    """Cosine similarity of learned positions, and of as many sinusoids.
+
+    Args:
+        tables: "learned" and "formula", each [n, n].
+        side: "Encoder" or "Decoder".
+        header: Python that makes `translator`.
+    """
+    n = len(tables["learned"])
+    names = _indices(n)
+    attribute = "src_positions" if side == "Encoder" else "tgt_positions"
+    return Exhibit(
+        name=file_stem("positions", "learned", side),
+        title=f"Learned positions of the {side.lower()}",
+        caption="Cosine similarity, beside that of sinusoids of the same size (table 3, row E).",
+        parts=tuple(
+            Panel(title, values, names, names, "position", "position", "diverging")
+            for title, values in tables.items()
+        ),
+        arrays=dict(tables),
+        snippet=(
+            f"{_IMPORTS}{header}"
+            "\nfrom figures.positions import cosines\n\n"
+            f"rows = translator.model.{attribute}.table.detach().float().cpu().numpy()[:{n}]\n"
+            "learned = cosines(rows)\n"
+            "even = rows.shape[1] + rows.shape[1] % 2\n"
+            "formula = cosines(sinusoidal(len(rows), even).numpy())\n"
+        ),
+    )
+
+
+def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
+    """How much a map varies among the keys of a query: the root mean square around row means.
+
+    What a whole row shares does not change its softmax.
+    """
+    seen = np.where(mask, values.astype(np.float64), np.nan)
+    around = seen - np.nanmean(seen, axis=1, keepdims=True)
+    return float(np.sqrt(np.nanmean(around**2)))

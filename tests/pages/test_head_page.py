@@ -1,0 +1,161 @@
+"""Inside a head: what the page opens on, what its link holds, and whose numbers it shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.conftest import random_model
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.records import ATTENTION_KINDS, HeadStages
+from transformer.tokenizer import Tokenizer
+from transformer.translator import Translator
+from ui.components.stages import Chosen
+
+RunApp = Callable[..., AppTest]
+SENTENCE = "The cat sat on the mat."
+SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page hands to the component, besides drawing it."""
+    import ui.components.stages as component
+
+    calls: list[dict[str, Any]] = []
+    real = component.head_stages
+
+    def record(stages: HeadStages, **settings: Any) -> None:
+        calls.append({"stages": stages, **settings})
+        real(stages, **settings)
+
+    monkeypatch.setattr(component, "head_stages", record)
+    return calls
+
+
+def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
+    app = run_app(*root, **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
+    app.switch_page("pages/head_page.py").run()
+    assert not app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(m.value for m in app.markdown)
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_a_link_reopens_one_query_in_one_head(
+    run_app: RunApp, drawn: list[dict[str, Any]], kind: str
+) -> None:
+    query = {"kind": kind, "layer": "2", "head": "3", "query": "3", "key": "1", "scaling": "off"}
+    app = open_page(run_app, **query)
+    shown = drawn[-1]
+    stages: HeadStages = shown["stages"]
+    assert (stages.kind, stages.layer, stages.head, stages.query) == (kind, 1, 2, 2)
+    assert shown["chosen"] == Chosen(0, False)
+    trace = Translator.load(app.session_state["headlight_view"].path, "cpu").trace(SENTENCE)
+    np.testing.assert_allclose(
+        stages.scaled.weights, trace.attention(stages.kind)[1, 2, 2], atol=1e-5
+    )
+    assert shown["difference"] < 1e-5
+    assert "layer 2, head 3" in said(app)
+    assert query.items() <= app.query_params.items()
+
+
+def test_choosing_goes_into_the_link_and_other_tokens_forget_the_key(
+    run_app: RunApp, drawn: list[dict[str, Any]]
+) -> None:
+    app = open_page(run_app, layer="1", head="1", key="2")
+    app.selectbox(key="head_layer_box").set_value(2).run()
+    app.selectbox(key="head_head_box").set_value(0).run()
+    app.selectbox(key="head_query_box").set_value(1).run()
+    assert not app.exception
+    stages = drawn[-1]["stages"]
+    assert (stages.layer, stages.head, stages.query) == (2, 0, 1)
+    held = {"layer": "3", "head": "1", "query": "2", "key": "2"}
+    assert held.items() <= app.query_params.items()
+    app.segmented_control(key="kind_widget").set_value("encoder_self").run()
+    assert not app.exception
+    assert "query" not in app.query_params and "key" not in app.query_params
+    assert drawn[-1]["stages"].kind == "encoder_self"
+
+
+def test_what_does_not_exist_gives_way(run_app: RunApp, drawn: list[dict[str, Any]]) -> None:
+    for query in (
+        {"layer": "99", "head": "99", "query": "999", "key": "999"},
+        {"layer": "mean", "head": "mean", "query": "0", "key": "<b>", "scaling": "maybe"},
+    ):
+        open_page(run_app, **query)
+        stages: HeadStages = drawn[-1]["stages"]
+        assert stages.layer < 3 and stages.head < 3
+        strongest = int(stages.scaled.weights.argmax())
+        assert drawn[-1]["chosen"] == Chosen(strongest, True)
+
+
+def test_the_encoder_has_fewer_layers_than_the_decoder(
+    run_app: RunApp, drawn: list[dict[str, Any]]
+) -> None:
+    app = open_page(run_app, kind="encoder_self", layer="3")
+    assert len(app.selectbox(key="head_layer_box").options) == 2
+    assert drawn[-1]["stages"].layer < 2
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
+def test_it_opens_on_every_shipped_checkpoint(
+    run_app: RunApp, drawn: list[dict[str, Any]], name: str
+) -> None:
+    app = run_app(SHIPPED, checkpoint=name, beam="1")
+    app.switch_page("pages/head_page.py").run()
+    assert not app.exception
+    assert not app.error
+    assert re.search(r"Cross-attention, layer \d, head \d", said(app))
+    assert drawn[-1]["difference"] < 1e-5
+    assert drawn[-1]["stages"].scaled.weights.max() > 0.2  # something stands out
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"norm": "pre"}, {"attention_bias": True}, {"positions": "learned", "max_positions": 200}],
+    ids=str,
+)
+def test_models_unlike_the_papers(
+    run_app: RunApp,
+    drawn: list[dict[str, Any]],
+    tmp_path: Path,
+    tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer,
+    changes: dict[str, object],
+) -> None:
+    save_checkpoint(
+        tmp_path / "alpha", random_model(tiny_config.replace(**changes)), tiny_tokenizer
+    )
+    for kind in ATTENTION_KINDS:
+        open_page(run_app, tmp_path, kind=kind)
+        assert drawn[-1]["difference"] < 1e-5
+
+
+@pytest.mark.parametrize(
+    "sentence", ["<script>alert(1)</script>", "*a* $b$ :red[c]", "שלום", "x" * 200]
+)
+def test_any_sentence_is_text(run_app: RunApp, drawn: list[dict[str, Any]], sentence: str) -> None:
+    app = open_page(run_app, sentence=sentence)
+    assert not app.exception
+    assert "<script" not in said(app)
+
+
+def test_a_blank_sentence_has_a_state_of_its_own(run_app: RunApp) -> None:
+    app = open_page(run_app, sentence=" ")
+    assert "Nothing to translate yet" in app.info[0].value
+
+
+def test_the_player_s_step_is_the_query(run_app: RunApp, drawn: list[dict[str, Any]]) -> None:
+    open_page(run_app, step="2")
+    assert drawn[-1]["stages"].query == 1

@@ -1,0 +1,95 @@
+"""The stages: what is sent is the record, and what comes back is not believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.factories import make_stages
+from ui.components.stages import STAGES, Chosen, parse_choice, still_stages
+
+NAMES = ("translation", "source")
+
+
+def sent(data: bytes) -> tuple[dict[str, Any], np.ndarray]:
+    length = int.from_bytes(data[:4], "little")
+    return json.loads(data[4 : 4 + length]), np.frombuffer(data[4 + length :], "<f4")
+
+
+def test_the_message_holds_every_number_in_order() -> None:
+    stages = make_stages(m=7, d_model=12, d_k=5, d_v=3)
+    header, numbers = sent(
+        still_stages(stages, names=NAMES, difference=2e-8, chosen=Chosen(4, False))
+    )
+    model, keys, d_k, d_v = header["sizes"]
+    assert (model, keys, d_k, d_v) == (12, 7, 5, 3)
+    expected = [
+        stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
+        stages.scaled.weights, stages.unscaled.weights, stages.scaled.output,
+        stages.unscaled.output, stages.scaled.contribution, stages.unscaled.contribution,
+        stages.block_output,
+    ]  # fmt: skip
+    np.testing.assert_array_equal(numbers, np.concatenate([each.ravel() for each in expected]))
+    assert header["held"] == {"key": 4, "scaling": False}
+    assert header["mask"] == stages.mask.tolist()
+    assert header["difference"] == 2e-8
+    assert [each["id"] for each in header["stages"]] == [
+        "project", "compare", "dots", "divide", "mask", "softmax", "values", "output",
+    ]  # fmt: skip
+    assert all("section 3.2" in stage.section for stage in STAGES)
+
+
+def test_the_facts_show_the_softmax_saturate() -> None:
+    header, _ = sent(
+        still_stages(make_stages(d_k=64), names=NAMES, difference=0.0, chosen=Chosen(0))
+    )
+    facts = header["facts"]
+    assert facts["unscaled"]["entropy"] < facts["scaled"]["entropy"]
+    assert facts["unscaled"]["largest"] > facts["scaled"]["largest"]
+    assert facts["unscaled"]["slope"] < facts["scaled"]["slope"]
+
+
+def test_only_the_decoder_has_a_picture_of_the_mask() -> None:
+    for kind, said in (
+        ("cross", "whole source"),
+        ("encoder_self", "encoder"),
+        ("decoder_self", ""),
+    ):
+        header, _ = sent(
+            still_stages(make_stages(kind=kind), names=NAMES, difference=0.0, chosen=Chosen(0))  # type: ignore[arg-type]
+        )
+        assert said in header["unmasked"]
+        assert bool(header["unmasked"]) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("reported", "chosen"),
+    [
+        ({"key": 0, "scaling": True}, Chosen(0, True)),
+        ({"key": 6, "scaling": False}, Chosen(6, False)),
+        ({"key": 7, "scaling": True}, None),
+        ({"key": -1, "scaling": True}, None),
+        ({"key": True, "scaling": True}, None),
+        ({"key": 1.0, "scaling": True}, None),
+        ({"key": 1, "scaling": 1}, None),
+        ({"key": 1}, None),
+        ([1, True], None),
+        ("x", None),
+        (None, None),
+    ],
+)
+def test_what_comes_back_is_checked(reported: Any, chosen: Chosen | None) -> None:
+    assert parse_choice(reported, 7) == chosen
+
+
+def test_tokens_are_text_of_bounded_length() -> None:
+    tokens = ("<script>alert(1)</script>", "שלום", "x" * 200, "a\nb", "q\"'", "e\u0301", "</s>")
+    header, _ = sent(
+        still_stages(make_stages(tokens=tokens), names=NAMES, difference=0.0, chosen=Chosen(0))
+    )
+    assert header["keys"][3] == "a↵b"
+    assert header["keys"][4] == "q\"'"
+    assert max(map(len, header["keys"])) <= 20

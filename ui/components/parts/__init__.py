@@ -1,0 +1,70 @@
+"""A matrix as a sum of others: small maps with signs between them, and their sum, on one scale.
+
+Pointing at a cell marks it in every map and writes the sum out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from numpy.typing import NDArray
+
+from figures.labels import show_token
+from figures.palette import THEMES, signed_table
+from transformer.records import Floats
+from ui.components.packing import colours_as_text, pack, script
+
+_HERE = Path(__file__).parent
+_component = st.components.v2.component(
+    "headlight.parts",
+    html='<div class="parts"></div>',
+    css=(_HERE / "parts.css").read_text("utf-8"),
+    js=script(_HERE / "parts.js"),
+)
+
+
+def parts_message(
+    parts: Mapping[str, Floats],
+    total: Floats,
+    tokens: Sequence[str],
+    mask: NDArray[np.bool_],
+    *,
+    label: str,
+    total_name: str,
+) -> bytes:
+    """The message: a header, the parts and the total as float32 [n, n], row by row.
+
+    Args:
+        parts: by name, each [n, n]; rows are queries, columns keys.
+        total: [n, n], what they add up to.
+        tokens: [n], of rows and columns.
+        mask: [n, n]; entries that are False are drawn apart, and no scale counts them.
+        label: what a screen reader calls the whole.
+        total_name: what the total is called.
+
+    Raises: `ValueError` where shapes do not agree.
+    """
+    n = len(tokens)
+    arrays = [*parts.values(), total]
+    for array in (*arrays, mask):
+        if array.shape != (n, n):
+            raise ValueError(f"a map of shape {array.shape} for {n} tokens; expected {(n, n)}")
+    header: dict[str, Any] = {
+        "label": f"{label}. Arrow keys move from cell to cell.",
+        "names": [*parts, total_name],
+        "tokens": [show_token(token, 18) for token in tokens],
+        "causal": not mask.all(),
+        "limit": max(float(np.abs(array[mask]).max()) for array in arrays),
+        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+    }
+    body = b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
+    return pack(header, body + mask.astype(np.uint8).tobytes())
+
+
+def sum_of_parts(message: bytes, *, key: str) -> None:
+    """Show a message of `parts_message`."""
+    _component(key=key, data=message)
