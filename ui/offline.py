@@ -58,7 +58,9 @@ def _plain(name: str, *more: str, folder: str = "") -> Files:
     return Files(scripts, f"{folder}/{name}.css", name)
 
 
-_PLAYER = ("maps.js", "dom.js", "player.js", "transport.js", "matrix.js")
+_PLAYER = (
+    "maps.js", "dom.js", "player.js", "lanes.js", "next.js", "transport.js", "matrix.js",
+)  # fmt: skip
 
 #: The components that can be put into a page; a test compares them with those of the app.
 COMPONENTS: dict[str, Files] = {
@@ -68,6 +70,7 @@ COMPONENTS: dict[str, Files] = {
     "lines": _plain("lines"),
     "cut": _plain("cut"),
     "stages": _plain("stages", "pictures.js", "equations.js"),
+    "parts": _plain("parts"),
     "tree": Files((_SHARED, "tree/draw.js", "tree/tree.js"), "tree/tree.css", "tree"),
     "branches": _plain("branches", folder="tree"),
 }
@@ -161,9 +164,9 @@ def _numbers(exhibit: Exhibit) -> str:
 def _table(part: Panel | Series) -> str:
     values, rows, columns = table(part)
     names = columns if isinstance(columns, tuple) else tuple(decimals(columns))
-    head = "".join(f'<th scope="col"><bdi>{_text(name)}</bdi></th>' for name in names)
+    head = "".join(f'<th scope="col"><bdi>{_token(name)}</bdi></th>' for name in names)
     lines = [
-        f'<tr><th scope="row"><bdi>{_text(row)}</bdi></th>'
+        f'<tr><th scope="row"><bdi>{_token(row)}</bdi></th>'
         + "".join(f"<td>{value}</td>" for value in decimals(line))
         + "</tr>"
         for row, line in zip(rows, values, strict=True)
@@ -183,7 +186,12 @@ def _program(exhibit: Exhibit) -> str:
 
 def _text(words: str) -> str:
     """Text of any length for HTML, with nothing invisible in it."""
-    return escape(show_token(words, limit=2_000)) if words else ""
+    return _token(words) if words else ""
+
+
+def _token(token: str) -> str:
+    """A token, also an empty one."""
+    return escape(show_token(token, limit=2_000))
 
 
 @cache

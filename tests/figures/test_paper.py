@@ -20,11 +20,13 @@ from figures.paper import chart, save, to_png, to_svg
 from figures.tables import to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
 
+parse = ET.fromstring  # what is read here was written here
+
 TAG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(svg: bytes) -> list[str]:
-    return [each.text or "" for each in ET.fromstring(svg).iter(f"{TAG}text")]
+    return [each.text or "" for each in parse(svg).iter(f"{TAG}text")]
 
 
 def bare(words: str) -> str:
@@ -41,7 +43,7 @@ def test_svg_holds_tokens_titles_and_axes_as_text(small_svg: bytes) -> None:
     found = texts(small_svg)
     wanted = {"▁query0", "▁query2", "▁key0", "▁key3", "query: translation", "key: source"}
     assert wanted | {"Layer 1, head 2", 'Cross-attention <i>of</i> "all"', "weight"} <= set(found)
-    root = ET.fromstring(small_svg)
+    root = parse(small_svg)
     assert root.findtext(f"{TAG}title") == 'Cross-attention <i>of</i> "all"'
     assert root.findtext(f"{TAG}desc") == "Said about it & <more>."
     assert root.get("role") == "img"
@@ -51,8 +53,8 @@ def test_cells_have_the_colours_of_the_scale(small_svg: bytes) -> None:
     """A shape for every cell, coloured by weight on the scale from 0 to 1."""
     cells = [
         tuple(map(int, re.findall(r"\d+", each.get("fill", ""))))
-        for group in ET.fromstring(small_svg).iter(f"{TAG}g")
-        if "mark-rect" in group.get("class", "")
+        for group in parse(small_svg).iter(f"{TAG}g")
+        if "mark-rect role-mark" in group.get("class", "")
         for each in group.findall(f"{TAG}path")
     ]
     weights = panel(3, 4).values.ravel()
@@ -67,7 +69,7 @@ def test_hostile_tokens_are_text_in_the_svg() -> None:
     assert {"▁The", "\"quotes\" & 'more'", "שלום", "e\u0301\u0302", "two↵lines␍↵"} <= found
     assert {"=HYPERLINK(1)", "$x_1$ {{7*7}} ${7}", "∅", "<b>title</b> =1+1"} <= found
     assert any(each.startswith("<script>do") and each.endswith("/script>") for each in found)
-    assert {each.tag for each in ET.fromstring(svg).iter()} <= {
+    assert {each.tag for each in parse(svg).iter()} <= {
         f"{TAG}{name}"
         for name in ("svg", "title", "desc", "rect", "g", "path", "text", "line", "defs",
                      "linearGradient", "stop")
@@ -95,7 +97,7 @@ def test_a_map_of_512_tokens_is_one_picture_of_the_right_colours() -> None:
     big = panel(512, 400)
     svg = to_svg(exhibit(big))
     assert len(svg) < 2_000_000
-    href = next(ET.fromstring(svg).iter(f"{TAG}image")).get("{http://www.w3.org/1999/xlink}href")
+    href = next(parse(svg).iter(f"{TAG}image")).get("{http://www.w3.org/1999/xlink}href")
     assert href is not None
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(href.partition(",")[2]))))
     times = pixels.shape[0] // 512
@@ -114,7 +116,9 @@ def test_longer_maps_keep_their_strongest_cells() -> None:
     shown = pixels[::times, ::times]
     assert shown.shape == (512, 512, 3)
     at = tuple(np.argwhere((shown == signed_table("light")[0]).all(axis=-1))[0])
-    assert at == (333 * 512 // 700, 777 * 512 // 1_100)
+    starts = (np.arange(512) * side // 512 for side in (700, 1_100))
+    blocks = zip(starts, (333, 777), strict=True)
+    assert at == tuple(np.searchsorted(start, where, "right") - 1 for start, where in blocks)
 
 
 def test_panels_share_one_scale() -> None:
@@ -147,7 +151,7 @@ def test_series_and_panels_stand_in_one_figure() -> None:
 def test_missing_values_are_no_cells() -> None:
     values = np.array([[np.nan, 0.5]])
     spec = chart(exhibit(Panel("p", values, ("a",), ("b", "c")))).to_dict()
-    assert [each["j"] for each in spec["concat"][0]["layer"][0]["data"]["values"]] == [1]
+    assert [each["j"] for each in spec["data"]["values"]] == [1]
     chart(exhibit(Panel("p", values * np.nan, ("a",), ("b", "c"), scale="diverging"))).to_dict()
 
 
