@@ -18,6 +18,7 @@ from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table
 from transformer.records import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
+_DARK_INK, _LIGHT_INK = "#14131a", "#ffffff"
 _MOST_LABELS = 64  # more than this and the axis labels of a 700 px plot touch each other
 
 
@@ -92,9 +93,10 @@ def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
     rows = []
     for (i, j), value in np.ndenumerate(wide):
         behind = colours[int(np.rint(np.clip(value, 0, 1) * 255))]
-        ink = max(("#14131a", "#ffffff"), key=lambda each: contrast(each, behind))
-        share = float(value)
-        rows.append({"layer": layers[i], "head": heads[j], "share": share, "ink": ink})
+        bright = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
+        rows.append(
+            {"layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright)}
+        )
     base = alt.Chart(alt.InlineData(values=rows)).encode(
         x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top")),
         y=alt.Y("layer:N", sort=layers, title="layer"),
@@ -109,11 +111,12 @@ def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
         color=alt.Color("share:Q", scale=scale, legend=None)
     )
     numbers = base.mark_text(fontSize=12).encode(
-        text=alt.Text("share:Q", format=".2f"), color=alt.Color("ink:N", scale=None)
+        text=alt.Text("share:Q", format=".2f"),
+        color=alt.condition("datum.bright", alt.value(_DARK_INK), alt.value(_LIGHT_INK)),
     )
     chart: alt.LayerChart = (
         alt.layer(cells, numbers)
-        .properties(width="container", height=alt.Step(24), background="transparent")
+        .properties(width="container", height=24 * len(layers), background="transparent")
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(

@@ -37,7 +37,7 @@ from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
 from ui.components.lines import Pin, attention_lines
 from ui.controls import View
-from ui.text import code, plain
+from ui.text import code
 from ui.theme import current_theme
 
 #: Room for grid and lens side by side in a window of 1280 px, and what they need of it, in px.
@@ -216,7 +216,7 @@ def _say_name(shown: Map, choice: Choice) -> None:
         hidden = f" · dimming {' and '.join(labels)} hides " + _share(
             shown.weights, shown.dimmed_keys
         )
-    st.markdown(f"**{plain(shown.name)}**" + hidden)
+    st.markdown(f"**{shown.name}**" + hidden)
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

@@ -15,9 +15,10 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes
 from tests.browser.conftest import start_app, stop_app
+from transformer.measures.heads import kept_lines, widen
+from transformer.measures.words import group_labels, merge, word_groups
 from transformer.records import Trace
 from transformer.translator import Translator
-from ui.components.grid import add_means
 
 OpenPage = Callable[..., Page]
 expect.set_options(timeout=60_000)  # loading takes seconds where the machine is busy
@@ -106,7 +107,7 @@ def pixels(canvas: Locator) -> np.ndarray:
 def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     """The grid's bytes and the lens's cells are the colours of the weights, rows are queries."""
     table = attention_table(theme)
-    wide = add_means(trace.cross)
+    wide = widen(trace.cross)
     n, m = wide.shape[-2:]
     small = page.locator("button.map canvas")
     expect(small).to_have_count(wide.shape[0] * wide.shape[1])
@@ -207,3 +208,103 @@ def test_dimmed_columns_are_grey_and_counted(
     expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
     drawn = pixels(page.locator("button.map canvas").nth(4 + 2))
     assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
+
+
+def read_cell(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
+    """Point at one cell of the lens."""
+    box = page.locator("canvas.cells").bounding_box()
+    assert box is not None
+    n, m = shape
+    page.mouse.move(
+        box["x"] + (key + 0.5) * box["width"] / m, box["y"] + (query + 0.5) * box["height"] / n
+    )
+
+
+def strokes(page: Page, count: int) -> None:
+    """The lines on the canvas are as many as there should be."""
+    expect(page.locator(".lines")).to_have_attribute("data-strokes", str(count))
+
+
+def test_a_clicked_cell_is_the_map_under_the_lens(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="1", head="1")
+    page.get_by_role("gridcell", name="Layer 3, head 2:").click()
+    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
+    readout = page.locator(".readout")
+    for query, key in [(0, 1), (2, 0), (3, 4)]:
+        read_cell(page, query, key, trace.cross.shape[-2:])
+        expect(readout).to_contain_text(f": {trace.cross[2, 1, query, key]:.4f}")
+
+
+def test_whole_words_are_summed_and_averaged_under_the_lens(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="2", head="3", units="words")
+    rows = word_groups(trace.tgt_tokens, trace.tgt_special)
+    columns = word_groups(trace.src_tokens, trace.src_special)
+    words = merge(trace.cross[1, 2], rows, columns)
+    shown = [label.inner_text() for label in page.locator(".column-label").all()]
+    expected = group_labels(trace.src_tokens, columns)
+    assert [text.strip("\u2068\u2069") for text in shown] == [plain(each) for each in expected]
+    for query, key in [(0, 0), (len(rows) - 1, 1)]:
+        read_cell(page, query, key, words.shape)
+        expect(page.locator(".readout")).to_contain_text(f": {words[query, key]:.4f}")
+
+
+def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = open_page(link(address, kind="cross", display="heads", heads="1.1-2.3", mass="0.6"))
+    kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
+    strokes(page, kept[0, 0] + kept[1, 2])
+    page.get_by_role("button", name="Layer 3, head 2").click()
+    strokes(page, kept[0, 0] + kept[1, 2] + kept[2, 1])
+    expect(page).to_have_url(re.compile(r"heads=1\.1-2\.3-3\.2"))
+    page.get_by_role("button", name="Layer 1, head 1").click()
+    strokes(page, kept[1, 2] + kept[2, 1])
+    expect(page).to_have_url(re.compile(r"heads=2\.3-3\.2"))
+    chips = page.locator(".chip[aria-pressed=true]")
+    expect(chips).to_have_count(2)
+    colours = chips.evaluate_all("all => all.map(each => getComputedStyle(each).backgroundColor)")
+    assert len(set(colours)) == 2
+    page.get_by_role("button", name="Layer 2", exact=True).click()  # all of its heads
+    strokes(page, kept[2, 1] + sum(kept[1, head] for head in range(3)))
+    page.get_by_role("button", name="Clear").click()
+    strokes(page, 0)
+    expect(page).to_have_url(re.compile("heads=none"))
+
+
+def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = open_page(link(address, kind="cross", display="heads", heads="2.3", mass="0.9"))
+    kept = kept_lines(trace.cross[1, 2], 0.9)
+    strokes(page, kept.sum())
+    page.locator(".token.query").nth(2).hover()
+    strokes(page, kept[2].sum())
+    best = int(trace.cross[1, 2, 2].argmax())
+    said = f"2.3 {best + 1} {plain(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
+    expect(page.locator(".said")).to_contain_text(said)
+    page.locator(".token.key").nth(1).click()
+    strokes(page, kept[:, 1].sum())
+    expect(page).to_have_url(re.compile("pin=k2"))
+    page.mouse.move(5, 5)
+    strokes(page, kept[:, 1].sum())
+    again = open_page(page.url)
+    strokes(again, kept[:, 1].sum())
+    again.locator(".token.key").nth(1).click()
+    expect(again).to_have_url(re.compile("pin=none"))
+
+
+def test_labels_of_the_matrix_choose_tokens_to_add_up(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", display="matrix", keys="none")
+    page.locator("button.column-label").nth(1).click()
+    expect(page).to_have_url(re.compile("keys=2"))
+    page.locator("button.row-label").nth(3).click()
+    expect(page).to_have_url(re.compile("queries=4"))
+    values = trace.cross[:, :, 3, 1]
+    expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
+    expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.attention import describe, entropy_bits, heatmap, mass_on
+from figures.attention import describe, entropy_bits, head_table, heatmap, mass_on
 from figures.palette import THEMES, Theme, as_plotly, attention_table
 from tests.factories import make_trace
 
@@ -115,3 +115,22 @@ def test_mass_of_some_keys_and_of_the_others_make_one(seed: int, keys: set[int])
     np.testing.assert_allclose(
         mass_on(maps, sorted(keys)) + mass_on(maps, others), np.ones((2, 3)), atol=1e-6
     )
+
+
+def test_the_maximum_of_heads_is_described_without_a_spread() -> None:
+    tops = TRACE.cross.max(axis=(0, 1))
+    assert "largest weight" in describe(tops, TRACE.tgt_tokens, TRACE.src_tokens)
+    assert "spread" not in describe(tops, TRACE.tgt_tokens, TRACE.src_tokens)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_table_of_heads_holds_every_share_and_the_means(theme: Theme) -> None:
+    values = np.array([[0.1, 0.9, 0.3], [0.0, 1.0, 0.5]], dtype=np.float32)
+    spec = head_table(values, theme).to_dict()
+    rows = {(row["layer"], row["head"]): row["share"] for row in spec["data"]["values"]}
+    assert len(rows) == 3 * 4
+    assert rows["1", "2"] == pytest.approx(0.9)
+    assert rows["2", "mean"] == pytest.approx(0.5)
+    assert rows["mean", "1"] == pytest.approx(0.05)
+    assert rows["mean", "mean"] == pytest.approx(values.mean())
+    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0, 1]

@@ -68,15 +68,15 @@ def test_no_heads_are_no_lines() -> None:
 def test_colours_never_repeat_and_sixteen_heads_take_the_first_sixteen(
     heads: list[tuple[int, int]],
 ) -> None:
-    slots = colour_slots(heads, 16)
+    slots = colour_slots(heads)
     assert len(set(slots)) == len(heads)
     assert max(slots, default=0) < max(16, len(heads))
 
 
 def test_a_head_keeps_its_colour_while_others_of_its_layer_come_and_go() -> None:
-    one = dict(zip([(1, 0), (1, 3)], colour_slots([(1, 0), (1, 3)], 8), strict=True))
+    one = dict(zip([(1, 0), (1, 3)], colour_slots([(1, 0), (1, 3)]), strict=True))
     all_heads = [(1, head) for head in range(8)]
-    many = dict(zip(all_heads, colour_slots(all_heads, 8), strict=True))
+    many = dict(zip(all_heads, colour_slots(all_heads), strict=True))
     assert all(many[head] == slot for head, slot in one.items())
 
 
@@ -94,7 +94,7 @@ def test_any_tokens_go_as_text() -> None:
     message = still_lines(lines)
     length = int.from_bytes(message[:4], "little")
     header = json.loads(message[4 : 4 + length])
-    assert header["key_tokens"][0] == "<script>…ert(1)</script>"[:9] + header["key_tokens"][0][9:]
+    assert header["key_tokens"][0] == "<script>al…</script>"
     assert all(len(token) < 60 and "\n" not in token for token in header["query_tokens"])
     assert header["held"] == {"heads": [[0, 0]], "pin": None}
     assert header["fixed"]

@@ -83,7 +83,7 @@ def drawing(
         np.clip(weights, 0, 1).astype(np.float64) * _SCALE
     ).astype("<u4")
     total = float(chosen.sum(dtype=np.float64))
-    slots = colour_slots(heads, shape[1])
+    slots = colour_slots(heads)
     palettes = {theme: categorical(max(slots, default=0) + 1, theme) for theme in THEMES}
     header = {
         "label": f"Lines from {shape[2]} queries to {shape[3]} keys",
@@ -135,17 +135,17 @@ def still_lines(drawn: Drawing, pinned: Pin | None = None) -> bytes:
     return still(header, drawn.body.tobytes(), _held(drawn, pinned))
 
 
-def colour_slots(heads: Sequence[Head], n_heads: int) -> tuple[int, ...]:
+def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
     """A colour number for each head, no two alike; up to 16 heads get the first 16.
 
-    A head takes the number of its place in the model (counted through the layers, modulo 16) where
-    that is free and the next free one otherwise, so that switching others rarely changes it.
+    A head takes its own number where that is free and the next free one otherwise, so that heads
+    of one layer keep their colours while others come and go.
     """
     taken: set[int] = set()
     slots = []
     limit = max(16, len(heads))
-    for layer, head in heads:
-        wanted = (layer * n_heads + head) % 16
+    for _, head in heads:
+        wanted = head % 16
         slot = next(each for each in (*range(wanted, limit), *range(wanted)) if each not in taken)
         taken.add(slot)
         slots.append(slot)

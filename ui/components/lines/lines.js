@@ -128,7 +128,7 @@ function layOut(root, lines, parts, view) {
     Math.min(limit, widest(texts) + size * 1.2),
   );
   const rows = Math.max(lines.n, lines.m);
-  view.row = Math.round(Math.min(size * 2.1, Math.max(size * 1.5, lines.max_height / rows)));
+  view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, lines.max_height / rows)));
   [view.left, view.right] = [left, width - right];
   view.height = Math.min(lines.max_height, rows * view.row);
   parts.scroll.style.height = `${view.height}px`;
