@@ -71,29 +71,53 @@ def _weights_file(folder: Path) -> Path:
     return folder / SAFETENSORS
 
 
-def check_weights(folder: Path, config: ModelConfig) -> None:
-    """Compare names, shapes and types with the config, from the header alone where there is one."""
-    path = _weights_file(folder)
-    if path.name == TORCH_FILE:
-        _compare(path, config, {name: _describe(t) for name, t in _open_torch(path).items()})
-        return
+#: A stored tensor: its shape and the name of its type.
+Described = tuple[tuple[int, ...], str]
+
+
+def describe_weights(path: Path) -> dict[str, Described]:
+    """Names, shapes and types in a weight file, from its header alone where it has one."""
+    if path.suffix != ".safetensors":
+        return {name: _describe(tensor) for name, tensor in _open_torch(path).items()}
     with _open_safetensors(path) as file:
         found, names = {}, file.keys()
         for name in names:
             part = file.get_slice(name)
             found[name] = (tuple(part.get_shape()), str(part.get_dtype()))
-    _compare(path, config, found)
+    return found
 
 
-def _describe(tensor: Tensor) -> tuple[tuple[int, ...], str]:
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Every tensor of a weight file as it is stored, mapped from disk where its format allows."""
+    if path.suffix != ".safetensors":
+        return _open_torch(path)
+    with _open_safetensors(path) as file:
+        names = file.keys()
+        return {name: file.get_tensor(name) for name in names}
+
+
+def check_weights(folder: Path, config: ModelConfig) -> None:
+    """Compare names, shapes and types with the config, from the header alone where there is one."""
+    path = _weights_file(folder)
+    _compare(path, config, describe_weights(path))
+
+
+def _describe(tensor: Tensor) -> Described:
     return tuple(tensor.shape), {
         torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     }.get(tensor.dtype, str(tensor.dtype))  # fmt: skip
 
 
-def _compare(
-    path: Path, config: ModelConfig, found: Mapping[str, tuple[tuple[int, ...], str]]
-) -> None:
+def check_type(path: Path, name: str, dtype: str) -> None:
+    """Refuse a tensor that is not of floating-point numbers."""
+    if dtype not in ("F32", "F16", "BF16"):
+        raise CheckpointError(
+            f"{path}: tensor {name!r} is stored as {dtype}; "
+            "allowed are float32, float16 and bfloat16"
+        )
+
+
+def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) -> None:
     expected, aliases = expected_shapes(config), stored_names(config)
     for name, (shape, dtype) in found.items():
         if name not in expected:
@@ -103,11 +127,7 @@ def _compare(
                 f"{path}: tensor {name!r} has shape {list(shape)}, "
                 f"but config.json asks for {list(expected[name])}"
             )
-        if dtype not in ("F32", "F16", "BF16"):
-            raise CheckpointError(
-                f"{path}: tensor {name!r} is stored as {dtype}; "
-                "allowed are float32, float16 and bfloat16"
-            )
+        check_type(path, name, dtype)
     stored = {aliases.get(name, name) for name in found}
     missing = [name for name in expected if aliases.get(name, name) not in stored]
     if missing:
@@ -127,6 +147,9 @@ def _open_safetensors(path: Path) -> Any:
 
 def _open_torch(path: Path) -> dict[str, Tensor]:
     """A torch file's state dict, mapped from disk where its format allows that."""
+    if not path.exists():
+        raise CheckpointError(f"{path}: the file is missing")
+    _refuse_compressed(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickles that torch did not write
@@ -150,6 +173,19 @@ def _open_torch(path: Path) -> dict[str, Tensor]:
     return content
 
 
+def _refuse_compressed(path: Path) -> None:
+    """Stop what would grow when it is unpacked; torch itself compresses nothing."""
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            packed = any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise CheckpointError(f"{path}: not a whole torch file ({error})") from None
+    if packed:
+        raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
+
+
 def _is_plain(value: object) -> bool:
     """Whether this is a dense tensor with its numbers at hand."""
     return (
@@ -161,18 +197,9 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     """All tensors by their stored names, in float32 on the CPU; NaN and infinity are refused."""
     check_weights(folder, config)
     path, aliases = _weights_file(folder), stored_names(config)
-    if path.name == TORCH_FILE:
-        tensors = _open_torch(path)
-    else:
-        with _open_safetensors(path) as file:
-            names = file.keys()
-            tensors = {name: file.get_tensor(name) for name in names}
     state: dict[str, Tensor] = {}
-    for name, tensor in tensors.items():
-        # A copy, so that the weights do not change when the file does.
-        tensor = tensor.detach().to(torch.float32, copy=True).contiguous()
-        if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{path}: tensor {name!r} holds NaN or infinite values")
+    for name, stored_tensor in read_tensors(path).items():
+        tensor = in_memory(path, name, stored_tensor)
         stored = aliases.get(name, name)
         if stored in state and not torch.equal(state[stored], tensor):
             raise CheckpointError(
@@ -180,3 +207,11 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
             )
         state[stored] = tensor
     return state
+
+
+def in_memory(path: Path, name: str, tensor: Tensor) -> Tensor:
+    """A float32 copy, which does not change when the file does; NaN and infinity are refused."""
+    tensor = tensor.detach().to(torch.float32, copy=True).contiguous()
+    if not bool(torch.isfinite(tensor).all()):
+        raise CheckpointError(f"{path}: tensor {name!r} holds NaN or infinite values")
+    return tensor
