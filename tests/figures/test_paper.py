@@ -151,7 +151,8 @@ def test_series_and_panels_stand_in_one_figure() -> None:
 def test_missing_values_are_no_cells() -> None:
     values = np.array([[np.nan, 0.5]])
     spec = chart(exhibit(Panel("p", values, ("a",), ("b", "c")))).to_dict()
-    assert [each["j"] for each in spec["data"]["values"]] == [1]
+    (cells,) = spec["datasets"].values()
+    assert [each["j"] for each in cells] == [1]
     chart(exhibit(Panel("p", values * np.nan, ("a",), ("b", "c"), scale="diverging"))).to_dict()
 
 

@@ -36,7 +36,7 @@ ACTS = {
 #: Elements that AppTest does not model. Those of components hold what Params say (tested below);
 #: none of the others keeps anything.
 STATELESS = {
-    "arrow_vega_lite_chart", "bidi_component", "empty", "plotly_chart", "popover", "spinner",
+    "bidi_component", "empty", "plotly_chart", "popover", "spinner", "vega_lite_chart",
 }  # fmt: skip
 
 #: Raw strings to try for a Param; those that its parser takes are used.
@@ -46,6 +46,8 @@ SAMPLES = (
 )  # fmt: skip
 
 SENTENCE = "The cat sat on the mat."
+
+pytestmark = pytest.mark.timeout(1_200)
 
 
 class Label(str):
@@ -70,6 +72,7 @@ def open_page(run_app: RunApp) -> Callable[[PageSpec, dict[str, str]], AppTest]:
 
     def opened(spec: PageSpec, query: dict[str, str]) -> AppTest:
         app = run_app(**query)
+        app.default_timeout = 300
         if spec is not PAGES[0]:
             app.switch_page(spec.file).run()
         assert not app.exception
@@ -88,6 +91,9 @@ def widgets(app: AppTest) -> dict[Name, Any]:
     for node in nodes(app):
         if isinstance(node, UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
+            # A chart that one can click needs an id, and a place in the URL as a widget does.
+            proto = getattr(node, "proto", None)
+            assert node.type == "bidi_component" or not getattr(proto, "selection_mode", ())
         if not isinstance(node, Widget) or isinstance(node, Button | DownloadButton | MenuButton):
             continue
         assert node.key, f"{node.type} {node.label!r} has no key"

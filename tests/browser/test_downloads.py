@@ -1,0 +1,250 @@
+"""Every format, taken away by a click and checked by what is in the file."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
+
+from figures.exhibit import Offline
+from figures.labels import show_token
+from figures.tables import unguard
+from tests.browser.conftest import ROOT, start_app, stop_app
+from tests.figures.exhibits import exhibit, hostile_panel, panel
+from transformer.records import Trace
+from transformer.translator import Translator
+from ui.components.grid import grid_sheet, still_grid
+from ui.components.lens import Map, still_lens
+from ui.offline import save
+
+#: Its tokens want to be markup, a formula, or to turn the line around.
+SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 60
+
+PAGES_TO_TRY = ("attention", "translate")
+FORMATS = {
+    "png": "Picture, PNG",
+    "svg": "Drawing, SVG",
+    "csv": "Numbers, CSV",
+    "npz": "Arrays, NPZ",
+    "html": "Page, HTML",
+    "py": "Program, Python",
+}
+
+OpenPage = Callable[..., Page]
+parse = ET.fromstring  # what is read here was written here
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
+    root = tmp_path_factory.mktemp("checkpoints")
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, checkpoints: Path) -> Iterator[str]:
+    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
+    yield url
+    stop_app(process)
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    return tiny_translator.trace(SENTENCE)
+
+
+@pytest.fixture(scope="module")
+def files(
+    browser: Browser, address: str, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, dict[str, Path]]:
+    """Every format of the first figure of the pages, by page and ending."""
+    folder = tmp_path_factory.mktemp("files")
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context.set_default_timeout(120_000)
+    taken: dict[str, dict[str, Path]] = {}
+    for name in PAGES_TO_TRY:
+        page = context.new_page()
+        page.goto(f"{address}/?sentence={quote(SENTENCE)}&layer=2&head=1")
+        page.get_by_text("The light on the source").wait_for()
+        if name != "translate":
+            page.get_by_role("link", name=name.capitalize()).first.click()
+        page.get_by_role("button", name="Download").first.click()
+        taken[name] = {}
+        for ending, label in FORMATS.items():
+            with page.expect_download() as waiting:
+                page.get_by_role("button", name=label).click()
+            file = waiting.value
+            assert file.suggested_filename.endswith(f".{ending}")
+            assert file.suggested_filename.startswith(("cross-attention", "translat", "decod"))
+            taken[name][ending] = folder / f"{name}.{ending}"
+            file.save_as(taken[name][ending])
+        page.close()
+    context.close()
+    return taken
+
+
+@pytest.mark.parametrize("name", PAGES_TO_TRY)
+def test_the_picture_opens_and_has_ink(files: dict[str, dict[str, Path]], name: str) -> None:
+    image = Image.open(files[name]["png"])
+    assert image.width >= 1_000 and image.height >= 500
+    assert image.info["dpi"][0] > 140
+    pixels = np.asarray(image.convert("RGB"))
+    assert (pixels.std(axis=(0, 1)) > 5).all()
+    assert (pixels[:5] == 255).all(), "figures are on white"
+
+
+@pytest.mark.parametrize("name", PAGES_TO_TRY)
+def test_the_drawing_holds_the_tokens_as_text(
+    files: dict[str, dict[str, Path]], name: str, trace: Trace
+) -> None:
+    root = parse(files[name]["svg"].read_bytes())
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = {each.text for each in root.iter() if each.tag.endswith("}text")}
+    shown = {show_token(token) for token in trace.src_tokens}
+    # Where there is no room for all labels, every second or third one is left.
+    assert len(shown & texts) >= len(shown) // 3
+    assert not {"script", "a", "foreignObject"} & {
+        each.tag.partition("}")[2] for each in root.iter()
+    }
+
+
+def test_table_and_arrays_hold_the_same_numbers_as_the_model(
+    files: dict[str, dict[str, Path]], trace: Trace
+) -> None:
+    with np.load(files["attention"]["npz"], allow_pickle=False) as held:
+        parts = {key: held[key] for key in held.files}
+    np.testing.assert_allclose(parts["maps"], trace.cross, atol=1e-5)
+    assert parts["part_1_columns"].tolist() == list(trace.src_tokens)
+    assert parts["part_1_rows"].tolist() == list(trace.tgt_tokens)
+    rows = list(csv.DictReader(files["attention"]["csv"].open(encoding="utf-8", newline="")))
+    assert len(rows) == trace.cross.size
+    values = np.array([float(row["value"]) for row in rows], dtype=np.float32)
+    np.testing.assert_array_equal(values.reshape(trace.cross.shape), parts["maps"])
+    columns = [unguard(row["column_token"]) for row in rows[: len(trace.src_tokens)]]
+    assert columns == list(trace.src_tokens)
+    assert not any(row["column_token"].startswith(("=", "+", "-", "@")) for row in rows)
+
+
+@pytest.mark.parametrize("name", PAGES_TO_TRY)
+def test_the_program_runs_and_makes_the_same_arrays(
+    files: dict[str, dict[str, Path]], name: str, checkpoints: Path, tmp_path: Path
+) -> None:
+    code = files[name]["py"].read_text(encoding="utf-8")
+    with np.load(files[name]["npz"], allow_pickle=False) as held:
+        skipped = ("part_", "title", "caption", "snippet")
+        wanted = {key: held[key] for key in held.files if not key.startswith(skipped)}
+    assert wanted
+    names = ", ".join(f"{key}={key}" for key in wanted)
+    (tmp_path / "run.py").write_text(f"{code}\nnp.savez({str(tmp_path / 'made.npz')!r}, {names})\n")
+    subprocess.run(
+        [sys.executable, str(tmp_path / "run.py")], cwd=ROOT, check=True,
+        env={"PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(checkpoints), "PATH": ""},
+    )  # fmt: skip
+    with np.load(tmp_path / "made.npz") as made:
+        for key, expected in wanted.items():
+            np.testing.assert_allclose(made[key], expected, atol=1e-5)
+
+
+def open_offline(browser: Browser, path: Path, theme: str = "light") -> tuple[Page, list[str]]:
+    """A file in a browser without a network; what it asks for, and what goes wrong."""
+    context = browser.new_context(
+        offline=True,
+        color_scheme=theme,
+        viewport={"width": 1280, "height": 720},  # type: ignore[arg-type]
+    )
+    context.set_default_timeout(120_000)
+    page = context.new_page()
+    heard: list[str] = []
+    page.on("request", lambda request: heard.append(request.url))
+    page.on("pageerror", lambda error: heard.append(f"error: {error}"))
+    page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
+    page.on("dialog", lambda dialog: heard.append(f"dialog: {dialog.message}"))
+    page.goto(path.as_uri())
+    return page, heard
+
+
+def colours(page: Page) -> np.ndarray:
+    """Every pixel of the largest canvas, [n, 3]."""
+    data = page.evaluate(
+        """() => {
+            const all = [...document.querySelectorAll(".view")].flatMap(
+                (view) => [...view.shadowRoot.querySelectorAll("canvas:not(.rays)")]);
+            const canvas = all.sort((a, b) => b.width * b.height - a.width * a.height)[0];
+            const { width, height } = canvas;
+            return [...canvas.getContext("2d").getImageData(0, 0, width, height).data];
+        }"""
+    )
+    return np.array(data).reshape(-1, 4)[:, :3]
+
+
+@pytest.mark.parametrize("name", PAGES_TO_TRY)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_opens_offline_and_draws(
+    browser: Browser, files: dict[str, dict[str, Path]], name: str, theme: str, trace: Trace
+) -> None:
+    page, heard = open_offline(browser, files[name]["html"], theme)
+    page.wait_for_function("document.documentElement.dataset.ready > 0")
+    view = page.locator(".view").last
+    expect(view).to_contain_text(show_token("The").strip("▁"))
+    page.wait_for_timeout(500)
+    assert heard == [files[name]["html"].as_uri()]
+    assert "run" not in page.title()
+    seen = np.unique(colours(page), axis=0)
+    assert len(seen) > 10
+    paper = 252 if theme == "light" else 40
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    red = int(background.removeprefix("rgb(").split(",")[0])
+    assert red >= paper if theme == "light" else red <= paper
+    page.context.close()
+
+
+def test_the_player_steps_offline(browser: Browser, files: dict[str, dict[str, Path]]) -> None:
+    page, heard = open_offline(browser, files["translate"]["html"])
+    player = page.locator(".view").first
+    before = player.get_by_text("step ").first.inner_text()
+    player.get_by_role("group").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(player.get_by_text("step ").first).not_to_have_text(before)
+    assert len(heard) == 1
+    page.context.close()
+
+
+def test_a_view_follows_what_is_chosen_in_the_one_before(browser: Browser, tmp_path: Path) -> None:
+    """The lens shows the map whose cell is clicked, without a server."""
+    maps = np.stack([panel(3, 4).values, panel(3, 4).values[::-1]])[None]  # [1, 2, 3, 4]
+    rows, columns = panel(3, 4).rows, panel(3, 4).columns
+    lenses = [still_lens(Map(each, rows, columns, "a map", "t", "s")) for each in maps[0]]
+    views = (
+        Offline("grid", still_grid(grid_sheet(maps, rows, columns, label="both"), (0, 0))),
+        Offline("lens", lenses[0], {"[0,1]": lenses[1]}),
+    )
+    path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
+    page, heard = open_offline(browser, path)
+    lens = page.locator(".view").nth(1)
+    largest = f"{panel(3, 4).values.max():.4f}"
+    at = np.unravel_index(panel(3, 4).values.argmax(), (3, 4))
+
+    def value(row: int, column: int) -> str:
+        canvas = lens.locator("canvas")
+        box = canvas.bounding_box()
+        assert box is not None
+        canvas.hover(
+            position={"x": (column + 0.5) * box["width"] / 4, "y": (row + 0.5) * box["height"] / 3}
+        )
+        return lens.get_by_role("status").inner_text()
+
+    assert value(int(at[0]), int(at[1])).endswith(largest)
+    page.locator(".view").first.get_by_role("gridcell").nth(1).click()
+    assert value(2 - int(at[0]), int(at[1])).endswith(largest)
+    assert heard == [path.as_uri()]
+    page.context.close()
