@@ -18,9 +18,6 @@ from transformer.records import Floats, Ints
 Added = Literal["both", "without", "with"]
 ADDED: tuple[Added, ...] = ("both", "without", "with")
 
-#: More different tokens than this would cover each other's labels.
-_MOST_LABELS = 40
-
 #: Width and height, in px, for which both axes of the plane have one scale.
 _PLANE = (600, 430)
 
@@ -136,7 +133,8 @@ def plane(
     ]  # fmt: skip
     chrome = CHROME[theme]
     colour = alt.condition("datum.chosen", alt.value(chrome.accent), alt.value(chrome.ink))
-    chart = alt.Chart(alt.InlineData(values=_rows(content, entering, tokens, set(chosen))))
+    rows = _rows(content, entering, tokens, set(chosen), added, scales)
+    chart = alt.Chart(alt.InlineData(values=rows))
     layers: list[Any] = []
     if len(others):
         dots = [
@@ -164,7 +162,12 @@ def plane(
     )
     layers += [
         points.encode(x=end_x, y=end_y, color=colour, tooltip=tips),
-        chart.mark_text(dy=-11, fontSize=13).encode(x=end_x, y=end_y, color=colour, text="label:N"),
+        chart.mark_text(fontSize=13).encode(
+            x=_axis("label_x", 0, scales, shares),
+            y=_axis("label_y", 1, scales, shares),
+            color=colour,
+            text="label:N",
+        ),
     ]
     drawn: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)
     return drawn
@@ -183,23 +186,58 @@ def _axis(
 
 
 def _rows(
-    content: Floats, entering: Floats, tokens: Sequence[str], chosen: set[int]
+    content: Floats,
+    entering: Floats,
+    tokens: Sequence[str],
+    chosen: set[int],
+    added: Added,
+    scales: Sequence[list[float]],
 ) -> list[dict[str, object]]:
-    few = len(set(tokens)) <= _MOST_LABELS
-    labelled: set[str] = set()
+    labels = _labels(entering if added == "with" else content, tokens, chosen, added, scales)
     rows: list[dict[str, object]] = []
     for i, token in enumerate(tokens):
         (x, y), (x2, y2) = content[i], entering[i]
-        # The same token has one embedding wherever it stands, so one label will do.
-        label = name(token) if token not in labelled and (few or i in chosen) else ""
-        if label:
-            labelled.add(token)
+        label, label_x, label_y = labels.get(i, ("", float(x), float(y)))
         angle = math.degrees(math.atan2(float(x2 - x), float(y2 - y)))
         rows.append(
-            {"token": name(token, 40), "label": label, "position": i, "chosen": i in chosen,
-             "x": float(x), "y": float(y), "x2": float(x2), "y2": float(y2), "angle": angle}
+            {"token": name(token, 40), "position": i, "chosen": i in chosen,
+             "x": float(x), "y": float(y), "x2": float(x2), "y2": float(y2), "angle": angle,
+             "label": label, "label_x": label_x, "label_y": label_y}
         )  # fmt: skip
     return rows
+
+
+def _labels(
+    points: Floats,
+    tokens: Sequence[str],
+    chosen: set[int],
+    added: Added,
+    scales: Sequence[list[float]],
+) -> dict[int, tuple[str, float, float]]:
+    """Position to (label, x, y): beside the point, where no other label or point is in the way.
+
+    What finds no room has no label; its tooltip tells it. The chosen tokens come first.
+    """
+    low = np.array([scales[0][0], scales[1][0]])
+    unit = (scales[0][1] - scales[0][0]) / _PLANE[0]  # of the axes, in one pixel
+    at = (points - low) / unit
+    taken = np.concatenate([at - 4, at + 4], axis=1)  # boxes: left, bottom, right, top
+    found: dict[int, tuple[str, float, float]] = {}
+    seen: set[str] = set()
+    for i in sorted(range(len(tokens)), key=lambda i: (i not in chosen, i)):
+        if added != "with" and tokens[i] in seen:
+            continue  # the same token has one embedding wherever it stands
+        label = name(tokens[i])
+        wide = 3.4 * len(label) + 2
+        for dx, dy in ((0, 13), (wide + 8, 0), (0, -13), (-wide - 8, 0)):
+            x, y = at[i] + (dx, dy)
+            box = np.array([x - wide, y - 7, x + wide, y + 7])
+            if not ((box[:2] <= taken[:, 2:]) & (box[2:] >= taken[:, :2])).all(axis=1).any():
+                taken = np.concatenate([taken, box[None]])
+                found[i] = (label, float(low[0] + x * unit), float(low[1] + y * unit))
+                seen.add(tokens[i])
+                break
+    return found
 
 
 def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:

@@ -23,7 +23,7 @@ from ui.token_views import Reading, near, pieces_shown, plane_of, read_side
 require_frame()
 
 _TEXTS = {"source": "Source sentence", "translation": "Translation"}
-_VECTORS = {"both": "Both, with arrows", "without": "Embeddings", "with": "With positions"}
+_VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 
 def explain() -> None:

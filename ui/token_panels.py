@@ -20,7 +20,7 @@ from ui.token_views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, sig
 
 #: Rows of the vocabulary that are listed at a time.
 _MOST_ROWS = 500
-_SCORES = {"unigram": "log-probability", "bpe": "rank", "char": "log-probability"}
+_SCORES = {"unigram": "log p", "bpe": "rank", "char": "log p"}
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
@@ -70,7 +70,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, token: int) -> None:
     table = {
         "id": listed,
         "piece": [name(pieces[i], 40) for i in listed],
-        "characters": [piece_length(pieces[i]) for i in listed],
+        "length": [piece_length(pieces[i]) for i in listed],
         _SCORES[tokenizer.kind]: [round(tokenizer.scores[i], 3) for i in listed],
     }
     key = f"vocabulary_{view.checkpoint}_{wanted}"

@@ -236,9 +236,7 @@ def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
     return rows
 
 
-def near(
-    model: Translator, index: int, count: int
-) -> dict[str, Neighbours]:  # fmt: skip
+def near(model: Translator, index: int, count: int) -> dict[str, Neighbours]:
     """Neighbours of a token in every different embedding matrix, by what the matrix is for.
 
     `<pad>` is left out: its embedding is never trained.
@@ -296,9 +294,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 
 def percent(share: float) -> str:
-    """A share with as many digits as it needs: 93%, 2.1%, <0.1%."""
-    if share >= 0.0995:
-        return f"{share:.0%}"
+    """A share with one digit: 93.4%, or <0.1%."""
     return f"{share:.1%}" if share >= 0.001 else "<0.1%"
 
 

@@ -1,0 +1,121 @@
+"""Pictures of tokens: what is drawn is what was given, and text stays text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from figures.palette import THEMES
+from figures.tokens import ADDED, Added, length_bars, name, neighbour_bars, plane
+
+HOSTILE = ("</s>", "<script>x</script>", "▁a'b\"c", "שלום", "e\u0301", "\n", "x" * 200, "datum.x")
+
+
+def values_of(spec: dict[str, Any], layer: int = -1) -> list[dict[str, Any]]:
+    """The rows behind a chart, or behind one layer of it."""
+    part = spec["layer"][layer] if "layer" in spec else spec
+    data = part.get("data") or spec["data"]
+    rows: list[dict[str, Any]] = data.get("values") or spec["datasets"][data["name"]]
+    return rows
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_neighbours_are_drawn_in_their_order(theme: str) -> None:
+    ids = np.arange(len(HOSTILE)) + 7
+    cosines = np.linspace(0.9, -0.3, len(HOSTILE)).astype(np.float32)
+    spec = neighbour_bars(ids, HOSTILE, cosines, theme).to_dict()
+    text = json.dumps(spec, ensure_ascii=False)
+    values = values_of(spec)
+    np.testing.assert_allclose([row["cosine"] for row in values], cosines)
+    labels = [row["token"] for row in values]
+    assert len(set(labels)) == len(HOSTILE)
+    assert labels[1] == "<script>x</script>  8"
+    assert "x" * 30 not in text  # long tokens are shortened
+    assert "\\n" not in text  # and line breaks shown as signs
+    domain = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert domain == [pytest.approx(-0.3), 1]
+
+
+def test_no_neighbours_and_uneven_input() -> None:
+    empty = np.zeros(0)
+    assert neighbour_bars(empty, (), empty, "light").to_dict()
+    with pytest.raises(ValueError, match="1 ids, 0 tokens"):
+        neighbour_bars(np.ones(1), (), empty, "light")
+
+
+def test_lengths_are_stacked_by_kind() -> None:
+    counts = {"starts a word": {1: 3, 4: 5}, "inside a word": {1: 2}}
+    spec = length_bars(counts, "dark").to_dict()
+    rows = values_of(spec)
+    assert {(row["kind"], row["characters"]): row["pieces"] for row in rows} == {
+        ("starts a word", 1): 3, ("starts a word", 4): 5, ("inside a word", 1): 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_plane_holds_every_token_and_where_it_is_moved(added: Added, theme: str) -> None:
+    rng = np.random.default_rng(0)
+    tokens = (*HOSTILE, "</s>")
+    content, moved = rng.standard_normal((2, len(tokens), 2)).astype(np.float32)
+    content[-1] = content[0]  # the same token, the same embedding
+    others = rng.standard_normal((3, 2)).astype(np.float32) * 9
+    spec = plane(
+        content, moved, tokens, [0.5, 0.25], theme,
+        added=added, chosen=(2,), background=others, background_tokens=("a", "b", "<i>"),
+    ).to_dict()  # fmt: skip
+    drawn = [values_of(spec, layer) for layer in range(len(spec["layer"]))]
+    np.testing.assert_allclose([[r["x"], r["y"]] for r in drawn[0]], others, rtol=1e-6)
+    rows = drawn[-1]
+    np.testing.assert_allclose([[r["x"], r["y"]] for r in rows], content, rtol=1e-6)
+    np.testing.assert_allclose([[r["x2"], r["y2"]] for r in rows], moved, rtol=1e-6)
+    assert [row["chosen"] for row in rows] == [i == 2 for i in range(len(tokens))]
+    shown = [row["label"] for row in rows]
+    assert set(shown) <= {*map(name, HOSTILE), ""}
+    assert shown[2] == name(HOSTILE[2])  # the chosen one comes first
+    assert added == "with" or shown.count("</s>") == 1  # one embedding, one label
+    marks = [layer["mark"]["type"] for layer in spec["layer"]]
+    assert ("rule" in marks) == (added == "both")
+    x = spec["layer"][-2]["encoding"]["x"]
+    assert x["field"] == ("x2" if added == "with" else "x")
+    assert x["title"] == "principal axis 1: 50% of the variance"
+
+
+def test_both_axes_have_one_scale_and_hold_all_points() -> None:
+    content = np.array([[0, 0], [10, 1]], dtype=np.float32)
+    moved = np.array([[3, -40], [11, 2]], dtype=np.float32)
+    spec = plane(content, moved, ("a", "b"), [1, 0], "light").to_dict()
+    x, y = (spec["layer"][-1]["encoding"][axis]["scale"]["domain"] for axis in "xy")
+    assert x[0] < 0 and x[1] > 11 and y[0] < -40 and y[1] > 2
+    assert (x[1] - x[0]) / 600 == pytest.approx((y[1] - y[0]) / 430)
+    # An arrow's head points along the arrow, clockwise from upright.
+    angles = [row["angle"] for row in values_of(spec)]
+    assert angles == pytest.approx([np.degrees(np.arctan2(3, -40)), 45])
+
+
+def test_labels_never_cover_each_other_and_the_chosen_one_has_its_own() -> None:
+    rng = np.random.default_rng(1)
+    tokens = [f"token{i}" for i in range(200)]
+    points = rng.standard_normal((200, 2)).astype(np.float32)
+    spec = plane(points, points + 1, tokens, [1, 0], "light", chosen=(77,)).to_dict()
+    rows = values_of(spec)
+    labelled = [row for row in rows if row["label"]]
+    assert 5 < len(labelled) < 200
+    assert rows[77]["label"] == "token77"
+    domain = spec["layer"][-1]["encoding"]["x"]["scale"]["domain"]
+    pixel = (domain[1] - domain[0]) / 600
+    places = np.array([[row["label_x"], row["label_y"]] for row in labelled]) / pixel
+    across, down = (np.abs(places[:, None, axis] - places[:, axis]) for axis in (0, 1))
+    clash = (across < 40) & (down < 13) & ~np.eye(len(places), dtype=bool)
+    assert not clash.any()
+
+
+def test_what_does_not_fit_together_is_refused() -> None:
+    points = np.zeros((2, 2), dtype=np.float32)
+    with pytest.raises(ValueError, match=r"points of shape \(2, 2\) for 1 tokens"):
+        plane(points, points, ("a",), [0, 0], "light")
+    with pytest.raises(ValueError, match="2 points for 0 background tokens"):
+        plane(points, points, ("a", "b"), [0, 0], "light", background=points)

@@ -1,0 +1,159 @@
+"""The Tokens page as a script: one story, every control in the link, any text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.conftest import SENTENCES, random_model
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.tokenizer import train_tokenizer
+
+RunApp = Callable[..., AppTest]
+
+STORY = [
+    "A sentence is cut into pieces",
+    "Other cuts of the same text",
+    "A piece is a number",
+    "A number becomes a vector",
+    "Its position is added",
+]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
+    """A model with separate matrices for each kind of vocabulary."""
+    root = tmp_path_factory.mktemp("tokens")
+    kinds = {
+        "unigram": train_tokenizer(SENTENCES, 110),
+        "bpe": train_tokenizer(SENTENCES, 130, model_type="bpe"),
+        "char": train_tokenizer(SENTENCES, 60, model_type="char"),
+    }
+    for name, tokenizer in kinds.items():
+        config = tiny_config.replace(vocab_size=tokenizer.vocab_size, tie_embeddings="none")
+        save_checkpoint(root / name, random_model(config), tokenizer)
+    return root
+
+
+def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query: str) -> AppTest:
+    query = {"sentence": "The cat sat on the mat.", "beam": "1"} | query
+    app = run_app(root, checkpoint=checkpoint, **query)
+    app.switch_page("pages/tokens_page.py").run()
+    assert not app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+
+
+@pytest.mark.parametrize("checkpoint", ["unigram", "bpe", "char"])
+def test_the_story_is_whole_for_every_kind_of_vocabulary(
+    run_app: RunApp, checkpoints: Path, checkpoint: str
+) -> None:
+    text = said(open_page(run_app, checkpoints, checkpoint))
+    assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
+    assert "for 6 words" in text
+    assert ("log-probability, in nats" in text) == (checkpoint == "unigram")
+    assert ("merges left out at random" in text) == (checkpoint == "bpe")
+    assert ("leaves nothing to choose" in text) == (checkpoint == "char")
+    assert "This checkpoint has separate matrices" in text
+    for use in ("Source embedding", "Target embedding", "Output embedding"):
+        assert use in text
+
+
+def test_every_choice_is_in_the_link_and_comes_back(run_app: RunApp, checkpoints: Path) -> None:
+    asked = {
+        "tokens_of": "translation", "token": "9", "cut": "2", "find": " t", "neighbours": "3",
+        "vectors": "without", "background": "0", "merge_dropout": "0", "cut_seed": "0",
+    }  # fmt: skip
+    app = open_page(run_app, checkpoints, **asked)
+    assert {name: app.query_params[name] for name in asked} == asked
+    assert app.segmented_control(key="tokens_of_widget").value == "translation"
+    assert app.slider(key="neighbours_widget").value == 3
+    assert app.text_input(key="find_widget").value == " t"
+    app.slider(key="background_widget").set_value(100).run()
+    app.segmented_control(key="vectors_widget").set_value("with").run()
+    assert not app.exception
+    assert app.query_params["background"] == "100"
+    assert app.query_params["vectors"] == "with"
+
+
+@pytest.mark.parametrize("value", ["", "x", "-1", "1e9", "9999999", "<b>"])
+def test_nonsense_in_the_link_is_left_out(run_app: RunApp, checkpoints: Path, value: str) -> None:
+    names = ("tokens_of", "token", "cut", "neighbours", "vectors", "background", "cut_seed")
+    app = open_page(run_app, checkpoints, **dict.fromkeys(names, value))
+    assert app.slider(key="neighbours_widget").value == 10
+    assert "Now: `" in said(app)
+
+
+def test_the_vocabulary_is_searched(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints)
+    assert "110 of 110 pieces" in said(app)
+    app.text_input(key="find_widget").set_value("th").run()
+    table = app.dataframe[0].value
+    assert 0 < len(table) < 110
+    assert all("th" in piece.casefold() for piece in table["piece"])
+    app.text_input(key="find_widget").set_value("nothing such").run()
+    assert not app.exception
+    assert "0 of 110 pieces" in said(app)
+
+
+def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
+    text = said(open_page(run_app, checkpoints, cut="3"))
+    assert "From the first cut: **" in text
+    assert "From cut 3: **" in text
+    text = said(open_page(run_app, checkpoints, cut="1"))
+    assert "From the first cut" not in text
+    text = said(open_page(run_app, checkpoints, cut="3", tokens_of="translation"))
+    assert "From the first cut" not in text
+
+
+def test_bpe_cuts_have_their_controls(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, "bpe", merge_dropout="0")
+    assert "There is no other cut to show." in said(app)
+    app.slider(key="merge_dropout_widget").set_value(0.5).run()
+    assert not app.exception
+    assert "There is no other cut to show." not in said(app)
+    assert app.query_params["merge_dropout"] == "0.5"
+
+
+def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
+    run_app: RunApp, checkpoints: Path
+) -> None:
+    app = open_page(run_app, checkpoints, cut="2", token="105")
+    assert "number 105" in said(app)
+    app.text_area(key="sentence_box").set_value("A dog runs.")
+    app.button[0].click().run()
+    assert not app.exception
+    assert "cut" not in app.query_params
+    assert app.query_params["token"] == "105"
+    app.selectbox(key="checkpoint_box").set_value("char").run()
+    assert not app.exception
+    assert "token" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "<script>window.hit = 1</script> & \"q\" 'q' **b** $x$ :red[y]",
+        "👩‍👩‍👧 שלום e\u0301 \u202e ﬁne\nnew line",
+        "x" * 200,
+        "日本語",
+    ],
+)
+@pytest.mark.parametrize("checkpoint", ["unigram", "bpe"])
+def test_any_text(run_app: RunApp, checkpoints: Path, checkpoint: str, sentence: str) -> None:
+    text = said(open_page(run_app, checkpoints, checkpoint, sentence=sentence, cut="2"))
+    assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
+    assert "<script>" not in text
+
+
+def test_a_blank_sentence_asks_for_one(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, sentence=" \u200b ")
+    assert "Nothing to translate yet" in app.info[0].value
