@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
@@ -25,6 +27,9 @@ from ui.components.lens import still_lens
 from ui.components.lines import Pin, still_lines
 from ui.controls import View
 from ui.takeaway import snippet_header, take_away
+
+#: Weights up to which a page holds a lens for every cell of the grid: 4 bytes each, and a third.
+_MOST_FOLLOWING = 1_000_000
 
 
 def offer(view: View, choice: Choice, maps: Maps) -> None:
@@ -68,10 +73,23 @@ def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
         snippet=_snippet(view, choice, maps),
         offline=(
             Offline("grid", still_grid(sheet_of(maps, choice), choice.cell)),
-            Offline("lens", still_lens(shown_map(maps, choice))),
+            Offline("lens", still_lens(shown_map(maps, choice)), _lenses(maps, choice)),
         ),
         columns=n_heads,
     )
+
+
+def _lenses(maps: Maps, choice: Choice) -> dict[str, bytes]:
+    """What the lens shows for each cell of the grid; nothing where that would be a large file."""
+    n_layers, n_heads = maps.weights.shape[:2]
+    if maps.weights.size > _MOST_FOLLOWING:
+        return {}
+    lenses = {}
+    for row, layer in enumerate([*range(n_layers), None]):
+        for column, head in enumerate([*range(n_heads), None]):
+            at = replace(choice, cell=(layer, head), chosen=False)
+            lenses[f"[{row},{column}]"] = still_lens(shown_map(maps, at))
+    return lenses
 
 
 def _lines(view: View, choice: Choice, maps: Maps) -> Exhibit:
