@@ -1,0 +1,135 @@
+"""Every figure of every page in every format, and its program, which makes the same arrays."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from figures.exhibit import Exhibit
+from ui import takeaway
+from ui.frame import PAGES, PageSpec
+
+RunApp = Callable[..., AppTest]
+SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
+
+#: Pages without a figure.
+WITHOUT = {"tours", "glossary"}
+
+#: Other views of a page than the one that it opens on.
+VIEWS: dict[str, tuple[dict[str, str], ...]] = {
+    "translate": ({"units": "words", "layer": "2"}, {"prefix": "8.9"}, {"target": "Die Katze."}),
+    "attention": (
+        {"display": "heads", "heads": "1.1-2.3", "mass": "0.5", "dim": "on"},
+        {"display": "matrix", "layer": "2", "head": "1", "queries": "2-3", "kind": "decoder_self"},
+        {"units": "words", "combine": "max", "sample": "on", "seed": "3", "top_k": "5"},
+    ),
+}
+CASES = [
+    pytest.param(spec, query, id=f"{spec.url_path}{index}")
+    for spec in PAGES
+    if spec.url_path not in WITHOUT
+    for index, query in enumerate(({}, *VIEWS.get(spec.url_path, ())))
+]
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One "Download" of a page."""
+
+    make: Callable[[], Exhibit]
+    name: str
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
+    """What the page on screen offers to take away, by key."""
+    found: dict[str, Offered] = {}
+    draw = takeaway._button
+
+    def listening(make: Any, each: Any, key: str, name: str, n_numbers: int) -> None:
+        found[key] = Offered(make, name)
+        draw(make, each, key, name, n_numbers)
+
+    monkeypatch.setattr(takeaway, "_button", listening)
+    return found
+
+
+def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
+    """Call a maker as Streamlit does: outside of any session."""
+    made: list[Exhibit] = []
+    thread = threading.Thread(target=lambda: made.append(make()))
+    thread.start()
+    thread.join()
+    assert made, "the figure could not be made outside of a session"
+    return made[0]
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize(("spec", "query"), CASES)
+def test_every_figure_can_be_taken_away(
+    run_app: RunApp,
+    offered: dict[str, Offered],
+    random_checkpoints: Path,
+    tmp_path: Path,
+    spec: PageSpec,
+    query: dict[str, str],
+) -> None:
+    app = run_app(checkpoint="alpha", **{"sentence": SENTENCE, **query})
+    offered.clear()
+    if spec is PAGES[0]:
+        app.run()
+    else:
+        app.switch_page(spec.file).run()
+    assert not app.exception
+    assert offered, "a page without anything to take away"
+    programs, wanted = [], {}
+    for key, each in offered.items():
+        made = in_a_thread(each.make)
+        assert made.name == each.name, "the file is called what the figure is called"
+        for form in takeaway.FORMATS:
+            if form.ending == "png":
+                continue  # the picture is made from the drawing
+            assert form.write(made), (key, form.ending)
+        assert made.snippet and made.arrays, key
+        path = tmp_path / f"{key}.npz"
+        # Each program runs for itself, and says what became of its variables.
+        programs.append(
+            f"def run():\n    names = {{}}\n    exec({made.snippet!r}, names)\n"
+            f"    made = {{name: names[name] for name in {sorted(made.arrays)!r}}}\n"
+            f"    np.savez({str(path)!r}, **made)\nrun()\n"
+        )
+        wanted[path] = made.arrays
+    script = tmp_path / "run.py"
+    script.write_text("import numpy as np\n" + "".join(programs), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=tmp_path,
+        env={
+            "PYTHONPATH": str(Path(takeaway.__file__).parents[1]),
+            "HEADLIGHT_CHECKPOINTS": str(random_checkpoints),
+            "OMP_NUM_THREADS": "1",
+            "PATH": "",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    for path, arrays in wanted.items():
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as made:
+            for name, expected in arrays.items():
+                if expected.dtype.kind == "U":
+                    np.testing.assert_array_equal(made[name], expected, err_msg=path.stem)
+                else:
+                    np.testing.assert_allclose(
+                        made[name], expected, rtol=1e-4, atol=1e-5, err_msg=f"{path.stem} {name}"
+                    )
