@@ -205,9 +205,13 @@ def _which_offset(scene: Scene) -> Question:
         "is the clearest here. Where does it look from each token?",
         options,
         answer,
-        f"On average {shares[answer]:.2f} of its weight lies on {options[answer]}: a bright line "
-        "along the diagonal, or beside it. One sentence shows it; a claim about the head would "
-        "need many.",
+        f"On average {shares[answer]:.2f} of its weight lies on {options[answer]}"
+        + (
+            ": a bright line along the diagonal, or beside it. "
+            if shares[answer] > 0.4
+            else ". That is not much: this model has no strong habit of that kind here. "
+        )
+        + "One sentence shows it; a claim about the head would need many.",
     )
 
 
@@ -229,8 +233,9 @@ def _share_on_the_end(scene: Scene) -> Question:
         options,
         answer,
         f"{share:.2f}, averaged over all tokens. Weights must sum to 1, so a head with nothing to "
-        "look for has to put them somewhere; a column like this is often read that way. Try **Dim "
-        "special tokens**.",
+        "look for has to put them somewhere, and a bright last column is often read that way. "
+        + ("" if share > 3 * even else "Here it is faint. ")
+        + "Try **Dim special tokens**.",
     )
 
 
@@ -293,8 +298,6 @@ def _last_token(scene: Scene) -> Question:
     seen = int((weights[0, 0] > 0).sum())
     total = weights.shape[-1]
     options, answer = numbers(seen, [1, total // 2, total], "{:.0f}".format)
-    if len(options) < 2:
-        options, answer = counts(seen, 0, total)
     layer, head = best(weights[..., -1])
     return Question(
         f"{quoted(scene.trace.source)} has {total} tokens. How many of them may the **first** "

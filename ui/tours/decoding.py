@@ -18,6 +18,7 @@ from ui.tours.stops import (
     numbers,
     quoted,
     shown,
+    two,
     words,
 )
 
@@ -42,7 +43,7 @@ def _next_token(scene: Scene) -> Question:
     return Question(
         f"The source is {quoted(trace.source)}. Written so far: {words(trace, t)}. "
         "Which token does the model write next?",
-        tuple(options),
+        two(options),
         options.index(right),
         f"{quoted(right)}, with a probability of {probability:.2f}. The bars show the whole "
         "choice: a probability for every token of the vocabulary, which sum to 1.",
@@ -62,13 +63,11 @@ def _least_sure(scene: Scene) -> Question:
     hardest, steps = _hardest(trace)
     entropy = trace.entropy / math.log(2)
     options = [f"step {t + 1}: {shown(trace.predicted_tokens[t])}" for t in steps]
-    if len(options) < 2:
-        options.append("none of them")
-    each = ", ".join(f"{entropy[t]:.2f}" for t in steps)
+    each = ", ".join(f"{entropy[t]:.2g}" for t in steps)
     return Question(
         f"The translation is {quoted(trace.text)}. At which of these steps was the model least "
         "sure what to write?",
-        tuple(options),
+        two(options),
         steps.index(hardest),
         f"In this order, the entropy is {each} bit. **Entropy** says how open a choice is: 0 where "
         "one token is certain, 1 bit for a fair coin, 2 bits for four equal chances.",
@@ -109,21 +108,20 @@ def _length_penalty(scene: Scene) -> Question:
     alpha = trace.search.alpha if trace.search else 0.6
     total, n = float(trace.log_probs.sum()), len(trace.predicted_ids)
     penalty = ((5 + n) / 6) ** alpha
-    options, answer = numbers(
-        trace.score, [total, total * penalty, total / n], lambda x: f"{x:.2f}".replace("-", "−")
-    )
-    if len(options) < 2:
-        options, answer = (*options, "−9.99"), 0
+    options, answer = numbers(trace.score, [total, total * penalty, total / n], _signed)
     return Question(
-        f"The logarithms of the {n} probabilities add up to {total:.2f}".replace("-", "−")
-        + f". Every further token makes that smaller, so short sentences would win. The score "
-        f"divides it by ((5 + {n}) / 6)^{alpha:g} = {penalty:.2f}. What is the score?",
+        f"The logarithms of the {n} probabilities add up to {_signed(total)}. Every further token "
+        "makes that smaller, so short sentences would win. The score divides it by "
+        f"((5 + {n}) / 6)^{alpha:g} = {penalty:.2f}. What is the score?",
         options,
         answer,
-        f"{total:.2f} / {penalty:.2f} = {trace.score:.2f}. ".replace("-", "−")
-        + "With α = 0 length would not count; a larger α favours longer sentences. The paper uses "
-        "α = 0.6 and a beam of 4.",
+        f"{_signed(total)} / {penalty:.2f} = {_signed(trace.score)}. With α = 0 length would not "
+        "count; a larger α favours longer sentences. The paper uses α = 0.6 and a beam of 4.",
     )
+
+
+def _signed(number: float) -> str:
+    return f"{number:.3g}".replace("-", "−")
 
 
 _PAPER = {"beam": "4", "alpha": "0.6"}

@@ -145,11 +145,16 @@ def words(trace: Trace, until: int) -> str:
     return quoted(text) if text else "nothing yet"
 
 
+def two(options: Sequence[str]) -> tuple[str, ...]:
+    """The options, and one more where a very short sentence leaves no other."""
+    return tuple(options) if len(options) > 1 else (*options, "none of these")
+
+
 def among(right: int, ranking: Sequence[int], labels: Sequence[str], most: int = 4) -> Chosen:
     """Options out of `labels`: the right one and the first others of a ranking, in their order."""
     others = [place for place in ranking if place != right][: most - 1]
     places = sorted({right, *others})
-    return tuple(labels[place] for place in places), places.index(right)
+    return two([labels[place] for place in places]), places.index(right)
 
 
 def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str]) -> Chosen:
@@ -157,7 +162,7 @@ def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str])
     values = {write(value): value for value in wrong}
     values[write(right)] = right
     ordered = sorted(values, key=values.__getitem__)
-    return tuple(ordered), ordered.index(write(right))
+    return two(ordered), ordered.index(write(right))
 
 
 def counts(right: int, low: int, high: int, most: int = MOST_OPTIONS) -> Chosen:
