@@ -7,6 +7,7 @@ import streamlit as st
 from transformer.measures.beam import Tree, beam_tree
 from transformer.records import Trace
 from ui import state
+from ui.beam_away import take_panel_away, take_tree_away
 from ui.beam_choice import (
     DROPPED,
     LOOK,
@@ -17,6 +18,7 @@ from ui.beam_choice import (
     B,
     follow,
     settle,
+    start_of,
 )
 from ui.beam_panels import Search, compare_panel, finished_panel, node_panel
 from ui.beam_words import summary, why_the_winner_won
@@ -74,6 +76,12 @@ def say_why_there_is_none(view: View, trace: Trace) -> None:
     )
 
 
+def tree_of(view: View) -> Tree:
+    """The tree of the view's search."""
+    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
+    return tree
+
+
 @st.fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when something in it is chosen."""
@@ -87,25 +95,33 @@ def story(view: View) -> None:
     if trace.search is None:
         say_why_there_is_none(view, trace)
         return
-    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
+    tree = tree_of(view)
     search = Search(view, trace, tree, get_translator(view).tokenizer.target.decode)
-    start = settle(view, tree)
+    start = start_of(view, tree)
+    with aside:
+        take_tree_away(search)
     st.markdown(why_the_winner_won(tree, search.decode))
     beam_tree_view(
         encode(tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce),
         key=TREE_KEY,
         on_view_change=lambda: follow(view, tree),
     )
-    st.segmented_control(
+    left, right = st.columns([3, 1], vertical_alignment="center")
+    left.segmented_control(
         "Panel", PANELS, format_func=PANELS.__getitem__, required=True,
         label_visibility="collapsed", **bound(PANEL),
     )  # fmt: skip
+    away = right.container(horizontal=True, horizontal_alignment="right")
     panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
     panels[state.get(PANEL)](search)
+    with away:
+        take_panel_away(search)
     state.write_url()
 
 
 state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
 now = current_view()
-get_trace(now)  # here, where its progress and messages replace the page
+# Here, where its progress and messages replace the page.
+if get_trace(now).search is not None:
+    settle(now, tree_of(now))
 story(now)

@@ -61,17 +61,17 @@ def tree_id(view: View) -> str:
     return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def settle(view: View, tree: Tree) -> Start:
+def settle(view: View, tree: Tree) -> None:
     """Decide what the tree opens with: what a link or an earlier visit says, or a telling node.
 
-    The decision stands until the search changes, a link arrives, the page is opened again, or
-    `tell` changes it: an unchanged message leaves a tree in use alone.
+    Called by a run of the whole page. The decision stands until the search changes, a link arrives,
+    the page is opened again, or `tell` changes it: an unchanged message leaves a tree in use alone.
     """
     name = tree_id(view)
     held: Start | None = st.session_state.get(_START)
     asked = state.arrived(A, B, DROPPED)
     if held is not None and held.tree_id == name and not asked and not state.entered():
-        return held
+        return
     if held is not None and held.tree_id != name and not asked:
         state.forget(A, B)
     if chosen(tree, A) is None:
@@ -81,7 +81,15 @@ def settle(view: View, tree: Tree) -> Start:
         state.put(B, None)
     for param in (DROPPED, PANEL, LOOK):
         state.put(param, state.get(param))
-    return tell(view, tree)
+    tell(view, tree)
+
+
+def start_of(view: View, tree: Tree) -> Start:
+    """What the tree opens with, as `settle` decided. A comparison without B gets one."""
+    if state.get(PANEL) == "compare" and pair_up(tree):
+        return tell(view, tree)
+    held: Start | None = st.session_state.get(_START)
+    return held if held is not None and held.tree_id == tree_id(view) else tell(view, tree)
 
 
 def tell(view: View, tree: Tree) -> Start:
@@ -153,17 +161,21 @@ def telling_node(tree: Tree) -> Node | None:
     return tree.node(tree.winner[0])
 
 
-def pair_up(tree: Tree) -> None:
-    """See that there are two to compare: the best that came of A, and the best without A."""
+def pair_up(tree: Tree) -> bool:
+    """See that there are two to compare: the best that came of A, and the best without A.
+
+    Returns: whether anything was chosen.
+    """
     a, b = chosen(tree, A), chosen(tree, B)
     if a is None or b is not None or not tree.leaves:
-        return
+        return False
     leaf = tree.best_leaf(a.index)
     rivals = [each for each in tree.leaves if a.index not in tree.path(each)]
     if not rivals:
         rivals = [each for each in tree.leaves if each != leaf]
     if not rivals:
-        return
+        return False
     if leaf is not None:
         put(tree, A, leaf)
     put(tree, B, rivals[0])
+    return True

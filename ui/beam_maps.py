@@ -37,6 +37,12 @@ def layer_and_head(trace: Trace) -> Cell:
                 format_func=partial(_option, name), on_change=_take_map, args=(param, key),
             )  # fmt: skip
         units_control()
+    return held_cell(trace)
+
+
+def held_cell(trace: Trace) -> Cell:
+    """The layer and head that the view asks for, see `layer_and_head`."""
+    n_layers, n_heads = trace.cross.shape[:2]
     return _held(LAYER, n_layers), _held(HEAD, n_heads)
 
 

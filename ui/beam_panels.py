@@ -17,7 +17,7 @@ from transformer.measures.words import merge
 from transformer.penalty import length_penalty
 from transformer.records import Trace
 from ui import state
-from ui.beam_choice import LOOK, LOOKS, A, B, Mark, chosen, pair_up, put, tell
+from ui.beam_choice import LOOK, LOOKS, A, B, Mark, chosen, put, tell
 from ui.beam_maps import Cell, layer_and_head, name_of, show_map
 from ui.beam_words import (
     Decode,
@@ -126,7 +126,6 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
 def compare_panel(search: Search) -> None:
     """Two branches: tokens, log-probabilities, curves, and attention."""
     tree = search.tree
-    pair_up(tree)
     a, b = chosen(tree, A), chosen(tree, B)
     _choose_branches(search)
     if a is None or b is None:

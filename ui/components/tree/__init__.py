@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
     """
     texts: dict[str, int] = {}
     for node in tree.nodes:
-        texts.setdefault(show_token(node.token), len(texts))
+        texts.setdefault(_shown(node.token), len(texts))
     winner = frozenset(tree.winner)
     header = {
         "tree": tree_id,
@@ -112,7 +113,7 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
         "parent": [node.parent for node in tree.nodes],
         "step": [node.step for node in tree.nodes],
         "rank": [node.rank for node in tree.nodes],
-        "text": [texts[show_token(node.token)] for node in tree.nodes],
+        "text": [texts[_shown(node.token)] for node in tree.nodes],
         "log_prob": [_finite(node.log_prob) for node in tree.nodes],
         "total": [_finite(node.total) for node in tree.nodes],
         "score": [_finite(node.score) for node in tree.nodes],
@@ -128,9 +129,14 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
 
 def branches(comparison: Comparison, *, key: str) -> None:
     """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
+    _branches(key=key, data=encode_branches(comparison))
+
+
+def encode_branches(comparison: Comparison) -> bytes:
+    """The message that `branches` draws."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
-        return [[show_token(node.token), _finite(node.log_prob)] for node in nodes]
+        return [[_shown(node.token), _finite(node.log_prob)] for node in nodes]
 
     header = {
         "a": row(comparison.a),
@@ -138,7 +144,12 @@ def branches(comparison: Comparison, *, key: str) -> None:
         "shared": comparison.shared,
         "colours": {theme: branch_colours(theme) for theme in THEMES},
     }
-    _branches(key=key, data=pack(header, b""))
+    return pack(header, b"")
+
+
+@lru_cache(maxsize=4096)
+def _shown(token: str) -> str:
+    return show_token(token)
 
 
 def _finite(value: float) -> float:

@@ -61,6 +61,7 @@ function extent(header, size, shown) {
   };
 }
 
+/** Paint what is in sight. Returns: its nodes. */
 function paintTree(view, state) {
   const { header, size, canvas, left, top, width, height } = view;
   const ratio = window.devicePixelRatio || 1;
@@ -89,6 +90,7 @@ function paintTree(view, state) {
   }
   pen.restore();
   paintRulers(pen, view, first, last);
+  return inSight;
 }
 
 /** The line below which candidates were dropped. */

@@ -193,8 +193,15 @@ class TreeView {
     this.top = this.view.scrollTop;
     this.width = this.view.clientWidth;
     this.height = this.view.clientHeight;
-    paintTree(this, this.state);
+    const inSight = paintTree(this, this.state);
     this.canvas.dataset.painted = String(this.shown.length);
+    // Where to click a node, for tests and for whoever drives the page: "step.rank" to [x, y].
+    const places = inSight.slice(0, 400).map((index) => {
+      const { x, y, w, h } = this.placeOf(index);
+      const name = `${this.header.step[index] + 1}.${this.header.rank[index] + 1}`;
+      return [name, [Math.round(x + w / 2), Math.round(y + h / 2)]];
+    });
+    this.canvas.dataset.places = JSON.stringify(Object.fromEntries(places));
   }
 
   soon() {
@@ -204,7 +211,7 @@ class TreeView {
     });
   }
 
-  /** Where a node lies in the canvas, for whoever wants to click it. */
+  /** Where a node lies in the canvas. */
   placeOf(index) {
     const { x, y, w, h } = rectOf(this.header, this.size, index);
     return { x: x - this.view.scrollLeft, y: y - this.view.scrollTop, w, h };

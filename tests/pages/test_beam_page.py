@@ -1,0 +1,199 @@
+"""The Beam search page: what it says is what the search did, and the link holds the view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from transformer.measures.beam import Tree, beam_tree, compare
+from transformer.translator import Translator
+from ui.beam_words import nats, penalty_of, why_it_went, why_the_winner_won
+from ui.traces import TraceCache
+
+RunApp = Callable[..., AppTest]
+SENTENCE = "The cat sat on the mat."
+ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = sorted(path.parent.name for path in (ROOT / "checkpoints").glob("*/config.json"))
+
+
+@pytest.fixture(scope="module")
+def model(random_checkpoints: Path) -> Translator:
+    return Translator.load(random_checkpoints / "alpha", "cpu")
+
+
+@pytest.fixture(scope="module")
+def tree(model: Translator) -> Tree:
+    """What the page has to show: the same sentence, searched the same way."""
+    return beam_tree(model.trace(SENTENCE))
+
+
+def open_page(run_app: RunApp, **query: str) -> AppTest:
+    app = run_app(checkpoint="alpha", **{"sentence": SENTENCE, **query})
+    app.switch_page("pages/beam_page.py").run()
+    assert not app.exception
+    return app
+
+
+def said(app: AppTest) -> str:
+    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+
+
+def cells(app: AppTest) -> list[str]:
+    """Every cell of every table, without the marks that keep Markdown away."""
+    return [
+        str(value).replace("\\", "")
+        for table in app.table
+        for column in table.value.columns
+        for value in table.value[column]
+    ]
+
+
+def test_it_opens_on_an_example_with_a_reason_and_a_node(run_app: RunApp) -> None:
+    app = run_app()
+    app.switch_page("pages/beam_page.py").run()
+    assert not app.exception
+    assert "log P of" in said(app)
+    assert "Where the model looked while it predicted this token" in said(app)
+    assert app.query_params["panel"] == "node" and app.query_params["b"] == "none"
+
+
+def test_it_says_why_the_winner_won(run_app: RunApp, model: Translator, tree: Tree) -> None:
+    text = said(open_page(run_app))
+    assert why_the_winner_won(tree, model.tokenizer.decode) in text
+
+
+def test_a_link_reopens_any_node_with_its_own_numbers(run_app: RunApp, tree: Tree) -> None:
+    for outcome in ("continued", "outranked", "finished"):
+        node = next(node for node in tree.nodes if node.outcome == outcome and node.step > 1)
+        mark = f"{node.step + 1}.{node.rank + 1}"
+        app = open_page(run_app, a=mark, panel="node", dropped="off", layer="2", head="1")
+        assert why_it_went(tree, node) in said(app)
+        assert f"**Step {node.step + 1}: " in said(app)
+        numbers = cells(app)
+        assert nats(node.total, 3) in numbers and nats(node.score, 3) in numbers
+        assert penalty_of(node.length, tree.alpha) in numbers
+        assert f"{node.rank + 1} of {len(tree.steps[node.step])}" in numbers
+        assert "layer 2, head 1" in said(app)
+        wanted = {"a": mark, "b": "none", "panel": "node", "dropped": "off", "layer": "2"}
+        assert wanted.items() <= app.query_params.items()
+
+
+def test_two_branches_side_by_side(run_app: RunApp, tree: Tree) -> None:
+    a, b = (tree.node(tree.leaves[place]) for place in (0, 1))
+    marks = [f"{node.step + 1}.{node.rank + 1}" for node in (a, b)]
+    app = open_page(run_app, a=marks[0], b=marks[1], panel="compare", look="decoder_self")
+    both = compare(tree, a.index, b.index)
+    assert f"They share {both.shared} token" in said(app)
+    assert nats(both.a[both.shared].log_prob) in said(app)
+    assert "A: decoder self-attention" in said(app)
+    assert [box.value for box in app.selectbox if box.label in "AB"] == [a.index, b.index]
+    wanted = {"a": marks[0], "b": marks[1], "panel": "compare", "look": "decoder_self"}
+    assert wanted.items() <= app.query_params.items()
+
+
+def test_comparing_without_b_takes_the_best_that_a_did_not_lead_to(
+    run_app: RunApp, tree: Tree
+) -> None:
+    app = open_page(run_app)
+    app.segmented_control(key="panel_widget").set_value("compare").run()
+    assert not app.exception
+    assert "They share" in said(app)
+    third = tree.leaves[2]
+    box = next(box for box in app.selectbox if box.label == "B")
+    box.set_value(third).run()
+    assert not app.exception
+    node = tree.node(third)
+    assert app.query_params["b"] == f"{node.step + 1}.{node.rank + 1}"
+
+
+def test_the_table_holds_everything_that_ended(
+    run_app: RunApp, model: Translator, tree: Tree
+) -> None:
+    app = open_page(run_app, panel="finished")
+    held = cells(app)
+    for leaf in tree.leaves:
+        node = tree.node(leaf)
+        assert nats(node.total, 3) in held and nats(node.score, 3) in held
+        text = model.tokenizer.decode([each.token_id for each in tree.prefix(leaf)])
+        assert text in held or not text
+
+
+def test_going_on_from_a_node_steers_the_search(run_app: RunApp, tree: Tree) -> None:
+    node = next(node for node in tree.nodes if node.outcome == "outranked" and node.step == 2)
+    app = open_page(run_app, a=f"{node.step + 1}.{node.rank + 1}", panel="node")
+    app.button(key="beam_go_on").click().run()
+    assert not app.exception
+    ids = [each.token_id for each in tree.prefix(node.index)]
+    assert app.query_params["prefix"] == ".".join(map(str, ids))
+    assert "log P of" in said(app)
+
+
+def test_a_beam_of_one_is_a_chain(run_app: RunApp) -> None:
+    app = open_page(run_app, beam="1")
+    assert "**A beam of one** keeps a single hypothesis" in said(app)
+    for panel in ("compare", "finished"):
+        assert not open_page(run_app, beam="1", panel=panel).exception
+    drawn = open_page(run_app, sample="on", temperature="2", seed="3")
+    assert "drawn at random" in said(drawn)
+
+
+def test_a_given_translation_has_no_search(run_app: RunApp) -> None:
+    app = open_page(run_app, target="Die Katze saß.")
+    assert "No search to show" in app.info[0].value
+    assert not app.table
+
+
+def test_a_record_that_was_too_large_is_missed_in_words(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.cache.TRACES", TraceCache(1000))
+    app = open_page(run_app)
+    assert "record of this search was left out" in app.info[0].value
+    assert "beam of 4" in app.info[0].value
+
+
+@pytest.mark.parametrize(
+    "value", ["nonsense", "", "0.0", "99999.1", "1.99999", "<script>", "1.2.3"]
+)
+def test_nonsense_in_the_link_is_left_out(run_app: RunApp, value: str) -> None:
+    app = open_page(run_app, a=value, b=value, dropped=value, panel=value, look=value)
+    assert "Where the model looked while it predicted this token" in said(app)
+    assert app.query_params["b"] == "none"
+
+
+@pytest.mark.parametrize("panel", ["node", "compare", "finished"])
+@pytest.mark.parametrize(
+    "sentence", ["<script>alert(1)</script>", "$x$ **b** :red[c]", "😀 🏳️‍🌈", "שלום עולם", "x"]
+)
+def test_odd_sentences_are_only_text(run_app: RunApp, sentence: str, panel: str) -> None:
+    app = open_page(run_app, sentence=sentence, panel=panel, units="words")
+    assert app.segmented_control(key="panel_widget").value == panel
+
+
+def test_a_blank_sentence_asks_for_one(run_app: RunApp) -> None:
+    assert "Nothing to translate yet" in open_page(run_app, sentence="   ").info[0].value
+
+
+def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None:
+    app = open_page(run_app, a="3.2", b="2.1", panel="node")
+    assert app.query_params["b"] == "2.1"
+    app.text_area(key="sentence_box").set_value("It was tired.")
+    app.button[0].click().run()
+    assert not app.exception
+    assert app.query_params["b"] == "none"
+
+
+@pytest.mark.parametrize("checkpoint", SHIPPED)
+@pytest.mark.parametrize("beam", ["1", "4"])
+def test_every_shipped_checkpoint_has_a_tree(run_app: RunApp, checkpoint: str, beam: str) -> None:
+    app = run_app(ROOT / "checkpoints", checkpoint=checkpoint, beam=beam)
+    app.switch_page("pages/beam_page.py").run()
+    assert not app.exception
+    assert "log P of" in said(app) or "log P −" in said(app)
+    for panel in ("compare", "finished"):
+        app.segmented_control(key="panel_widget").set_value(panel).run()
+        assert not app.exception
+    assert app.table
