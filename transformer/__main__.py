@@ -12,6 +12,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from transformer import importers
+
 if TYPE_CHECKING:
     from transformer.translator import Translator
 
@@ -102,6 +104,8 @@ def _parser() -> _Parser:
     )
     publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
     publish.set_defaults(run=_publish)
+
+    importers.add_command(commands)
 
     info = commands.add_parser("info", help="say what a checkpoint holds")
     info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")

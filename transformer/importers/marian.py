@@ -1,0 +1,137 @@
+"""Marian and OPUS-MT checkpoints, in the format of Hugging Face, as checkpoints of this project.
+
+They are the paper's base architecture with small differences, each of which is a setting of
+`ModelConfig`: swish for ReLU, biases on all projections and on the logits, sinusoids laid out as
+sines then cosines, a decoder that starts from padding (whose embedding is zero). Their vocabulary
+numbers pieces that one SentencePiece model for each language cuts.
+
+The folder holds config.json, vocab.json, source.spm, target.spm, model.safetensors or
+pytorch_model.bin, and perhaps generation_config.json and target_vocab.json. Nothing in it is
+believed, see `transformer.weights`; no code of another library is needed or run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from transformer.checkpoint import inspect_checkpoint, read_small, write_checkpoint
+from transformer.config import ModelConfig
+from transformer.importers.marian_config import (
+    CONFIG,
+    GENERATION,
+    TARGET_VOCABULARY,
+    VOCABULARY,
+    read_config,
+    vocabulary,
+)
+from transformer.importers.marian_weights import WEIGHTS, read_weights
+from transformer.table_tokenizer import TableTokenizer, blaming, table_of
+from transformer.tokenizer import TokenizerError
+from transformer.weights import CheckpointError, write_atomic
+
+SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
+#: Every file that is read.
+FILES = (
+    CONFIG, GENERATION, VOCABULARY, TARGET_VOCABULARY, SOURCE_MODEL, TARGET_MODEL, *WEIGHTS,
+)  # fmt: skip
+
+
+def import_marian(folder: Path, out: Path, *, name: str | None = None) -> Path:
+    """Read a Marian model and write it as a checkpoint.
+
+    Args:
+        folder: what Hugging Face's `save_pretrained` or the hub gave.
+        out: the checkpoint's folder; must not exist yet, or be empty.
+        name: what the model card calls the source; default the folder's name.
+
+    Returns: `out`, which appears whole or not at all.
+
+    Raises: `CheckpointError`, one line that names the file and says what is wrong.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise CheckpointError(f"{out}: exists already; give a folder that does not")
+    config = read_config(folder)
+    tokenizer = read_tokenizer(folder, config)
+    config, state, dtype = read_weights(folder, config)
+    called = " ".join((name or folder.resolve().name).split())
+    out.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        metrics = {"imported": {"format": "marian", "source": called}, "stored_as": dtype}
+        write_checkpoint(unfinished, config, state, tokenizer, metrics=metrics, dtype=dtype)
+        write_atomic(unfinished / "README.md", _card(out.name, called, config, dtype).encode())
+        error = inspect_checkpoint(unfinished).error
+        if error is not None:
+            raise CheckpointError(error)
+        unfinished.chmod(0o755)
+        os.replace(unfinished, out)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    return out
+
+
+def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
+    """SentencePiece models for both sides, numbered by vocab.json."""
+    separate = config.tie_embeddings != "all" and (folder / TARGET_VOCABULARY).exists()
+    tables = (VOCABULARY, TARGET_VOCABULARY if separate else VOCABULARY)
+    for name, size in zip(tables, (config.vocab_size, config.target_vocab_size), strict=True):
+        _check_vocabulary(folder / name, size, config)
+    try:
+        target = _side(folder, TARGET_MODEL, tables[1], config)
+        return _side(folder, SOURCE_MODEL, tables[0], config, target)
+    except TokenizerError as error:
+        raise CheckpointError(f"{folder}/{error}") from None
+
+
+def _side(
+    folder: Path,
+    model: str,
+    table_file: str,
+    config: ModelConfig,
+    target: TableTokenizer | None = None,
+) -> TableTokenizer:
+    with blaming(table_file):
+        table = table_of(vocabulary(folder / table_file))
+    with blaming(model):
+        return TableTokenizer(read_small(folder / model), table, config, target)
+
+
+def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
+    ids = vocabulary(path)
+    if len(ids) != size:
+        raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} asks for {size:,}")
+    for piece, name, wanted in (
+        ("<pad>", "pad_token_id", config.pad_id),
+        ("</s>", "eos_token_id", config.eos_id),
+    ):
+        if ids.get(piece) != wanted:
+            raise CheckpointError(
+                f"{path}: {piece} is {ids.get(piece, 'missing')}, but {CONFIG} says {name}={wanted}"
+            )
+
+
+def _card(name: str, source: str, config: ModelConfig, dtype: str) -> str:
+    """The model card, in Markdown; what comes from outside stands in code."""
+    sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
+    pieces = sizes if config.tgt_vocab_size else f"{config.vocab_size:,} shared"
+    return f"""# {_code(name)}
+
+A Marian model, imported from {_code(source)} by `python -m transformer import marian`:
+{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
+
+## Data, figures, licence
+
+See the card of the model that was imported; nothing was measured or trained here.
+
+## What differs from the paper
+
+{config.activation} in the feed-forward networks, biases on all projections and on the logits,
+sinusoids laid out as sines then cosines, and a decoder that starts from `<pad>`.
+"""  # noqa: E501 - one line in the card
+
+
+def _code(text: str) -> str:
+    return f"`{text.replace('`', ' ')}`"

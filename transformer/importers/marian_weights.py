@@ -1,0 +1,169 @@
+"""The weights of a Marian checkpoint, under this project's names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.importers.marian_config import CONFIG
+from transformer.positions import sinusoidal
+from transformer.weights import (
+    CheckpointError,
+    Described,
+    check_type,
+    describe_weights,
+    expected_shapes,
+    in_memory,
+    read_tensors,
+    stored_names,
+)
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+#: Stored half-precision sinusoids differ from exact ones by less than this.
+POSITION_TOLERANCE = 5e-3
+
+SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
+SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+
+#: Names of an embedding, the first that is there counts: by which of them are tied.
+EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "all": {"src_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
+    "decoder": {
+        "src_embedding.weight": (SOURCE,),
+        "tgt_embedding.weight": (TARGET, OUTPUT),
+    },
+    "none": {
+        "src_embedding.weight": (SOURCE, SHARED),
+        "tgt_embedding.weight": (TARGET, SHARED),
+        "generator.weight": (OUTPUT,),
+    },
+}
+
+#: Tables of positions, which older files hold although they are sinusoids.
+POSITIONS = {
+    "src_positions.table": "model.encoder.embed_positions.weight",
+    "tgt_positions.table": "model.decoder.embed_positions.weight",
+}
+
+#: Parts of a layer's tensor names, here and there.
+PARTS = {
+    "around_self.norm": "self_attn_layer_norm",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "around_feed_forward.norm": "final_layer_norm",
+    "feed_forward.w_1": "fc1",
+    "feed_forward.w_2": "fc2",
+    "self_attention": "self_attn",
+    "cross_attention": "encoder_attn",
+    "w_q": "q_proj",
+    "w_k": "k_proj",
+    "w_v": "v_proj",
+    "w_o": "out_proj",
+}
+
+
+def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
+    """Every tensor that the model stores, and what it may be called in a Marian file."""
+    names: dict[str, tuple[str, ...]] = {}
+    for name in expected_shapes(config):
+        side, _, rest = name.partition(".")
+        if name in stored_names(config):
+            continue
+        if name == "generator.bias":
+            names[name] = ("final_logits_bias",)
+        elif side in ("encoder", "decoder"):
+            layer, _, part = rest.partition(".")
+            for ours, theirs in PARTS.items():
+                part = part.replace(ours, theirs)
+            names[name] = (f"model.{side}.layers.{layer}.{part}",)
+        else:
+            names[name] = EMBEDDINGS[config.tie_embeddings][name]
+    return names
+
+
+def unused_names(config: ModelConfig) -> tuple[str, ...]:
+    """Tensors that may be there and are of no use."""
+    return (SHARED,) if config.tie_embeddings != "all" else ()
+
+
+def read_weights(folder: Path, config: ModelConfig) -> tuple[ModelConfig, dict[str, Tensor], str]:
+    """The weights in float32 by this project's names, and the type they are stored as.
+
+    Positions that are no sinusoids make the config one with learned positions.
+    """
+    path = next((folder / name for name in WEIGHTS if (folder / name).exists()), None)
+    if path is None:
+        several = any((folder / f"{name}.index.json").exists() for name in WEIGHTS)
+        reason = "several files of weights are not supported" if several else "the file is missing"
+        raise CheckpointError(f"{folder / WEIGHTS[0]}: {reason}")
+    found = describe_weights(path)
+    names = {
+        name: tuple(each for each in theirs if each in found)
+        for name, theirs in names_of(config).items()
+    }
+    _check_tensors(path, config, names, found)
+    tensors = read_tensors(path)
+    state: dict[str, Tensor] = {}
+    for name, shape in expected_shapes(config).items():
+        if name in stored_names(config):
+            continue
+        if not names[name]:  # logits without a bias
+            state[name] = torch.zeros(shape)
+            continue
+        first, *others = names[name]
+        state[name] = in_memory(path, first, tensors[first]).reshape(shape)
+        for other in others if config.tie_embeddings != "none" else ():
+            if not torch.equal(tensors[other].float().reshape(shape), state[name]):
+                raise CheckpointError(
+                    f"{path}: tensors {first!r} and {other!r} differ, but {CONFIG} ties them"
+                )
+    tables = {
+        name: in_memory(path, theirs, tensors[theirs])
+        for name, theirs in POSITIONS.items()
+        if theirs in found
+    }
+    exact = sinusoidal(config.max_positions, config.d_model, layout=config.position_layout)
+    if any((table - exact).abs().max() > POSITION_TOLERANCE for table in tables.values()):
+        config = config.replace(positions="learned")
+        state |= {name: tables.get(name, exact) for name in POSITIONS}
+    return config, state, _stored_as(found)
+
+
+def _stored_as(found: Mapping[str, Described]) -> str:
+    """The type to store the weights as: half precision where all of them are."""
+    types = {dtype for _, dtype in found.values()}
+    halves = {"F16": "float16", "BF16": "bfloat16"}
+    return halves.get(types.pop(), "float32") if len(types) == 1 else "float32"
+
+
+def _check_tensors(
+    path: Path,
+    config: ModelConfig,
+    names: Mapping[str, tuple[str, ...]],
+    found: Mapping[str, Described],
+) -> None:
+    """Names, shapes and types against the config, before memory is taken."""
+    expected = expected_shapes(config)
+    wanted: dict[str, tuple[int, ...]] = {}
+    for name, theirs in names.items():
+        if not theirs and name != "generator.bias":
+            raise CheckpointError(f"{path}: tensor {names_of(config)[name][0]!r} is missing")
+        shape = expected[name]
+        # A bias of the logits is stored as a row.
+        wanted |= dict.fromkeys(theirs, (1, *shape) if name == "generator.bias" else shape)
+    positions = (config.max_positions, config.d_model)
+    wanted |= dict.fromkeys(POSITIONS.values(), positions)
+    for name, (shape, dtype) in found.items():
+        if name in unused_names(config):
+            continue
+        if name not in wanted:
+            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
+        if shape != wanted[name]:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} has shape {list(shape)}, "
+                f"but {CONFIG} asks for {list(wanted[name])}"
+            )
+        check_type(path, name, dtype)
