@@ -116,7 +116,7 @@ def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
     )
     chart: alt.LayerChart = (
         alt.layer(cells, numbers)
-        .properties(width="container", height=24 * len(layers), background="transparent")
+        .properties(width="container", height=26 * len(layers) + 46, background="transparent")
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(

@@ -127,7 +127,9 @@ def test_the_maximum_of_heads_is_described_without_a_spread() -> None:
 def test_the_table_of_heads_holds_every_share_and_the_means(theme: Theme) -> None:
     values = np.array([[0.1, 0.9, 0.3], [0.0, 1.0, 0.5]], dtype=np.float32)
     spec = head_table(values, theme).to_dict()
-    rows = {(row["layer"], row["head"]): row["share"] for row in spec["data"]["values"]}
+    rows = {
+        (row["layer"], row["head"]): row["share"] for row in next(iter(spec["datasets"].values()))
+    }
     assert len(rows) == 3 * 4
     assert rows["1", "2"] == pytest.approx(0.9)
     assert rows["2", "mean"] == pytest.approx(0.5)

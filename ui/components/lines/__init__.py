@@ -110,7 +110,7 @@ def attention_lines(
     pinned: Pin | None,
     on_change: Callable[[tuple[Head, ...], Pin | None], None],
     key: str,
-    max_height: int = 430,
+    max_height: int = 320,
 ) -> None:
     """Show the lines, and a legend in which heads are switched on and off.
 
