@@ -232,7 +232,8 @@ def _labels(
         for dx, dy in ((0, 13), (wide + 8, 0), (0, -13), (-wide - 8, 0)):
             x, y = at[i] + (dx, dy)
             box = np.array([x - wide, y - 7, x + wide, y + 7])
-            if not ((box[:2] <= taken[:, 2:]) & (box[2:] >= taken[:, :2])).all(axis=1).any():
+            others = taken[len(at) :] if i in chosen else taken  # chosen ones may cover points
+            if not ((box[:2] <= others[:, 2:]) & (box[2:] >= others[:, :2])).all(axis=1).any():
                 taken = np.concatenate([taken, box[None]])
                 found[i] = (label, float(low[0] + x * unit), float(low[1] + y * unit))
                 seen.add(tokens[i])

@@ -147,7 +147,7 @@ class Tokenizer:
         if self.kind != "unigram" or not cleaned:
             return []
         found = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
-        return [(self._tokenized(each), float(each.score)) for each in found.nbests]
+        return [(self._tokenized(each), float(each.score)) for each in found.nbests if each.pieces]
 
     def normalize(self, text: str) -> str:
         """The text that is cut: cleaned, normalised, spaces written as `▁` (U+2581)."""

@@ -225,14 +225,20 @@ def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
     rows = []
     for number, cut in enumerate(cuts):
         spans = differing(cuts[0].texts, cut.texts)
-        stretches = [tuple(cut.texts[first:end]) for _, (first, end) in spans[:_MOST_STRETCHES]]
+        stretches, places = [], []
+        for (start, stop), (first, end) in spans[:_MOST_STRETCHES]:
+            stretches.append(tuple(cut.texts[first:end]))
+            again = cuts[0].texts.count(cuts[0].texts[start]) > 1 and stop == start + 1
+            places.append(f"token {start + 1}" if again else "")
         if len(spans) > _MOST_STRETCHES:
             stretches.append((f"and {len(spans) - _MOST_STRETCHES} more",))
+            places.append("")
         label = f"{number + 1}" if cut.share is None else percent(cut.share)
         what = f"cut {number + 1}" + ("" if cut.share is None else f", {label} of the probability")
         said = "; ".join(" ".join(map(show_token, each)) for each in stretches)
         text = "the tokenizer's own cut" if number == 0 else ""
-        rows.append(Cut(label, cut.share, tuple(stretches), text, f"{what}: {said or text}"))
+        note = f"{what}: {said or text}"
+        rows.append(Cut(label, cut.share, tuple(stretches), tuple(places), text, note))
     return rows
 
 

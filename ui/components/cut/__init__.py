@@ -63,6 +63,7 @@ class Cut:
         label: in front of it ("0.12").
         share: 0..1, the length of its bar; None draws none.
         stretches: what is cut differently, each a tuple of pieces; none for the first cut.
+        places: where each stretch stands, "" where its text is there once.
         text: in place of the stretches, where there are none.
         note: for screen readers.
     """
@@ -70,6 +71,7 @@ class Cut:
     label: str
     share: float | None
     stretches: tuple[tuple[str, ...], ...]
+    places: tuple[str, ...] = ()
     text: str = ""
     note: str = ""
 

@@ -88,9 +88,10 @@ function cuts(root, header) {
       button.append(bar);
     }
     const text = make("span", "stretches", cut.stretches.length ? undefined : plain(cut.text));
-    cut.stretches.forEach((stretch) => {
+    cut.stretches.forEach((stretch, at) => {
       const part = make("span", "stretch");
       for (const piece of stretch) part.append(make("span", "part", plain(piece)));
+      if (cut.places[at]) part.append(make("span", "place", cut.places[at]));
       text.append(part);
     });
     button.append(text);
