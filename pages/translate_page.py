@@ -10,12 +10,16 @@ import streamlit as st
 
 from transformer.records import Trace
 from ui import state
-from ui.cache import get_trace, key_of
-from ui.components.player import Place, encode, place_in, player
+from ui.cache import get_trace, get_translator, key_of
+from ui.components.player import Place, encode, place_in, player, taken_in
 from ui.controls import View, current_view
 from ui.examples import Example
 from ui.frame import require_frame
-from ui.text import code
+from ui.player_exhibit import offer
+from ui.player_words import explain, how_decoded, say_what_is_wrong, signed
+from ui.steer_form import draw_steer_form, out_of_date
+from ui.steering import begin_with
+from ui.units import units_control
 
 require_frame()
 
@@ -35,86 +39,64 @@ class Start:
 @st.fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when the player reports, and never moves a player in use."""
+    if out_of_date(view):
+        st.rerun()
     trace = get_trace(view)
-    words, asides = st.columns([4, 1], vertical_alignment="center")
-    with words.container(key="source"):
+    sentence, asides = st.columns([5, 4], vertical_alignment="center")
+    with sentence.container(key="source"):
         st.text(" ".join(trace.source.split()))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("What is this?", type="tertiary"):
             explain()
+        with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
+            draw_steer_form(view)
         link = st.popover("Link", type="tertiary", icon=":material/link:")
+        download = st.container(width="content")
     with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
         st.text(trace.text or "(an empty translation)")
     say_what_is_wrong(trace)
-    st.caption(
-        "The light on the source shows where the decoder looks while it picks the next token. "
-        "Press play or the arrow keys, then try single layers and heads."
+    caption, units = st.columns([5, 1], vertical_alignment="center")
+    caption.caption(
+        "Light shows where the decoder looks while it picks the next token: at the source, and "
+        "back at what it wrote. Play, step, or click a candidate to take it instead."
     )
-    start = st.session_state[_START]
-    name = trace_id(view)
+    with units:
+        words = units_control() == "words"
+    draw_player(view, trace, words=words)
+    st.caption(
+        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
+        f"score {signed(trace.score)} nats ({how_decoded(view, trace)}). "
+        "Attention is not by itself an explanation."
+    )
+    with download:
+        place = Place(state.get(state.STEP) or 1, state.get(state.LAYER), state.get(state.HEAD))
+        offer(view, trace, place, words=words)
+    state.write_url()
+    link.caption("Opens this view again: sentence, steering, checkpoint, step, layer and head.")
+    link.code(state.link(), language=None, wrap_lines=True)
+
+
+def draw_player(view: View, trace: Trace, *, words: bool) -> None:
+    """Mount the player; what it reports is kept, and a token taken instead steers."""
+    start, name = st.session_state[_START], trace_id(view)
+    config = get_translator(view).config
+    never = (config.pad_id, config.bos_id)
 
     def follow() -> None:
         reported = place_in(st.session_state.get(_KEY), name)
         if reported is not None:
             remember(reported)
 
-    player(encode(trace, name, start.place, start.nonce), key=_KEY, on_view_change=follow)
-    how = "greedy" if view.beam_size == 1 else f"beam {view.beam_size}, α {view.alpha:g}"
-    st.caption(
-        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"score {signed(trace.score)} nats ({how}). Attention is not by itself an explanation."
+    def take() -> None:
+        taken = taken_in(st.session_state.get(_KEY), name, trace, never)
+        if taken is not None:
+            remember(taken.place)
+            begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
+
+    message = encode(
+        trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never
     )
-    state.write_url()
-    link.caption("Opens this view again: sentence, checkpoint, step, layer and head.")
-    link.code(state.link(), language=None, wrap_lines=True)
-
-
-def signed(number: float) -> str:
-    """Two decimals, with a minus sign where there is something to subtract."""
-    return f"{number:.2f}".replace("-0.00", "0.00").replace("-", "−")
-
-
-def say_what_is_wrong(trace: Trace) -> None:
-    """Name the pieces that the model does not know, and say where the length limit cut."""
-    if trace.src_unknown:
-        pieces = list(dict.fromkeys(trace.src_tokens[position] for position in trace.src_unknown))
-        named = ", ".join(code(piece, 20) for piece in pieces[:12])
-        more = " and more" if len(pieces) > 12 else ""
-        known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
-        if all(trace.src_tokens[position] == "▁" for position in known):
-            said = "knows nothing of this sentence", "The translation is made up."
-        elif len(pieces) == 1:
-            said = "does not know one piece of this sentence", "Do not trust the translation there."
-        else:
-            said = f"does not know {len(pieces)} pieces", "Do not trust the translation there."
-        st.warning(
-            f"This checkpoint {said[0]}: {named}{more}. {said[1]}", icon=":material/question_mark:"
-        )
-    if not trace.complete:
-        st.warning(
-            f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: the model did not "
-            "end the sentence by itself.",
-            icon=":material/content_cut:",
-        )
-
-
-def explain() -> None:
-    """The mechanism behind the picture, in the paper's words and numbering."""
-    st.markdown(
-        "The decoder writes one token at a time. At each step the position being predicted sends "
-        "a **query** to every source token's **key**; the softmax of their match is how much of "
-        "each source token's **value** it takes in (section 3.2.3, encoder-decoder attention)."
-    )
-    st.latex(
-        r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
-    )
-    st.markdown(
-        "Every row of the matrix is one query and sums to 1. Each layer has several heads, which "
-        "look at different things; *mean* averages them. The bars are the softmax over the whole "
-        "vocabulary for the next token, and entropy says how open that choice is (section 3.4).\n\n"
-        "Attention is not by itself an explanation: it shows where a head reads, not what the "
-        "model does with what it read."
-    )
+    player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
 
 
 def trace_id(view: View) -> str:

@@ -19,6 +19,7 @@ from ui.state import Param
 MAX_TARGET_CHARACTERS = 10_000
 
 _STEERS = "headlight_steers"
+_MESSAGE = "headlight_steer_message"
 _MOST_STEERS = 50
 _MOST_IDS = 2_000
 
@@ -79,6 +80,7 @@ def start_over() -> None:
 
 def drop_steering() -> None:
     """Forget all of it, for a new sentence."""
+    drop_message()
     state.forget(PREFIX, TARGET)
     st.session_state.pop(_STEERS, None)
 
@@ -134,6 +136,21 @@ def draw_steering() -> None:
             )  # fmt: skip
 
 
+def put_message(text: str) -> None:
+    """Say what is wrong with what was typed, until something else is typed."""
+    st.session_state[_MESSAGE] = text
+
+
+def drop_message() -> None:
+    """Say nothing any more."""
+    st.session_state.pop(_MESSAGE, None)
+
+
+def message() -> str:
+    """What is wrong with what was typed, "" where nothing is."""
+    return str(st.session_state.get(_MESSAGE, ""))
+
+
 def restart_here() -> None:
     """Another translation of the same sentence; the player stays at its step where it can."""
     step = state.get(state.STEP)
@@ -143,6 +160,7 @@ def restart_here() -> None:
 
 
 def _remember() -> None:
+    drop_message()
     steers = st.session_state.setdefault(_STEERS, [])
     steers.append((state.get(PREFIX), state.get(TARGET)))
     del steers[:-_MOST_STEERS]

@@ -13,54 +13,66 @@ from numpy.typing import NDArray
 
 from tests.factories import make_trace
 from ui.components import player
-from ui.components.player import Place, encode, place_in
+from ui.components.player import Place, Taken, encode, place_in, scientific, taken_in
 
 
-def decode(message: bytes) -> tuple[dict[str, Any], NDArray[np.unsignedinteger[Any]]]:
-    """What the JavaScript reads: the header, and the weights as [L, H, T, S] integers."""
+def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
+    """What the JavaScript reads: the header, cross-attention [L, H, T, S] and self-attention
+    [L, H, T, T], both as integers."""
     length = int.from_bytes(message[:4], "little")
     header = json.loads(message[4 : 4 + length])
-    kind = "<u2" if header["bits"] == 16 else "u1"
-    return header, np.frombuffer(message[4 + length :], kind).reshape(header["shape"])
+    body = np.frombuffer(message[4 + length :], "<u2" if header["bits"] == 16 else "u1")
+    n_layers, n_heads, n_steps, n_source = header["shape"]
+    n_cross = n_layers * n_heads * n_steps * n_source
+    own = np.zeros((n_layers, n_heads, n_steps, n_steps), body.dtype)
+    own[..., *np.tril_indices(n_steps)] = body[n_cross:].reshape(n_layers, n_heads, -1)
+    return header, body[:n_cross].reshape(header["shape"]), own
 
 
 def test_the_weights_arrive_as_they_are() -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
-    header, weights = decode(encode(trace, "id", Place(1)))
+    header, cross, own = decode(encode(trace, "id", Place(1)))
     assert header["shape"] == [2, 3, 5, 7]
-    np.testing.assert_allclose(weights / 65535, trace.cross, atol=1e-5)
+    np.testing.assert_allclose(cross / 65535, trace.cross, atol=1e-5)
+    np.testing.assert_allclose(own / 65535, trace.decoder_self, atol=1e-5)
 
 
 def test_many_weights_travel_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(player, "WIDE_LIMIT", 10)
     trace = make_trace()
-    header, weights = decode(encode(trace, "id", Place(1)))
+    header, cross, own = decode(encode(trace, "id", Place(1)))
     assert header["bits"] == 8
-    np.testing.assert_allclose(weights / 255, trace.cross, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(cross / 255, trace.cross, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(own / 255, trace.decoder_self, atol=0.5 / 255 + 1e-6)
 
 
 def test_the_header_says_what_each_step_did() -> None:
     trace = make_trace(S=6, T=4, K=4)
-    header, _ = decode(encode(trace, "id", Place(2, 1, None), nonce=3))
+    header, *_ = decode(encode(trace, "id", Place(2, 1, None), nonce=3))
     assert header["trace"] == "id"
     assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3}
     assert header["predicted"] == list(trace.predicted_tokens)
     assert header["input"] == list(trace.tgt_tokens)
     for t, row in enumerate(header["top"]):
-        assert [text for text, _ in row] == list(trace.top_tokens[t])
+        assert [text for text, *_ in row] == list(trace.top_tokens[t])
         np.testing.assert_allclose(
-            [probability for _, probability in row], np.exp(trace.top_log_probs[t]), atol=1e-5
+            [each[1] for each in row], np.exp(trace.top_log_probs[t]), atol=1e-5
         )
+        assert [each[2] for each in row] == trace.top_ids[t].tolist()
+        assert not any(each[3] for each in row)
         assert header["chosen"][t]["rank"] == 0
         assert header["entropy"][t] == pytest.approx(trace.entropy[t] / math.log(2), abs=1e-3)
     assert len(header["colours"]["light"]) == 256 * 6
+    assert header["ids"] == list(trace.predicted_ids)
+    np.testing.assert_allclose(header["running"], np.cumsum(trace.log_probs), atol=1e-3)
+    assert header["nForced"] == 0 and header["gap"] is None and header["drawn"] is None
 
 
 def test_a_token_that_is_not_among_the_most_probable_is_said_to_be_taken() -> None:
     trace = make_trace(T=4)
     ids = trace.top_ids.copy()
     ids[2, 0] = 63
-    header, _ = decode(encode(dataclasses.replace(trace, top_ids=ids), "id", Place(1)))
+    header, *_ = decode(encode(dataclasses.replace(trace, top_ids=ids), "id", Place(1)))
     assert [chosen["rank"] for chosen in header["chosen"]] == [0, 0, -1, 0]
     assert header["chosen"][2]["probability"] == pytest.approx(
         math.exp(trace.log_probs[2]), rel=1e-4
@@ -71,17 +83,87 @@ def test_impossible_alternatives_are_sent_as_zero() -> None:
     trace = make_trace()
     low = trace.top_log_probs.copy()
     low[:, -1] = -np.inf
-    header, _ = decode(encode(dataclasses.replace(trace, top_log_probs=low), "id", Place(1)))
+    header, *_ = decode(encode(dataclasses.replace(trace, top_log_probs=low), "id", Place(1)))
     assert all(row[-1][1] == 0 for row in header["top"])
 
 
 @given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
 def test_any_tokens_can_be_sent_and_none_is_invisible(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, src_tokens=tuple(tokens))
-    header, _ = decode(encode(trace, "id", Place(1)))
+    header, *_ = decode(encode(trace, "id", Place(1)))
     assert len(header["source"]) == len(tokens) + 1
     assert all(header["source"])
     assert not any("\n" in token for token in header["source"])
+
+
+def columns(names: list[str], spans: list[list[int]]) -> dict[str, list[int]]:
+    return {name: list(range(*span)) for name, span in zip(names, spans, strict=True)}
+
+
+def test_columns_are_tokens_or_whole_words() -> None:
+    trace = make_trace(S=5, T=5, src_tokens=("▁un", "believ", "able", "▁cats"))
+    pieces = ("<s>", "▁Kat", "zen", "▁un", "glaub")
+    trace = dataclasses.replace(
+        trace, tgt_tokens=pieces, predicted_tokens=(*pieces[1:], "lich"), complete=False
+    )
+    header, *_ = decode(encode(trace, "id", Place(1)))
+    assert header["source"] == ["▁un", "believ", "able", "▁cats", "</s>"]
+    assert header["keys"] == list(pieces)
+    assert header["laneSpans"] == [[j, j + 1] for j in range(6)]
+    assert header["special"] == [4]
+    header, *_ = decode(encode(trace, "id", Place(1), words=True))
+    assert columns(header["source"], header["sourceSpans"]) == {
+        "unbelievable": [0, 1, 2], "cats": [3], "</s>": [4],
+    }  # fmt: skip
+    # The last prediction belongs to the word in the lane, but nothing looks at it yet.
+    assert columns(header["keys"], header["keySpans"]) == {
+        "<s>": [0], "Katzen": [1, 2], "unglaub": [3, 4],
+    }  # fmt: skip
+    assert header["laneSpans"] == [[0, 1], [1, 3], [3, 6]]
+    assert header["special"] == [2]
+
+
+@given(st.lists(st.sampled_from(["▁a", "b", "<0xC3>", "▁"]), min_size=3, max_size=9))
+def test_spans_cover_every_position_once(tokens: list[str]) -> None:
+    trace = make_trace(S=len(tokens) + 1, T=6, src_tokens=tuple(tokens))
+    for words in (False, True):
+        header, *_ = decode(encode(trace, "id", Place(1), words=words))
+        for spans, length in (
+            (header["sourceSpans"], len(tokens) + 1),
+            (header["keySpans"], 6),
+            (header["laneSpans"], 7),
+        ):
+            assert [j for span in spans for j in range(*span)] == list(range(length))
+        assert len(header["source"]) == len(header["sourceSpans"])
+        assert len(header["keys"]) == len(header["keySpans"])
+
+
+def test_what_sampling_cut_off_is_marked() -> None:
+    trace = make_trace(T=3, K=4)
+    allowed = np.array([[True, True, False, False], [True] * 4, [True, False, False, False]])
+    trace = dataclasses.replace(trace, allowed=allowed, n_allowed=np.array([2, 9, 1]))
+    header, *_ = decode(encode(trace, "id", Place(1)))
+    assert [[each[3] for each in row] for row in header["top"]] == (~allowed).tolist()
+    assert header["drawn"] == [2, 9, 1]
+
+
+def test_the_difference_to_teacher_forcing_is_one_digit() -> None:
+    assert [scientific(x) for x in (5.364e-7, 1.2e-6, 0.25, 0.0)] == ["5e-7", "1e-6", "2e-1", "0"]
+    header, *_ = decode(
+        encode(dataclasses.replace(make_trace(), forcing_gap=5.3e-7), "id", Place(1))
+    )
+    assert header["gap"] == "5e-7"
+
+
+def test_a_token_taken_instead() -> None:
+    trace = make_trace(T=4, K=4)
+    said = {"trace": "id", "step": 2, "layer": 1, "head": None, "token": 61}
+    assert taken_in({"steer": said}, "id", trace) == Taken(Place(2, 1, None), 61)
+    for wrong in (
+        {"trace": "other"}, {"step": 5}, {"step": 0}, {"token": 7}, {"token": "61"}, {"layer": 0},
+    ):  # fmt: skip
+        assert taken_in({"steer": said | wrong}, "id", trace) is None
+    assert taken_in({"steer": said}, "id", trace, never=(61,)) is None
 
 
 def test_a_report_says_where_the_player_stands() -> None:
@@ -101,8 +183,9 @@ views = st.fixed_dictionaries(
 reports = json_values | st.fixed_dictionaries({"view": views})
 
 
-@given(reports)
+@given(reports | json_values.map(lambda said: {"steer": said}))
 def test_a_report_that_is_not_one_is_ignored(held: Any) -> None:
+    assert taken_in(held, "id", make_trace()) is None
     place = place_in(held, "id")
     if place is not None:
         for value in (place.step, place.layer, place.head):

@@ -1,13 +1,14 @@
-"""The decoding player: tokens, cross-attention on the source, next-token bars, and the matrix.
+"""The decoding player: tokens, attention onto source and prefix, next-token bars, the matrix.
 
 `encode` turns a trace into one message, all layers and heads at once; `player` mounts the view.
-Stepping and choosing a layer or head then happen in the browser without a rerun.
+Stepping and choosing a layer or head then happen in the browser without a rerun; taking another
+token than the model did is reported, and Python decodes on from there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -16,18 +17,21 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import show_token
-from transformer.records import Trace
+from transformer.measures.words import Groups, group_labels, word_groups
+from transformer.records import Bools, Trace
 from ui.components.packing import attention_colours, pack
 
 _FOLDER = Path(__file__).parent
-# One module, put together in this order.
-_SCRIPTS = ("maps.js", "dom.js", "player.js", "transport.js", "matrix.js")
+#: One module, put together in this order.
+SCRIPTS = (
+    "maps.js", "dom.js", "player.js", "lanes.js", "next.js", "transport.js", "matrix.js",
+)  # fmt: skip
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
 
 #: Rows of the list of next tokens.
-MOST_ALTERNATIVES = 10
+MOST_ALTERNATIVES = 8
 
 
 @dataclass(frozen=True)
@@ -44,21 +48,46 @@ class Place:
     head: int | None = None
 
 
+@dataclass(frozen=True)
+class Taken:
+    """A token that the user wants in place of the model's.
+
+    Attributes:
+        place: where the player stands; the token is to come at its step.
+        token: its id.
+    """
+
+    place: Place
+    token: int
+
+
 _mount = st.components.v2.component(
     "headlight_player",
     css=(_FOLDER / "player.css").read_text(encoding="utf-8"),
-    js="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _SCRIPTS),
+    js="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
 )
 
 
-def player(message: bytes, *, key: str, on_view_change: Callable[[], None]) -> None:
+def player(
+    message: bytes,
+    *,
+    key: str,
+    on_view_change: Callable[[], None],
+    on_steer_change: Callable[[], None],
+) -> None:
     """Mount the player.
 
     Args:
         message: from `encode`.
         on_view_change: called once the user rests; `place_in(st.session_state[key])` is the place.
+        on_steer_change: called when the user takes another token, see `taken_in`.
     """
-    _mount(key=key, data=message, on_view_change=on_view_change)
+    _mount(
+        key=key,
+        data=message,
+        on_view_change=on_view_change,
+        on_steer_change=on_steer_change,
+    )
 
 
 def place_in(held: Any, trace_id: str) -> Place | None:
@@ -66,30 +95,64 @@ def place_in(held: Any, trace_id: str) -> Place | None:
 
     What comes from a browser is not believed.
     """
-    view = held.get("view") if isinstance(held, Mapping) else None
-    if not isinstance(view, Mapping) or view.get("trace") != trace_id:
-        return None
-    step, layer, head = (view.get(name) for name in ("step", "layer", "head"))
+    return _place(_reported(held, "view", trace_id))
+
+
+def _place(said: Mapping[str, Any]) -> Place | None:
+    step, layer, head = (said.get(name) for name in ("step", "layer", "head"))
     if not _is_index(step) or not all(value is None or _is_index(value) for value in (layer, head)):
         return None
     return Place(step, layer, head)
 
 
-def encode(trace: Trace, trace_id: str, place: Place, nonce: int = 0) -> bytes:
+def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
+    """The token that the user took instead, or None where nothing usable was reported.
+
+    Only what the trace offers at that step can be taken, without those of `never`.
+    """
+    said = _reported(held, "steer", trace_id)
+    place, token = _place(said), said.get("token")
+    if place is None or place.step > len(trace.predicted_ids) or not _is_index(token):
+        return None
+    if token not in trace.top_ids[place.step - 1].tolist() or token in never:
+        return None
+    return Taken(place, token)
+
+
+def encode(
+    trace: Trace,
+    trace_id: str,
+    place: Place,
+    nonce: int = 0,
+    *,
+    words: bool = False,
+    alpha: float = 0.6,
+    never: Sequence[int] = (),
+    steerable: bool = True,
+) -> bytes:
     """Everything the player shows of a trace, as one message (see `ui.components.packing`).
 
     Args:
         trace_id: names the trace; comes back with every report.
         place: where to open; out of range it is brought into range, or to the mean.
         nonce: a new number makes a player that is already open go to `place`.
+        words: whether columns are whole words; steps are tokens always.
+        alpha: exponent of the length penalty in the running score.
+        never: token ids that cannot be taken.
+        steerable: whether anybody answers when another token is taken.
 
-    The body is `trace.cross`, [Ld, H, T, S], as unsigned integers in C order, the largest one
-    meaning 1: 16 bits each, or 8 bits for more than `WIDE_LIMIT` weights.
+    The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits where there
+    are more than `WIDE_LIMIT`. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
+    and head, the T (T + 1) / 2 weights of `trace.decoder_self` on and below the diagonal, row after
+    row.
     """
-    bits = 16 if trace.cross.size <= WIDE_LIMIT else 8
+    n_steps = len(trace.predicted_tokens)
+    below = np.tril_indices(n_steps)
+    every = np.concatenate([trace.cross.ravel(), trace.decoder_self[..., *below].ravel()])
+    bits = 16 if every.size <= WIDE_LIMIT else 8
     kind = np.dtype("<u2") if bits == 16 else np.dtype("u1")
     full = 2**bits - 1
-    weights = np.rint(np.clip(trace.cross, 0, 1) * np.float32(full)).astype(kind)
+    weights = np.rint(np.clip(every, 0, 1) * np.float32(full)).astype(kind)
     header = {
         "trace": trace_id,
         "start": {
@@ -100,19 +163,18 @@ def encode(trace: Trace, trace_id: str, place: Place, nonce: int = 0) -> bytes:
         },
         "shape": list(trace.cross.shape),
         "bits": bits,
-        "source": [show_token(token) for token in trace.src_tokens],
-        "input": [show_token(token) for token in trace.tgt_tokens],
-        "predicted": [show_token(token) for token in trace.predicted_tokens],
-        "unknown": list(trace.src_unknown),
-        "special": list(trace.src_special),
+        "input": _shown(trace.tgt_tokens),
+        "predicted": _shown(trace.predicted_tokens),
+        "ids": list(trace.predicted_ids),
         "complete": trace.complete,
-        "top": [
-            [
-                [show_token(token), round(math.exp(log_prob), 6)]
-                for token, log_prob in zip(tokens, row.tolist(), strict=True)
-            ][:MOST_ALTERNATIVES]
-            for tokens, row in zip(trace.top_tokens, trace.top_log_probs, strict=True)
-        ],
+        "forced": trace.forced,
+        "nForced": trace.n_forced,
+        "never": list(never),
+        "steerable": steerable,
+        "alpha": alpha,
+        "gap": None if trace.forcing_gap is None else scientific(trace.forcing_gap),
+        "top": _alternatives(trace),
+        "drawn": None if trace.n_allowed is None else trace.n_allowed.tolist(),
         "chosen": [
             {"rank": _rank(chosen, ids.tolist()), "probability": round(math.exp(log_prob), 6)}
             for chosen, ids, log_prob in zip(
@@ -120,9 +182,71 @@ def encode(trace: Trace, trace_id: str, place: Place, nonce: int = 0) -> bytes:
             )
         ],
         "entropy": [round(nats / math.log(2), 4) for nats in trace.entropy.tolist()],
+        "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
         "colours": attention_colours(),
     }
-    return pack(header, weights.tobytes())
+    return pack(header | _columns(trace, words=words), weights.tobytes())
+
+
+def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
+    """Names and spans of the columns of both maps, and the spans of the lane of target tokens."""
+    n_steps = len(trace.predicted_tokens)
+    # The lane shows the decoder's input and the last prediction, which nothing reads.
+    lane = (*trace.tgt_tokens, trace.predicted_tokens[-1])
+    alone = {*trace.tgt_special, *((n_steps,) if trace.complete else ())}
+    if words:
+        sources = word_groups(trace.src_tokens, trace.src_special)
+        lanes = word_groups(lane, alone)
+    else:
+        sources = tuple((position,) for position in range(len(trace.src_tokens)))
+        lanes = tuple((position,) for position in range(len(lane)))
+    keys = tuple(
+        group for group in (tuple(j for j in each if j < n_steps) for each in lanes) if group
+    )
+    unknown, special = set(trace.src_unknown), set(trace.src_special)
+    return {
+        "units": "words" if words else "tokens",
+        "source": _shown(group_labels(trace.src_tokens, sources) if words else trace.src_tokens),
+        "keys": _shown(group_labels(trace.tgt_tokens, keys) if words else trace.tgt_tokens),
+        "sourceSpans": _spans(sources),
+        "keySpans": _spans(keys),
+        "laneSpans": _spans(lanes),
+        "unknown": [index for index, each in enumerate(sources) if unknown & set(each)],
+        "special": [index for index, each in enumerate(sources) if special & set(each)],
+    }
+
+
+def scientific(number: float) -> str:
+    """One digit and a power of ten: "5e-7"."""
+    digit, _, power = f"{number:.0e}".partition("e")
+    return f"{digit}e{int(power)}" if number else "0"
+
+
+def _spans(groups: Groups) -> list[list[int]]:
+    return [[group[0], group[-1] + 1] for group in groups]
+
+
+def _shown(tokens: Sequence[str]) -> list[str]:
+    return [show_token(token) for token in tokens]
+
+
+def _alternatives(trace: Trace) -> list[list[list[Any]]]:
+    """For every step, [token, probability, id, whether sampling cut it off] of the best."""
+    n_steps, width = trace.top_ids.shape
+    allowed: Bools = (
+        np.ones((n_steps, width), dtype=np.bool_) if trace.allowed is None else trace.allowed
+    )
+    return [
+        [
+            [show_token(token), round(math.exp(log_prob), 6), token_id, not kept]
+            for token, log_prob, token_id, kept in zip(
+                tokens, row.tolist(), ids.tolist(), keeps.tolist(), strict=True
+            )
+        ][:MOST_ALTERNATIVES]
+        for tokens, row, ids, keeps in zip(
+            trace.top_tokens, trace.top_log_probs, trace.top_ids, allowed, strict=True
+        )
+    ]
 
 
 def _rank(chosen: int, ids: list[int]) -> int:
@@ -131,5 +255,11 @@ def _rank(chosen: int, ids: list[int]) -> int:
     return shown.index(chosen) if chosen in shown else -1
 
 
+def _reported(held: Any, name: str, trace_id: str) -> Mapping[str, Any]:
+    """What a player says under a name about this trace, nothing where it says nothing."""
+    said = held.get(name) if isinstance(held, Mapping) else None
+    return said if isinstance(said, Mapping) and said.get("trace") == trace_id else {}
+
+
 def _is_index(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 100_000
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 10_000_000

@@ -107,3 +107,8 @@ function percent(probability) {
   if (probability < 0.001) return "<0.1%";
   return `${(100 * probability).toFixed(probability >= 0.0995 ? 0 : 1)}%`;
 }
+
+/** Two decimals, with a minus sign where there is something to subtract. */
+function signed(number) {
+  return number.toFixed(2).replace("-0.00", "0.00").replace("-", "−");
+}

@@ -1,5 +1,6 @@
 // The message of `ui.components.packing`, and arithmetic on the attention maps in it.
-// Shapes: L layers, H heads, T target positions (queries), S source tokens (keys).
+// Shapes: L layers, H heads, T target positions (queries), S source tokens (keys). Self-attention
+// of T positions onto themselves travels as its lower triangle, row after row.
 
 /** Header and weights of a message. Weights are integers from 0 to `full`. */
 function unpack(message) {
@@ -11,22 +12,54 @@ function unpack(message) {
   return { header, weights: wide ? new Uint16Array(body.buffer) : body, full: wide ? 65535 : 255 };
 }
 
-/** One map [T, S] with weights from 0 to 1; a layer or head of null is the mean over them. */
-function mapOf({ header, weights, full }, layer, head) {
-  const [L, H, T, S] = header.shape;
-  const size = T * S;
+/** `size` weights of one layer and head from 0 to 1; null is the mean over them. `start` is where
+ * those of the first layer and head begin. */
+function weightsOf({ header, weights, full }, layer, head, start, size) {
+  const [L, H] = header.shape;
   const layers = layer === null ? range(L) : [layer];
   const heads = head === null ? range(H) : [head];
   const scale = 1 / (full * layers.length * heads.length);
-  const map = new Float32Array(size);
+  const sum = new Float32Array(size);
   for (const l of layers) {
     for (const h of heads) {
-      const from = (l * H + h) * size;
-      for (let i = 0; i < size; i += 1) map[i] += weights[from + i];
+      const from = start + (l * H + h) * size;
+      for (let i = 0; i < size; i += 1) sum[i] += weights[from + i];
     }
   }
-  for (let i = 0; i < size; i += 1) map[i] *= scale;
-  return map;
+  for (let i = 0; i < size; i += 1) sum[i] *= scale;
+  return sum;
+}
+
+/** Cross-attention [T, S] and self-attention [T, T], their columns added up over the header's
+ * spans: [[first, after the last], ...], a token or a word each. */
+function mapsOf(message, layer, head) {
+  const { shape, sourceSpans, keySpans } = message.header;
+  const [L, H, T, S] = shape;
+  const cross = weightsOf(message, layer, head, 0, T * S);
+  const triangle = weightsOf(message, layer, head, L * H * T * S, (T * (T + 1)) / 2);
+  const own = new Float32Array(T * T);
+  for (let t = 0, from = 0; t < T; from += t + 1, t += 1) {
+    own.set(triangle.subarray(from, from + t + 1), t * T);
+  }
+  return { cross: summed(cross, T, S, sourceSpans), own: summed(own, T, T, keySpans) };
+}
+
+function summed(map, rows, columns, spans) {
+  if (spans.length === columns) return map;
+  const sums = new Float32Array(rows * spans.length);
+  for (let t = 0; t < rows; t += 1) {
+    spans.forEach(([first, end], c) => {
+      let sum = 0;
+      for (let i = first; i < end; i += 1) sum += map[t * columns + i];
+      sums[t * spans.length + c] = sum;
+    });
+  }
+  return sums;
+}
+
+/** Row `t` of a map with so many columns. */
+function rowOf(map, t, columns) {
+  return map.subarray(t * columns, (t + 1) * columns);
 }
 
 /** A map shrunk to at most `rows` x `columns`: every cell keeps the strongest weight it covers. */

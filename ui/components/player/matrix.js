@@ -1,32 +1,44 @@
-// The matrix under the lens: rows are target positions (queries), columns source tokens (keys).
+// The matrix under the lens: rows are target positions (queries); columns are keys, source tokens
+// on the left and what is already written on the right.
 
-const LABEL = 11; // px, and the least height of a row that has a label
+const LABEL = 11; // px at scale 1, and the least height of a row that has a label
 const MOST_CELL = 26; // px
+const BLOCK_GAP = 16; // px, between the two maps
 
 Object.assign(Player.prototype, {
-  /** Where the cells lie: margins for labels, then as large as fits. */
+  /** Where the cells lie: margins for labels, then as large as fits. `blocks` are the two maps,
+   * side by side over the same rows. */
   matrixFrame() {
-    const { source, predicted, shape } = this.message.header;
-    const [, , T, S] = shape;
+    const { predicted, source, keys } = this.message.header;
+    const T = predicted.length;
     const width = this.matrix.parentElement.clientWidth;
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
     const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(thin(text)).width));
-    const wantLeft = Math.min(120, 26 + longest(predicted));
-    const wantTop = Math.min(78, 20 + longest(source) * 0.72);
-    const height = this.matrixHeight(wantTop + 6 + T * LABEL, wantTop + 6 + T * MOST_CELL);
+    const wantLeft = Math.min(110, 26 + longest(predicted));
+    const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
+    const label = this.labelSize();
+    const height = this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * MOST_CELL);
     // Labels need room; where rows or columns are too thin for them, only some numbers are written.
-    const rowsFit = (height - wantTop - 6) / T >= LABEL;
-    const columnsFit = (width - wantLeft - 10) / S >= LABEL;
+    const rowsFit = (height - wantTop - 6) / T >= label;
+    const columns = source.length + keys.length;
+    const columnsFit = (width - wantLeft - BLOCK_GAP - 24) / columns >= label;
     const left = rowsFit ? wantLeft : 30;
     const top = columnsFit ? wantTop : 30;
     // Slanted labels of the last columns lean out to the right.
-    const right = columnsFit ? Math.min(64, top * 0.9) : 8;
+    const right = columnsFit ? Math.min(44, top * 0.6) : 8;
     const cell = {
-      w: Math.min(2 * MOST_CELL, (width - left - right) / S),
+      w: Math.min(2 * MOST_CELL, (width - left - right - BLOCK_GAP) / columns),
       h: Math.min(MOST_CELL, (height - top - 6) / T),
     };
-    return { T, S, left, top, cell, rowsFit, columnsFit, width, height };
+    const blocks = [
+      { kind: "cross", labels: source, left, title: "source: cross-attention" },
+      {
+        kind: "own", labels: keys, left: left + source.length * cell.w + BLOCK_GAP,
+        title: "prefix: self-attention",
+      },
+    ];
+    return { T, blocks, left, top, cell, rowsFit, columnsFit, width, height };
   },
 
   /** What is left of the window, so that nothing needs scrolling where that can be; a little more
@@ -38,74 +50,83 @@ Object.assign(Player.prototype, {
     return Math.min(enough, needed > room && needed <= 560 ? needed : room);
   },
 
+  /** Size of labels in px; larger while presenting. */
+  labelSize() {
+    return LABEL * (Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1);
+  },
+
   labelFont() {
     const font = getComputedStyle(this.root).getPropertyValue("--st-font") || "sans-serif";
-    return `${LABEL}px ${font}`;
+    return `${this.labelSize()}px ${font}`;
   },
 
   drawMatrix() {
     if (this.matrix.parentElement.clientWidth < 160) return; // not laid out yet, or hidden
     const frame = this.matrixFrame();
-    const { T, S, left, top, cell, width, height } = frame;
+    const { T, left, top, cell, blocks, width, height } = frame;
     const ctx = sized(this.matrix, width, height);
     this.frame = frame;
-    this.matrix.dataset.frame = JSON.stringify({ left, top, w: cell.w, h: cell.h });
-    const style = getComputedStyle(this.root);
-    const ink = style.getPropertyValue("--st-text-color");
-    const w = cell.w * S;
-    const h = cell.h * T;
-    const ratio = window.devicePixelRatio || 1;
-    const small = shrink(this.map(), T, S, Math.floor(h * ratio), Math.floor(w * ratio));
-    ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(picture(small, this.table), left, top, w, h);
-    ctx.strokeStyle = style.getPropertyValue("--st-border-color");
-    ctx.lineWidth = 1;
-    ctx.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
-    this.drawAxes(ctx, frame, ink);
-    ctx.strokeStyle = style.getPropertyValue("--st-primary-color");
+    this.matrix.dataset.frame = JSON.stringify({
+      left, top, w: cell.w, h: cell.h, own: blocks[1].left,
+    });
+    const ink = getComputedStyle(this.root).getPropertyValue("--st-text-color");
+    let shrunk = false;
+    for (const block of blocks) shrunk = this.drawBlock(ctx, frame, block) || shrunk;
+    this.drawRowLabels(ctx, frame, ink);
+    for (const block of blocks) this.drawColumnLabels(ctx, frame, block, ink);
+    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-primary-color");
     ctx.lineWidth = 2;
-    ctx.strokeRect(left - 1, top + this.step * cell.h - 1, w + 2, Math.max(3, cell.h + 2));
+    for (const block of blocks) {
+      const w = cell.w * block.labels.length;
+      ctx.strokeRect(
+        block.left - 1, top + this.step * cell.h - 1, w + 2, Math.max(3, cell.h + 2),
+      );
+    }
     if (this.hover && this.hover.onMatrix) {
       ctx.strokeStyle = ink;
       ctx.lineWidth = 1;
-      const { t, s } = this.hover;
-      ctx.strokeRect(left + s * cell.w, top + t * cell.h, cell.w, cell.h);
+      const { t, column, kind } = this.hover;
+      const block = blocks.find((each) => each.kind === kind);
+      ctx.strokeRect(block.left + column * cell.w, top + t * cell.h, cell.w, cell.h);
     }
-    const shrunk = small.T < T || small.S < S;
     this.matrixNote.textContent = shrunk
       ? "More cells than pixels: each pixel shows the strongest weight it covers."
       : "";
   },
 
-  drawAxes(ctx, { T, S, left, top, cell, rowsFit, columnsFit }, ink) {
-    const { source, predicted } = this.message.header;
+  /** One map. Returns: whether it has more cells than pixels. */
+  drawBlock(ctx, { T, top, cell }, { kind, labels, left }) {
+    const n = labels.length;
+    const w = cell.w * n;
+    const h = cell.h * T;
+    const ratio = window.devicePixelRatio || 1;
+    const small = shrink(this.shown()[kind], T, n, Math.floor(h * ratio), Math.floor(w * ratio));
+    const shrunk = small.T < T || small.S < n;
+    ctx.imageSmoothingEnabled = false;
+    // A position cannot look at what comes after it: there is no weight, not a weight of 0.
+    const { keySpans } = this.message.header;
+    const exists = kind === "cross" || shrunk ? () => true : (t, c) => keySpans[c][0] <= t;
+    ctx.drawImage(picture(small, this.table, exists), left, top, w, h);
+    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
+    ctx.lineWidth = 1;
+    ctx.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
+    return shrunk;
+  },
+
+  drawRowLabels(ctx, { T, left, top, cell, rowsFit }, ink) {
+    const { predicted } = this.message.header;
     ctx.font = this.labelFont();
     ctx.fillStyle = ink;
     ctx.textBaseline = "middle";
     ctx.textAlign = "right";
-    const every = (n, size) => Math.max(1, Math.ceil(n / Math.max(1, Math.floor(size / 32))));
-    const rowStep = rowsFit ? 1 : every(T, cell.h * T);
-    for (let t = 0; t < T; t += rowStep) {
-      const now = t === this.step;
-      ctx.globalAlpha = now || !rowsFit ? 1 : 0.72;
+    const step = rowsFit ? 1 : every(T, cell.h * T);
+    for (let t = 0; t < T; t += step) {
+      ctx.globalAlpha = t === this.step || !rowsFit ? 1 : 0.72;
       const text = rowsFit ? fitted(ctx, thin(predicted[t]), left - 22) : String(t + 1);
       ctx.fillText(text, left - 6, top + (t + 0.5) * cell.h);
     }
-    ctx.textAlign = "left";
-    const columnStep = columnsFit ? 1 : every(S, cell.w * S);
-    for (let s = 0; s < S; s += columnStep) {
-      ctx.globalAlpha = columnsFit ? 0.72 : 1;
-      ctx.save();
-      ctx.translate(left + (s + 0.5) * cell.w, top - 6);
-      if (columnsFit) ctx.rotate(-Math.PI / 4);
-      else ctx.textAlign = "center";
-      ctx.fillText(columnsFit ? fitted(ctx, thin(source[s]), (top - 18) / 0.72) : String(s + 1), 0, 0);
-      ctx.restore();
-    }
     ctx.globalAlpha = 0.72;
     ctx.textAlign = "left";
-    ctx.fillText("source token (key) →", left, 7);
-    this.drawScale(ctx, left + cell.w * S);
     ctx.save();
     ctx.translate(7, top + cell.h * T);
     ctx.rotate(-Math.PI / 2);
@@ -114,28 +135,37 @@ Object.assign(Player.prototype, {
     ctx.globalAlpha = 1;
   },
 
-  /** The colour scale, the same in every picture: a weight of 0 to a weight of 1. */
-  drawScale(ctx, right) {
-    const width = 72;
-    const x = right - width - 10;
-    const strip = { map: Float32Array.from(range(256), (i) => i / 255), T: 1, S: 256 };
-    ctx.globalAlpha = 1;
-    ctx.drawImage(picture(strip, this.table), x, 3, width, 8);
-    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
-    ctx.strokeRect(x - 0.5, 2.5, width + 1, 9);
-    ctx.globalAlpha = 0.72;
-    ctx.textAlign = "right";
-    ctx.fillText("weight 0", x - 4, 7);
+  drawColumnLabels(ctx, { top, cell, columnsFit }, { labels, left, title }, ink) {
+    const n = labels.length;
+    ctx.fillStyle = ink;
     ctx.textAlign = "left";
-    ctx.fillText("1", x + width + 4, 7);
+    ctx.globalAlpha = columnsFit ? 0.72 : 1;
+    const step = columnsFit ? 1 : every(n, cell.w * n);
+    for (let c = 0; c < n; c += step) {
+      ctx.save();
+      ctx.translate(left + (c + 0.5) * cell.w, top - 6);
+      if (columnsFit) ctx.rotate(-Math.PI / 4);
+      else ctx.textAlign = "center";
+      const text = columnsFit ? fitted(ctx, thin(labels[c]), (top - 18) / 0.72) : String(c + 1);
+      ctx.fillText(text, 0, 0);
+      ctx.restore();
+    }
+    ctx.globalAlpha = 0.72;
+    ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, cell.w * n + 20)), left, 7);
+    ctx.globalAlpha = 1;
   },
 
   cellAt(event) {
     const box = this.matrix.getBoundingClientRect();
-    const { left, top, cell, T, S } = this.frame;
-    const s = Math.floor((event.clientX - box.left - left) / cell.w);
+    const { blocks, top, cell, T } = this.frame;
     const t = Math.floor((event.clientY - box.top - top) / cell.h);
-    return s >= 0 && s < S && t >= 0 && t < T ? { t, s } : null;
+    if (t < 0 || t >= T) return null;
+    for (const { kind, labels, left } of blocks) {
+      const column = Math.floor((event.clientX - box.left - left) / cell.w);
+      const exists = kind === "cross" || (this.message.header.keySpans[column] ?? [T])[0] <= t;
+      if (column >= 0 && column < labels.length && exists) return { t, kind, column };
+    }
+    return null;
   },
 
   overMatrix(event) {
@@ -150,8 +180,10 @@ Object.assign(Player.prototype, {
     this.hover = hover;
     this.tip.classList.toggle("shown", Boolean(hover));
     if (hover) {
-      const { source, predicted, input, bits, shape } = this.message.header;
-      const weight = this.map()[hover.t * shape[3] + hover.s];
+      const { predicted, input, bits } = this.message.header;
+      const labels = this.columns(hover.kind);
+      const weight = this.shown()[hover.kind][hover.t * labels.length + hover.column];
+      const what = hover.kind === "cross" ? "cross-attention" : "self-attention";
       const line = (parts) => {
         const row = el("div");
         for (const [kind, text] of parts) {
@@ -162,8 +194,8 @@ Object.assign(Player.prototype, {
         return row;
       };
       this.tip.replaceChildren(
-        line([["strong", weight.toFixed(bits === 16 ? 4 : 2)]]),
-        line([["faint", "key "], ["", `${hover.s + 1} ${source[hover.s]}`]]),
+        line([["strong", weight.toFixed(bits === 16 ? 4 : 2)], ["faint", ` ${what}`]]),
+        line([["faint", "key "], ["", `${hover.column + 1} ${labels[hover.column]}`]]),
         line([["faint", "query reads "], ["", `${hover.t + 1} ${input[hover.t]}`]]),
         line([["faint", "and predicts "], ["", predicted[hover.t]]]),
       );
@@ -178,19 +210,25 @@ Object.assign(Player.prototype, {
   },
 });
 
-/** A map as a canvas of one pixel a cell. */
-function picture({ map, T, S }, table) {
+/** A map as a canvas of one pixel a cell; where `exists` says no, nothing is drawn. */
+function picture({ map, T, S }, table, exists = () => true) {
   const canvas = document.createElement("canvas");
   canvas.width = S;
   canvas.height = T;
   const ctx = canvas.getContext("2d");
   const image = ctx.createImageData(S, T);
   for (let i = 0; i < T * S; i += 1) {
+    if (!exists(Math.floor(i / S), i % S)) continue;
     const [r, g, b] = colourAt(table, map[i]);
     image.data.set([r, g, b, 255], 4 * i);
   }
   ctx.putImageData(image, 0, 0);
   return canvas;
+}
+
+/** Every how many of `n` rows or columns within `size` pixels get a number. */
+function every(n, size) {
+  return Math.max(1, Math.ceil(n / Math.max(1, Math.floor(size / 32))));
 }
 
 /** A token with the mark of a word's start as an underscore: the mark itself is wide on a canvas. */

@@ -21,8 +21,37 @@ Object.assign(Player.prototype, {
     this.scrubber = el("input", "", { type: "range", min: "1", "aria-label": "Decoding step" });
     this.scrubber.addEventListener("input", () => this.go(Number(this.scrubber.value) - 1));
     this.count = el("output", "count");
-    bar.append(this.scrubber, this.count);
+    this.scale = el("canvas", "scale", { role: "img", "aria-label": "Colours: weight 0 to 1" });
+    bar.append(this.scrubber, this.count, this.scale);
     return bar;
+  },
+
+  drawTransport() {
+    const T = this.message.header.shape[2];
+    this.scrubber.value = String(this.step + 1);
+    this.count.textContent = `step ${this.step + 1} of ${T}`;
+    this.first.disabled = this.back.disabled = this.step === 0;
+    this.forward.disabled = this.last.disabled = this.step === T - 1;
+    this.drawScale();
+  },
+
+  /** The colour scale, the same in every picture: a weight of 0 to a weight of 1. */
+  drawScale() {
+    const ctx = sized(this.scale, 132, 16);
+    const strip = { map: Float32Array.from(range(256), (i) => i / 255), T: 1, S: 256 };
+    const style = getComputedStyle(this.root);
+    ctx.globalAlpha = 1;
+    ctx.drawImage(picture(strip, this.table), 50, 4, 70, 8);
+    ctx.strokeStyle = style.getPropertyValue("--st-border-color");
+    ctx.strokeRect(49.5, 3.5, 71, 9);
+    ctx.font = this.labelFont();
+    ctx.fillStyle = style.getPropertyValue("--st-text-color");
+    ctx.globalAlpha = 0.72;
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "right";
+    ctx.fillText("weight 0", 46, 8.5);
+    ctx.textAlign = "left";
+    ctx.fillText("1", 124, 8.5);
   },
 
   toggle() {
@@ -55,7 +84,9 @@ Object.assign(Player.prototype, {
 
   /** Keys work inside the player, and arrows also where nothing on the page wants them. */
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    // Shift and an arrow turn the pages.
+    if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+    if (event.defaultPrevented) return;
     const path = event.composedPath();
     const target = path[0];
     const inside = path.includes(this.root);

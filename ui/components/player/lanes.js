@@ -1,0 +1,138 @@
+// The two lanes: source tokens under cross-attention, the translation under self-attention. Both
+// show where the newest position looks, on the same colour scale.
+
+Object.assign(Player.prototype, {
+  fillLanes() {
+    const { source, predicted, input, unknown, special, laneSpans, complete, nForced, forced } =
+      this.message.header;
+    const T = predicted.length;
+    this.source.replaceChildren(
+      ...source.map((text, s) => {
+        const item = el("li");
+        const chip = el("span", "chip");
+        write(chip, text);
+        chip.classList.toggle("unknown", unknown.includes(s));
+        chip.classList.toggle("special", special.includes(s));
+        item.append(chip, el("span", "weight"));
+        this.explainOn(item, chip, () => ({ kind: "cross", column: s }));
+        return item;
+      }),
+    );
+    // Position j of the decoder's input: <s>, then the translation.
+    const chips = [input[0], ...predicted].map((text, j) => {
+      const first = j === 0;
+      const chip = el(first ? "span" : "button", "chip", first ? {} : { type: "button" });
+      write(chip, text);
+      chip.classList.toggle("special", first || (j === T && complete));
+      const given = !first && j <= nForced;
+      if (given && !forced) {
+        chip.classList.add("given");
+        chip.title = "given, not chosen by the model";
+      }
+      if (!first) {
+        chip.setAttribute("aria-label", `Step ${j}: ${text}${given ? ", given" : ""}`);
+        chip.addEventListener("click", () => this.go(j - 1));
+      }
+      return chip;
+    });
+    this.start = chips[0];
+    this.steps = chips.slice(1);
+    this.target.replaceChildren(
+      ...laneSpans.map(([first, end], c) => {
+        const item = el("li", end - first > 1 ? "word" : "");
+        const pieces = el("span", "pieces");
+        pieces.append(...chips.slice(first, end));
+        item.append(pieces, el("span", "weight"));
+        this.explainOn(item, pieces, () => (first <= this.step ? { kind: "own", column: c } : null));
+        return item;
+      }),
+    );
+  },
+
+  /** Show the weight of a lane's item while the pointer is on it. */
+  explainOn(item, chip, what) {
+    item.addEventListener("mouseenter", () => {
+      const cell = what();
+      this.setHover(cell && { ...cell, t: this.step, chip });
+    });
+    item.addEventListener("mouseleave", () => this.setHover(null));
+  },
+
+  /** Set the tokens as large as lets each lane keep to one line, or small where none does. */
+  fit() {
+    if (!this.message) return;
+    this.root.classList.toggle("narrow", this.root.clientWidth < 640);
+    const sizes = ["", "many", "tight"];
+    const oneLine = (list) => list.clientHeight < 1.6 * list.firstChild.offsetHeight;
+    const most = Math.max(this.source.children.length, this.steps.length);
+    for (const size of most > 40 ? ["crowd"] : [...sizes, "many"]) {
+      this.root.classList.remove("crowd", ...sizes.filter(Boolean));
+      if (size) this.root.classList.add(size);
+      if (oneLine(this.source) && oneLine(this.target)) break;
+    }
+  },
+
+  drawLanes() {
+    const { laneSpans } = this.message.header;
+    const cross = this.row("cross");
+    const own = this.row("own");
+    [...this.source.children].forEach((item, s) => {
+      this.lighten(item.firstChild, cross[s]);
+      item.lastChild.textContent = written(cross[s]);
+    });
+    [...this.target.children].forEach((item, c) => {
+      const [first, end] = laneSpans[c];
+      for (let j = first; j < end; j += 1) {
+        // What is still to come has no light: nothing can look at it.
+        this.lighten(j === 0 ? this.start : this.steps[j - 1], j <= this.step ? own[c] : null);
+      }
+      item.lastChild.textContent = first <= this.step ? written(own[c]) : "";
+    });
+    this.steps.forEach((chip, t) => {
+      chip.classList.toggle("now", t === this.step);
+      chip.classList.toggle("later", t > this.step);
+      if (t === this.step) chip.setAttribute("aria-current", "step");
+      else chip.removeAttribute("aria-current");
+    });
+    reveal(this.target, this.steps[this.step].closest("li"));
+    reveal(this.source, this.source.children[strongest(cross)]);
+  },
+
+  lighten(chip, weight) {
+    const colour = weight === null ? null : colourAt(this.table, weight);
+    chip.style.backgroundColor = colour ? `rgb(${colour})` : "";
+    chip.style.color = colour ? inkOn(colour) : "";
+  },
+
+  /** Light from the target token to the source tokens it looks at. */
+  drawRays() {
+    if (!this.message) return;
+    const box = this.stage.getBoundingClientRect();
+    const ctx = sized(this.rays, box.width, box.height);
+    const now = this.steps[this.step];
+    if (!now || !inView(this.target, now.closest("li"))) return;
+    const from = now.getBoundingClientRect();
+    const x0 = from.left + from.width / 2 - box.left;
+    const y0 = from.top - box.top;
+    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-primary-color");
+    ctx.lineCap = "round";
+    const row = this.row("cross");
+    [...this.source.children].forEach((item, s) => {
+      if (row[s] < FAINT || !inView(this.source, item)) return;
+      const to = item.getBoundingClientRect();
+      const x1 = to.left + to.width / 2 - box.left;
+      const y1 = to.bottom - box.top; // below the number
+      const half = (y0 - y1) / 2;
+      ctx.globalAlpha = 0.2 + 0.7 * row[s];
+      ctx.lineWidth = 1 + 6 * row[s];
+      ctx.beginPath();
+      ctx.moveTo(x0, y0);
+      ctx.bezierCurveTo(x0, y0 - half, x1, y1 + half, x1, y1);
+      ctx.stroke();
+    });
+  },
+});
+
+function written(weight) {
+  return weight >= FAINT ? weight.toFixed(2) : "";
+}

@@ -1,0 +1,106 @@
+// What comes next: the most probable tokens, how open the choice is, and what the translation so
+// far is worth. A token that was not taken can be taken instead; Python then decodes on from there.
+
+Object.assign(Player.prototype, {
+  buildNext() {
+    const next = el("div", "panel next");
+    this.nextTitle = el("h3");
+    this.bars = el("ol", "bars");
+    this.facts = el("p", "note facts");
+    this.badge = el("p", "note badge");
+    this.rule = el("p", "note badge");
+    next.append(this.nextTitle, this.bars, this.facts, this.badge, this.rule);
+    return next;
+  },
+
+  drawNext() {
+    const { top, input, ids, chosen, predicted, nForced, forced } = this.message.header;
+    const t = this.step;
+    const token = el("span", "quote");
+    write(token, input[t]);
+    const given = t < nForced;
+    const how = !given ? "" : forced ? " (as given)" : " (given)";
+    this.nextTitle.replaceChildren("After ", token, ` comes${how}`);
+    const rows = top[t].map(([text, probability, id, cut], k) => ({
+      text, probability, id, cut, taken: k === chosen[t].rank,
+    }));
+    if (chosen[t].rank < 0) {
+      const { probability } = chosen[t];
+      rows.push({ text: predicted[t], probability, id: ids[t], cut: false, taken: true });
+    }
+    this.bars.replaceChildren(...rows.map((row) => this.bar(row)));
+    this.drawFacts();
+  },
+
+  /** One token of the list: a button where it can be taken. */
+  bar({ text, probability, id, cut, taken }) {
+    const { steerable, never } = this.message.header;
+    const possible = steerable && !taken && this.steer !== null && !never.includes(id);
+    const item = el("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim());
+    const line = el(possible ? "button" : "div", "candidate", possible ? { type: "button" } : {});
+    const name = el("span", "name");
+    write(name, text);
+    const track = el("span", "track");
+    const fill = el("span", "fill");
+    fill.style.width = `${100 * probability}%`;
+    track.append(fill);
+    const value = el("span", "value");
+    value.textContent = percent(probability);
+    const about = [`${text}: probability ${probability.toPrecision(4)}`];
+    if (taken) about.push("taken");
+    if (cut) about.push("cut off, could not be drawn");
+    if (possible) about.push("click to take it instead");
+    line.title = about.join("; ");
+    if (possible) {
+      line.setAttribute("aria-label", `Take ${text} instead, probability ${percent(probability)}`);
+      line.addEventListener("click", () => this.take(id));
+    }
+    line.append(name, track, value);
+    item.append(line);
+    return item;
+  },
+
+  /** Ask for the translation to go on with this token after those before the present step. */
+  take(id) {
+    if (this.steer === null) return;
+    this.stop();
+    clearTimeout(this.reportTimer);
+    this.steer({ ...this.place(), token: id });
+  },
+
+  drawFacts() {
+    const { entropy, running, alpha, gap, forced, drawn, units } = this.message.header;
+    this.rule.textContent = units === "words"
+      ? "Columns are words: the weights of their pieces added up. Steps stay tokens."
+      : "";
+    const t = this.step;
+    const fact = (name, value, unit, title) => {
+      const part = el("span", "fact", { title });
+      const number = el("b");
+      number.textContent = value;
+      part.append(`${name} `, number, unit);
+      return part;
+    };
+    const penalised = running[t] / ((5 + t + 1) / 6) ** alpha;
+    const parts = [
+      fact("entropy", entropy[t].toFixed(2), " bit",
+        "How open the choice is: 0 bit where one token is certain, 1 bit for a fair coin"),
+      fact("log P", signed(running[t]), "",
+        `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
+      fact("score", signed(penalised), "",
+        `log P / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
+    ];
+    if (drawn) {
+      parts.push(fact("drawn from", String(drawn[t]), drawn[t] === 1 ? " token" : " tokens",
+        "How many tokens temperature, top k and top p left to draw from"));
+    }
+    this.facts.replaceChildren(...parts);
+    if (forced) this.badge.textContent = "Attention of one teacher-forced pass";
+    else if (gap !== null) this.badge.textContent = `Recorded while decoding; teacher forcing ± ${gap}`;
+    else this.badge.textContent = "Recorded while decoding";
+    this.badge.title = gap === null || forced
+      ? ""
+      : `The largest difference of any recorded attention weight, of all layers and heads, to ` +
+        `one pass over the finished translation is ${gap}`;
+  },
+});
