@@ -138,6 +138,9 @@ def change(app: AppTest, name: Name, value: Any) -> None:
     node.set_value(value)
     form = getattr(node, "form_id", "")
     if form:
+        for other in widgets(app).values():  # a form that says nothing is not taken
+            if getattr(other, "form_id", "") == form and other.type == "text_input":
+                other.set_value(other.value or "A dog")
         sent = [each for each in nodes(app) if isinstance(each, Button) and each.form_id == form]
         sent[0].click()
     app.run()
