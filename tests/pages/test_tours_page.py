@@ -1,0 +1,140 @@
+"""Tours and glossary in the app: every stop opens with a valid view, on more than one model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from transformer.checkpoint import list_checkpoints
+from ui.glossary import TERMS
+from ui.tours import TOURS
+from ui.tours.stops import Stop
+
+RunApp = Callable[..., AppTest]
+CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
+SHIPPED = [
+    entry.name
+    for entry in list_checkpoints(CHECKPOINTS)
+    if entry.ok and entry.name in ("multi30k-en-de", "reverse-toy")
+]
+
+
+def text(app: AppTest) -> str:
+    return "\n".join(element.value for element in app.main.markdown)
+
+
+def page(app: AppTest) -> str:
+    return str(app.session_state["headlight_page"]) or "translate"
+
+
+def check_stop(app: AppTest, stop: Stop) -> None:
+    """The stop's page, with a question that is open, and nothing wrong."""
+    assert not app.exception, app.exception[0].message
+    assert not app.main.error
+    assert page(app) == stop.page
+    said = text(app)
+    assert stop.title in said
+    assert stop.text in said
+    for name, value in stop.settings.items():
+        assert app.query_params[name] in (value, [value])
+    assert app.button(key="tour_show").label == "Show me"
+    with pytest.raises(KeyError):
+        app.button(key="tour_again")
+
+
+@pytest.mark.parametrize("checkpoint", SHIPPED)
+def test_a_walk_through_all_tours(run_app: RunApp, checkpoint: str) -> None:
+    app = run_app(root=CHECKPOINTS, checkpoint=checkpoint, tour=TOURS[0].name)
+    places = [(tour, number) for tour in TOURS for number in range(1, len(tour.stops) + 1)]
+    for tour, number in places:
+        check_stop(app, tour.stops[number - 1])
+        assert f"{number} of {len(tour.stops)}" in text(app)
+        if number == 1:  # see an answer, too
+            app.button(key="tour_show").click().run()
+            assert not app.exception
+            assert "It is **" in text(app)
+            assert "tour_show" not in [button.key for button in app.button]
+        if (tour, number) != places[-1]:
+            app.button(key="tour_next").click().run()
+    assert "tour_next" not in [button.key for button in app.button]
+
+
+def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:
+    app = run_app(tour="heads", stop="2", layer="1", head="3", sentence="A dog runs.", guess="1")
+    assert page(app) == "attention"
+    assert [app.query_params[name] for name in ("layer", "head", "stop")] == ["1", "3", "2"]
+    assert app.session_state["headlight_view"].sentence == "A dog runs."
+    said = text(app)
+    assert ":material/check:" in said or ":material/close: You said" in said
+    # Another sentence is another question.
+    app.sidebar.text_area(key="sentence_box").set_value("The cat sat on the mat.")
+    app.sidebar.button[0].click().run()
+    assert app.button(key="tour_show")
+    assert "guess" not in app.query_params
+
+
+def test_a_reader_may_change_what_a_stop_has_set_and_come_back(run_app: RunApp) -> None:
+    app = run_app(tour="masks", stop="2")
+    assert app.query_params["kind"] in ("decoder_self", ["decoder_self"])
+    app.switch_page("pages/glossary_page.py").run()
+    assert "This stop is on the page **Attention**" in text(app)
+    app.button(key="tour_there").click().run()
+    assert page(app) == "attention"
+    app.button(key="tour_back").click().run()
+    assert app.query_params["kind"] in ("encoder_self", ["encoder_self"])
+    app.button(key="tour_leave").click().run()
+    assert not {"tour", "stop", "guess"} & set(app.query_params)
+    assert TOURS[2].stops[0].title not in text(app)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"tour": "nonsense", "stop": "1"}, None),
+        ({"tour": "masks", "stop": "99"}, str(len(TOURS[2].stops))),
+        ({"tour": "masks", "stop": "<b>"}, "1"),
+        ({"tour": "masks", "guess": "77"}, "1"),
+    ],
+)
+def test_what_a_link_may_not_say_of_a_tour(
+    run_app: RunApp, query: dict[str, str], expected: str | None
+) -> None:
+    app = run_app(**query)
+    assert not app.exception
+    said = app.query_params.get("stop")
+    assert said in (expected, [expected])
+
+
+def test_the_list_of_tours_starts_them(run_app: RunApp) -> None:
+    app = run_app()
+    app.switch_page("pages/tours_page.py").run()
+    assert all(tour.title in text(app) for tour in TOURS)
+    app.button(key="start_training").click().run()
+    assert page(app) == "tours"
+    assert "Training 1 of 4" in text(app)
+
+
+def test_without_a_checkpoint_tours_are_listed(run_app: RunApp, tmp_path: Path) -> None:
+    app = run_app(root=tmp_path / "none", tour="heads", stop="2")
+    app.switch_page("pages/tours_page.py").run()
+    assert not app.exception
+    assert TOURS[0].title in text(app)
+
+
+def test_the_glossary_finds_words_and_keeps_the_search_in_the_link(run_app: RunApp) -> None:
+    app = run_app()
+    app.switch_page("pages/glossary_page.py").run()
+    assert all(f"**{entry.name}**" in text(app) for entry in TERMS)
+    app.main.text_input(key="word_widget").set_value("softmax").run()
+    assert "**softmax**" in text(app)
+    assert "**dropout**" not in text(app)
+    assert app.query_params["word"] in ("softmax", ["softmax"])
+    app.main.text_input(key="word_widget").set_value("*xyzzy* :red[x]").run()
+    assert "`*xyzzy* :red[x]`" in app.main.info[0].value
+    again = run_app(word="beam")
+    again.switch_page("pages/glossary_page.py").run()
+    assert "**beam**" in text(again)
+    assert "**softmax**" not in text(again)
