@@ -109,7 +109,10 @@ def _choose_head(head: int, n_heads: int) -> None:
     def store() -> None:
         state.put(HEAD, st.session_state[key] + 1)
 
-    st.selectbox("Head", range(n_heads), key=key, format_func=lambda i: str(i + 1), on_change=store)
+    st.selectbox(
+        "Head", range(n_heads), key=key, format_func=lambda i: f"Head {i + 1}", on_change=store,
+        label_visibility="collapsed",
+    )  # fmt: skip
 
 
 def _make(kind: AttentionKind, head: int) -> Callable[..., LogitSplit]:
