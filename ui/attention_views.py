@@ -65,7 +65,7 @@ def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
         st.caption(_NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(shown, choice)
-        attention_lens(shown, key="lens", max_height=430 if beside else 900)
+        attention_lens(shown, key="lens", max_height=390 if beside else 900)
 
 
 def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
