@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.exhibit import Exhibit, Panel, Series, file_stem
+from figures.exhibit import Exhibit, Panel, Series
 from transformer.records import Floats
 
 _IMPORTS = "import numpy as np\n\nfrom transformer.positions import shift_matrix, sinusoidal\n\n"
@@ -21,7 +21,7 @@ def table_exhibit(table: Floats, layout: str) -> Exhibit:
     """The encoding of the first positions, [n, d_model]."""
     n, d_model = table.shape
     return Exhibit(
-        name=file_stem("positions", n, "by", d_model, layout),
+        name="positions",
         title=f"Sinusoidal positions, d_model {d_model}, {layout}",
         caption="One row is one position, one column a dimension (section 3.5).",
         parts=(
@@ -43,7 +43,7 @@ def curves_exhibit(
     n, d_model = table.shape
     lines = {name: table[:, i] for name, i in zip(names, chosen, strict=True)}
     return Exhibit(
-        name=file_stem("positions", "dimensions", *chosen),
+        name="positions-dimensions",
         title="Dimensions of the encoding along the positions",
         caption="Each dimension is a wave (section 3.5).",
         parts=(Series("value", np.arange(n), lines, "position", "value"),),
@@ -64,7 +64,7 @@ def products_exhibit(
     lines = {f"from position {start}": by_offset[:, i] for i, start in enumerate(starts)}
     names = _indices(n)
     return Exhibit(
-        name=file_stem("positions", "products", d_model),
+        name="positions-products",
         title=f"Dot products of positions, d_model {d_model}",
         caption="The product depends on the distance alone (section 3.5).",
         parts=(
@@ -92,7 +92,7 @@ def shift_exhibit(
     lines = {"sin at pos": before[:, 0], "sin after the turn": after[:, 0],
              "cos at pos": before[:, 1], "cos after the turn": after[:, 1]}  # fmt: skip
     return Exhibit(
-        name=file_stem("positions", "shift", pos, "by", "minus" if k < 0 else "", abs(k)),
+        name="positions-shift",
         title=f"PE({pos}) turned by M_k, k = {k}",
         caption="M_k turns every (sin, cos) pair by k ω and lands on PE(pos + k) (section 3.5).",
         parts=(Series("pairs", pairs, lines, "pair i", "value"),),
@@ -136,7 +136,7 @@ def beyond_exhibit(
         )
     lines = {name: values[:, i] for i, name in enumerate(names)}
     return Exhibit(
-        name=file_stem("positions", "beyond", limit),
+        name="positions-beyond",
         title=f"Positions beyond {limit}",
         caption=f"Training reached position {limit - 1}; later ones take values never seen.",
         parts=(Series("value", np.arange(len(values)), lines, "position", "value"),),
@@ -157,7 +157,7 @@ def learned_exhibit(tables: Mapping[str, Floats], side: str, header: str) -> Exh
     names = _indices(n)
     attribute = "src_positions" if side == "Encoder" else "tgt_positions"
     return Exhibit(
-        name=file_stem("positions", "learned", side),
+        name="positions-learned",
         title=f"Learned positions of the {side.lower()}",
         caption="Cosine similarity, beside that of sinusoids of the same size (table 3, row E).",
         parts=tuple(

@@ -33,6 +33,8 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
         {"display": "matrix", "layer": "2", "head": "1", "queries": "2-3", "kind": "decoder_self"},
         {"units": "words", "combine": "max", "sample": "on", "seed": "3", "top_k": "5"},
     ),
+    "head": ({"kind": "decoder_self", "query": "2", "scaling": "off"},),
+    "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
 CASES = [
     pytest.param(spec, query, id=f"{spec.url_path}{index}")
