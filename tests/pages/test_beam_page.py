@@ -155,18 +155,22 @@ def test_a_record_that_was_too_large_is_missed_in_words(
     assert "beam of 4" in app.info[0].value
 
 
-@pytest.mark.parametrize(
-    "value", ["nonsense", "", "0.0", "99999.1", "1.99999", "<script>", "1.2.3"]
-)
+@pytest.mark.parametrize("value", ["nonsense", "", "0.0", "99999.1", "1.2.3"])
 def test_nonsense_in_the_link_is_left_out(run_app: RunApp, value: str) -> None:
     app = open_page(run_app, a=value, b=value, dropped=value, panel=value, look=value)
     assert "Where the model looked while it predicted this token" in said(app)
     assert app.query_params["b"] == "none"
 
 
-@pytest.mark.parametrize("panel", ["node", "compare", "finished"])
 @pytest.mark.parametrize(
-    "sentence", ["<script>alert(1)</script>", "$x$ **b** :red[c]", "😀 🏳️‍🌈", "שלום עולם", "x"]
+    ("sentence", "panel"),
+    [
+        ("<script>alert(1)</script>", "compare"),
+        ("$x$ **b** :red[c]", "finished"),
+        ("😀 🏳️‍🌈", "node"),
+        ("שלום עולם", "compare"),
+        ("x", "node"),
+    ],
 )
 def test_odd_sentences_are_only_text(run_app: RunApp, sentence: str, panel: str) -> None:
     app = open_page(run_app, sentence=sentence, panel=panel, units="words")

@@ -1,0 +1,107 @@
+"""The Beam search page in a browser: click a node, compare it with another, move with the keys."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import start_app, stop_app
+from transformer.measures.beam import Node, Tree, beam_tree, compare
+from transformer.translator import Translator
+from ui.beam_words import nats
+
+SENTENCE = "The cat <b>sat</b> on it."
+MINUTES = 180_000  # on a busy machine
+
+
+@pytest.fixture(scope="module")
+def tree(tiny_translator: Translator) -> Tree:
+    return beam_tree(tiny_translator.trace(SENTENCE))
+
+
+@pytest.fixture(scope="module")
+def page(
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, browser: Browser
+) -> Iterator[Page]:
+    """The page on one small model; what goes wrong in it fails the test."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
+    wrong: list[str] = []
+    context = browser.new_context(viewport={"width": 1280, "height": 720})
+    context.set_default_timeout(MINUTES)
+    try:
+        window = context.new_page()
+        window.on("pageerror", lambda error: wrong.append(str(error)))
+        window.on("dialog", lambda dialog: wrong.append(dialog.message))
+        window.goto(address)  # from now on the server knows the page's address
+        window.locator(".player").first.wait_for()
+        window.goto(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
+        yield window
+    finally:
+        context.close()
+        stop_app(process)
+    assert not wrong
+
+
+def name_of(node: Node) -> str:
+    return f"{node.step + 1}.{node.rank + 1}"
+
+
+def click(page: Page, node: Node, **options: object) -> None:
+    """Click a node where the tree says that it lies, once it is in sight."""
+    canvas = page.locator("canvas.nodes")
+    expect(canvas).to_have_attribute("data-places", re.compile(f'"{name_of(node)}":'))
+    places = json.loads(canvas.get_attribute("data-places") or "{}")
+    x, y = places[name_of(node)]
+    canvas.click(position={"x": x, "y": y}, **options)  # type: ignore[arg-type]
+
+
+def test_click_compare_and_keys(page: Page, tree: Tree) -> None:
+    expect(page.locator("canvas.nodes")).to_be_visible(timeout=MINUTES)
+    dropped = next(n for n in tree.nodes if n.outcome == "outranked" and n.step == 1)
+
+    # A click on a node brings its numbers, its reason and its attention.
+    click(page, dropped)
+    expect(page.get_by_text(f"Step 2: {dropped.token}")).to_be_visible(timeout=MINUTES)
+    expect(page.get_by_text("Dropped:")).to_be_visible()
+    table = page.get_by_test_id("stTable")
+    expect(table).to_contain_text(nats(dropped.total, 3))
+    expect(table).to_contain_text(nats(dropped.score, 3))
+    expect(page.locator(".lens canvas.cells")).to_have_count(2)
+    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(dropped))}&b=none"))
+
+    # A second one, with shift, brings the comparison.
+    kept = next(n for n in tree.nodes if n.fate == "kept" and n.step == 2)
+    click(page, kept, modifiers=["Shift"])
+    both = compare(tree, dropped.index, kept.index)
+    parting = f"They share {both.shared} token" if both.shared else "They share 0 tokens"
+    expect(page.get_by_text(parting)).to_be_visible(timeout=MINUTES)
+    lanes = page.locator(".branches .token")
+    expect(lanes).to_have_count(len(both.a) + len(both.b) - both.shared)
+    expect(page).to_have_url(re.compile(f"b={re.escape(name_of(kept))}&.*panel=compare"))
+    assert page.locator(".branches b, .tree b").count() == 0
+
+    # Arrows move A; Escape lets B go.
+    page.locator(".tree .view").focus()
+    page.keyboard.press("ArrowLeft")
+    parent = tree.node(dropped.parent)
+    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(parent))}&"), timeout=MINUTES)
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("b=none"), timeout=MINUTES)
+    expect(page.locator(".said")).to_contain_text(f"Step 1, rank {parent.rank + 1}:")
+
+    # What was dropped can be hidden, and the link says so.
+    shown = len(tree.nodes)
+    expect(page.locator("canvas.nodes")).to_have_attribute("data-painted", str(shown))
+    page.keyboard.press("d")
+    kept_nodes = sum(node.fate != "dropped" for node in tree.nodes)
+    expect(page.locator("canvas.nodes")).to_have_attribute("data-painted", str(kept_nodes))
+    expect(page).to_have_url(re.compile("dropped=off"), timeout=MINUTES)
