@@ -138,8 +138,14 @@ def read_url() -> None:
 
 def enter(url_path: str) -> None:
     """Say which page is on screen in this run; the default page has the address ""."""
-    st.session_state[_ENTERED] = st.session_state.get(_PAGE) != url_path
+    changed = st.session_state.get(_PAGE) != url_path
+    st.session_state[_ENTERED] = changed
     st.session_state[_PAGE] = url_path
+    if changed:
+        # Two pages may have a control of one name. To Streamlit they are two widgets: this one
+        # opens on its default although the key still answers with what the other one said.
+        for key in [each for each in st.session_state if str(each).endswith("_widget")]:
+            del st.session_state[key]
 
 
 def entered() -> bool:

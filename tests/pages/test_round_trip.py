@@ -228,3 +228,17 @@ def allowed(param: Param[Any], raw: str) -> bool:
         return param.write(param.parse(raw)) == raw
     except ValueError:
         return False
+
+
+def test_a_control_that_two_pages_share_says_the_same_on_both(
+    open_page: Callable[[PageSpec, dict[str, str]], AppTest],
+) -> None:
+    start = {"checkpoint": "alpha", "sentence": SENTENCE, "units": "words"}
+    app = open_page(PAGES[0], start)
+    assert app.toggle(key="units_widget").value
+    for spec in PAGES:
+        app.switch_page(spec.file).run()
+        assert not app.exception
+        for toggle in app.toggle:
+            if toggle.key == "units_widget":
+                assert toggle.value, spec.title
