@@ -8,6 +8,9 @@ from transformer.records import Trace
 from ui.controls import View
 from ui.text import code
 
+#: The piece that stands for what a vocabulary does not hold.
+UNKNOWN = "<unk>"
+
 
 def how_decoded(view: View, trace: Trace) -> str:
     """How the translation came about, in a few words."""
@@ -46,6 +49,12 @@ def say_what_is_wrong(trace: Trace) -> None:
             said = f"does not know {len(pieces)} pieces", "Do not trust the translation there."
         st.warning(
             f"This checkpoint {said[0]}: {named}{more}. {said[1]}", icon=":material/question_mark:"
+        )
+    if UNKNOWN in trace.predicted_tokens[: trace.n_forced]:
+        st.warning(
+            "This checkpoint does not know all of what is given; the rest is read as "
+            f"{code(UNKNOWN)}.",
+            icon=":material/question_mark:",
         )
     if not trace.complete:
         st.warning(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from tests.conftest import SENTENCES
 from tests.transformer.test_search import BOS, EOS, TableModel, run
+from transformer.__main__ import main
 from transformer.inputs import InputError
 from transformer.sampling import Sampling, distribution, draw
 from transformer.search import SearchSettings, StepOutput, search
@@ -280,3 +282,46 @@ def test_recorded_attention_is_that_of_teacher_forcing(
     moved[1, 2, -1, 0] += 0.25
     changed = tiny_translator.forcing_gap(type(trace)(**{**vars(trace), "cross": moved}))
     assert changed == pytest.approx(0.25, abs=1e-4)
+
+
+def test_the_command_line_samples(
+    tiny_checkpoint: Path, tiny_translator: Translator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--sample", "--temperature", "1.5", "--sample-top-k", "9", "--top-p", "0.9"]
+    flags += ["--seed", "4"]
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, ANIMAL]) == 0
+    sampling = Sampling(1.5, 9, 0.9, 4)
+    (expected,) = tiny_translator.translate([ANIMAL], 1, sampling=sampling)
+    assert capsys.readouterr().out == f"{expected.text}\n"
+
+
+def test_the_command_line_writes_a_steered_trace(
+    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.npz"
+    flags = ["--sample", "--seed", "2", "--prefix", "Das", "--src", ANIMAL, "--out", str(path)]
+    assert main(["trace", "--checkpoint", str(tiny_checkpoint), *flags]) == 0
+    expected = tiny_translator.trace(ANIMAL, beam_size=1, prefix="Das", sampling=Sampling(seed=2))
+    with np.load(path, allow_pickle=False) as arrays:
+        assert tuple(arrays["predicted_ids"].tolist()) == expected.predicted_ids
+        assert arrays["n_forced"] == expected.n_forced > 0
+        np.testing.assert_array_equal(arrays["n_allowed"], expected.n_allowed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--temperature", "0.5"], "--temperature 0.5 needs --sample"),
+        (["--seed", "0"], "--seed 0 needs --sample"),
+        (["--sample", "--temperature", "0"], "temperature 0.0"),
+        (["--sample", "--sample-top-k", "-1"], "top_k -1"),
+        (["--sample", "--top-p", "2"], "top_p 2.0"),
+        (["--sample", "--beam", "4"], "allowed is 1"),
+    ],
+)
+def test_the_command_line_refuses_in_one_line(
+    tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, "A dog."]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1

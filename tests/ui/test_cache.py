@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.factories import make_trace
 from transformer.checkpoint import CheckpointError
 from transformer.records import Trace
+from transformer.sampling import Sampling
 from transformer.translator import InputError, Translator
 from ui import cache
 from ui.cache import key_of
@@ -40,7 +42,8 @@ def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
     shutil.copytree(view.path, tmp_path / "other")
     changes = (
         {"path": tmp_path / "other"}, {"device": "cuda"}, {"sentence": "A dog runs"},
-        {"beam_size": 3}, {"alpha": 0.0},
+        {"beam_size": 3}, {"alpha": 0.0}, {"prefix": (20,)}, {"prefix": (20, 21)},
+        {"target": "Ein Hund."}, {"sampling": Sampling()}, {"sampling": Sampling(seed=1)},
     )  # fmt: skip
     keys = {key_of(view), *(key_of(dataclasses.replace(view, **change)) for change in changes)}  # type: ignore[arg-type]
     assert len(keys) == 1 + len(changes)
@@ -49,6 +52,33 @@ def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
 def test_greedy_decoding_does_not_depend_on_alpha(view: View) -> None:
     greedy = dataclasses.replace(view, beam_size=1)
     assert key_of(greedy) == key_of(dataclasses.replace(greedy, alpha=1.5))
+
+
+def test_a_given_translation_does_not_depend_on_how_to_search(view: View) -> None:
+    given = dataclasses.replace(view, target="Ein Hund.")
+    for change in ({"beam_size": 2}, {"alpha": 1.5}, {"beam_size": 1, "sampling": Sampling()}):
+        assert key_of(given) == key_of(dataclasses.replace(given, **change))
+
+
+def test_steering_reaches_the_translator(view: View) -> None:
+    model = cache.translator(view.path, "cpu")
+    ids = model.tokenize("Ein Hund").ids
+    sampling = Sampling(temperature=1.4, seed=3)
+    cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({"prefix": ids}, {"prefix": ids}),
+        ({"prefix": (*ids, model.config.eos_id)}, {"target": ids}),
+        ({"target": "Ein Hund."}, {"target": "Ein Hund."}),
+        ({"beam_size": 1, "sampling": sampling}, {"beam_size": 1, "sampling": sampling}),
+    )
+    for change, arguments in cases:
+        made = cache.trace(key_of(dataclasses.replace(view, **change)), silent)
+        expected = model.trace(view.sentence, **arguments)
+        assert made.predicted_ids == expected.predicted_ids
+        assert (made.forced, made.n_forced) == (expected.forced, expected.n_forced)
+        if made.forced:
+            assert made.forcing_gap is None
+        else:
+            assert made.forcing_gap is not None and made.forcing_gap < 1e-5
 
 
 def test_a_changed_file_is_another_checkpoint(view: View) -> None:

@@ -1,0 +1,135 @@
+"""The player in a real browser: both attentions at each step, and steering it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_translate import ENTRIES, REVERSE, player_is_ready, query
+from transformer.records import Trace
+from transformer.sampling import Sampling
+from transformer.translator import Translator
+from ui.examples import examples_for
+
+OpenPage = Callable[..., Page]
+#: A model of words, whose sentences leave room for another choice.
+WORDS = next(name for name in ENTRIES if name != REVERSE)
+SENTENCE = examples_for(WORDS).items[2].sentence
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator.load(ENTRIES[WORDS].path, device="cpu")
+
+
+def address(app: str, **settings: str) -> str:
+    said = "".join(f"&{name}={quote(value)}" for name, value in settings.items())
+    return f"{app}/?checkpoint={WORDS}&sentence={quote(SENTENCE)}{said}"
+
+
+def numbers(page: Page, lane: str) -> NDArray[np.float64]:
+    """The weights written under a lane's tokens, 0 where none is."""
+    texts = page.get_by_role("list", name=lane).locator(".weight").all_inner_texts()
+    return np.array([float(text or 0) for text in texts])
+
+
+def looks(trace: Trace, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the lanes should say, mean over layers and heads; weights below 0.05 are not written."""
+    cross = trace.cross.mean(axis=(0, 1))[step - 1]
+    own = np.append(trace.decoder_self.mean(axis=(0, 1))[step - 1], 0.0)
+    return np.where(cross < 0.05, 0, cross), np.where(own < 0.05, 0, own)
+
+
+def test_each_step_shows_attention_onto_source_and_prefix(
+    app: str, open_page: OpenPage, translator: Translator
+) -> None:
+    page = open_page(address(app, step="1"))
+    player_is_ready(page)
+    trace = translator.trace(SENTENCE)
+    page.locator(".player").focus()
+    for step in (1, 2, 3, 4):
+        expect(page.locator(".player .count")).to_contain_text(f"step {step} of")
+        cross, own = looks(trace, step)
+        np.testing.assert_allclose(numbers(page, "Source tokens"), cross, atol=0.0051)
+        np.testing.assert_allclose(numbers(page, "Target tokens"), own, atol=0.0051)
+        facts = page.locator(".player .facts").inner_text().replace("−", "-")
+        assert f"entropy {trace.entropy[step - 1] / np.log(2):.2f} bit" in facts
+        assert f"log P {trace.log_probs[:step].sum():.2f}" in facts
+        page.keyboard.press("ArrowRight")
+    expect(page.locator(".player .badge").first).to_contain_text("teacher forcing ±")
+    page.keyboard.press(" ")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.keyboard.press(" ")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+def test_taking_another_candidate_goes_on_from_there(
+    app: str, open_page: OpenPage, translator: Translator
+) -> None:
+    page = open_page(address(app, step="2"))
+    player_is_ready(page)
+    free = translator.trace(SENTENCE)
+    other = next(int(token) for token in free.top_ids[1] if token != free.predicted_ids[1])
+    name = translator.tokenizer.id_to_piece(other)
+    page.get_by_role("button", name=f"Take {name} instead").click()
+    prefix = (free.predicted_ids[0], other)
+    expected = translator.trace(SENTENCE, prefix=prefix)
+    expect(page.locator(".st-key-headline")).to_have_text(expected.text)
+    expect(page.locator(".player .chip.given")).to_have_count(2)
+    assert page.locator(".player button.chip").all_inner_texts() == list(expected.predicted_tokens)
+    expect(page.locator(".player .count")).to_contain_text("step 2 of")
+    assert query(page)["prefix"] == ".".join(map(str, prefix))
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".st-key-headline")).to_have_text(free.text)
+    expect(page.locator(".player .chip.given")).to_have_count(0)
+
+
+def test_a_target_can_be_typed(app: str, open_page: OpenPage, translator: Translator) -> None:
+    page = open_page(address(app))
+    player_is_ready(page)
+    target = "Ein Hund rennt."
+    page.get_by_role("button", name="Steer").click()
+    page.get_by_test_id("stPopoverBody").get_by_text("Is exactly").click()
+    page.get_by_label("Text in the target language").fill(target)
+    page.get_by_role("button", name="Decode from there").click()
+    expect(page.locator(".st-key-headline")).to_have_text(target)
+    expect(page.locator(".player .badge").first).to_contain_text("teacher-forced pass")
+    expected = translator.trace(SENTENCE, target=target)
+    assert page.locator(".player button.chip").all_inner_texts() == list(expected.predicted_tokens)
+    assert query(page)["target"] == target
+
+
+def test_a_sample_comes_back_from_its_link(
+    app: str, open_page: OpenPage, translator: Translator
+) -> None:
+    sampling = Sampling(temperature=1.5, top_k=20, seed=11)
+    expected = translator.trace(SENTENCE, beam_size=1, sampling=sampling).text
+    page = open_page(address(app, sample="on", temperature="1.5", top_k="20", seed="11"))
+    player_is_ready(page)
+    expect(page.locator(".st-key-headline")).to_have_text(expected)
+    expect(page.locator(".player .facts")).to_contain_text("drawn from")
+    again = open_page(page.url)
+    player_is_ready(again)
+    expect(again.locator(".st-key-headline")).to_have_text(expected)
+
+
+def test_whole_words_merge_the_columns(
+    app: str, open_page: OpenPage, translator: Translator
+) -> None:
+    page = open_page(address(app, step="3", units="words"))
+    player_is_ready(page)
+    chips = page.get_by_role("list", name="Source tokens").locator(".chip")
+    assert chips.all_inner_texts() == [*SENTENCE.split(), "</s>"]
+    trace = translator.trace(SENTENCE)
+    expect(page.locator(".player .count")).to_contain_text(
+        f"step 3 of {len(trace.predicted_tokens)}"
+    )
+    # Nothing is lost: what the numbers leave out is below 0.05 each.
+    shown = numbers(page, "Source tokens")
+    cross = trace.cross.mean(axis=(0, 1))[2]
+    assert cross.max() - 0.01 <= shown.max() <= 1

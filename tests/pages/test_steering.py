@@ -1,0 +1,189 @@
+"""Steering and sampling on the Translate page, as far as Python goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.test_translate import ask, message_to_player, players, said, trace_of
+from transformer.sampling import Sampling
+from transformer.translator import Translator
+
+RunApp = Callable[..., AppTest]
+CAT = "The cat sat on the mat."
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    (button,) = [button for button in app.button if button.label == label]
+    button.click().run()
+    assert not app.exception
+    return app
+
+
+def model(random_checkpoints: Path) -> Translator:
+    return Translator.load(random_checkpoints / "alpha", device="cpu")
+
+
+def dotted(ids: tuple[int, ...]) -> str:
+    return ".".join(map(str, ids))
+
+
+def type_steer(app: AppTest, text: str, how: str) -> AppTest:
+    app.text_input(key="steer_text").set_value(text)
+    (choice,) = [each for each in app.get("button_group") if each.key == "steer_how"]
+    choice.set_value(how)
+    return press(app, "Decode from there")
+
+
+def test_a_link_with_a_prefix_decodes_from_there_and_marks_it(
+    run_app: RunApp, random_checkpoints: Path
+) -> None:
+    translator = model(random_checkpoints)
+    ids = translator.tokenize("Das Tier").ids
+    app = run_app(sentence=CAT, prefix=dotted(ids))
+    expected = translator.trace(CAT, prefix=ids)
+    header, _ = message_to_player(app)
+    assert header["ids"] == list(expected.predicted_ids)
+    assert header["nForced"] == len(ids) and not header["forced"]
+    assert app.query_params["prefix"] == dotted(ids)
+    assert any(f"the first {len(ids)} given" in caption.value for caption in app.main.caption)
+
+
+def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT)
+    free = message_to_player(app)[0]["ids"]
+    type_steer(app, "Die", "Begins with")
+    one = app.query_params["prefix"]
+    type_steer(app, "Das Tier war", "Is exactly")
+    assert app.query_params["target"] == "Das Tier war"
+    assert "prefix" not in app.query_params
+    header, _ = message_to_player(app)
+    assert header["forced"] and header["gap"] is None
+    assert app.text[1].value == "Das Tier war"
+    press(app, "Undo")
+    assert app.query_params["prefix"] == one and "target" not in app.query_params
+    press(app, "Start over")
+    assert "prefix" not in app.query_params
+    assert message_to_player(app)[0]["ids"] == free
+    press(app, "Undo")
+    assert app.query_params["prefix"] == one
+
+
+def test_a_new_sentence_drops_the_steering(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, target="Das Tier")
+    assert app.query_params["target"] == "Das Tier"
+    ask(app, "A dog runs.")
+    assert not {"target", "prefix"} & set(app.query_params)
+    assert not message_to_player(app)[0]["forced"]
+
+
+def test_another_checkpoint_drops_the_ids_and_keeps_a_text(run_app: RunApp) -> None:
+    for steering, kept in (({"prefix": "20.21"}, False), ({"target": "Das Tier"}, True)):
+        app = run_app(sentence=CAT, checkpoint="alpha", **steering)
+        assert set(steering) <= set(app.query_params)
+        app.sidebar.selectbox(key="checkpoint_box").set_value("beta").run()
+        assert not app.exception
+        assert (set(steering) <= set(app.query_params)) == kept
+
+
+def test_the_end_of_the_sentence_can_be_taken(run_app: RunApp, random_checkpoints: Path) -> None:
+    translator = model(random_checkpoints)
+    ids = (*translator.tokenize("Das Tier").ids, translator.config.eos_id)
+    header, _ = message_to_player(run_app(sentence=CAT, prefix=dotted(ids)))
+    assert header["ids"] == list(ids)
+    assert header["forced"] and header["complete"]
+
+
+@pytest.mark.parametrize(
+    ("steering", "message"),
+    [
+        ({"prefix": "99999"}, "Prefix token 99999 cannot be used"),
+        ({"prefix": ".".join(["20"] * 600)}, "The prefix has 600 tokens"),
+        ({"target": "word " * 700}, "at most 512 are allowed"),
+    ],
+)
+def test_bad_steering_gets_one_clear_line_and_a_way_back(
+    run_app: RunApp, steering: dict[str, str], message: str
+) -> None:
+    app = run_app(sentence=CAT, **steering)
+    assert message in said(app)
+    assert not players(app)
+    press(app, "Start over")
+    assert players(app) and not said(app)
+
+
+@pytest.mark.parametrize("raw", ["1,2", "a.b", "1..2", "-3", ".", "9" * 20, "\u0661"])
+def test_a_prefix_that_is_not_one_is_dropped(run_app: RunApp, raw: str) -> None:
+    app = run_app(sentence=CAT, prefix=raw)
+    assert "prefix" not in app.query_params
+    assert message_to_player(app)[0]["nForced"] == 0
+
+
+def test_what_is_typed_wrongly_is_said_and_changes_nothing(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT)
+    before = message_to_player(app)
+    type_steer(app, "word " * 700, "Begins with")
+    assert "at most 512 are allowed" in said(app)
+    type_steer(app, "  ", "Is exactly")
+    assert "Type at least one character" in said(app)
+    assert message_to_player(app) == before
+    type_steer(app, "Das Tier", "Is exactly")
+    assert not said(app)
+    assert app.text[1].value == app.query_params["target"] == "Das Tier"
+
+
+def test_pieces_of_a_given_text_that_the_model_does_not_know_are_said(run_app: RunApp) -> None:
+    markup = "<b>Das</b> *Tier*"
+    app = run_app(sentence=CAT, target=markup)
+    assert "does not know all of what is given" in said(app)
+    assert app.query_params["target"] == app.text_input(key="steer_text").value == markup
+    shown = [*app.markdown, *app.caption, *app.warning]
+    assert not any("<b>" in element.value for element in shown)
+
+
+def test_sampling_is_what_the_translator_does_and_the_link_says_all_of_it(
+    run_app: RunApp, random_checkpoints: Path
+) -> None:
+    asked = {"sample": "on", "temperature": "1.5", "top_k": "0", "top_p": "0.9", "seed": "7"}
+    app = run_app(sentence=CAT, **asked)
+    expected = model(random_checkpoints).trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
+    header, _ = message_to_player(app)
+    assert header["ids"] == list(expected.predicted_ids)
+    assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
+    assert asked.items() <= dict(app.query_params).items()
+    assert "sampled, temperature 1.5, top p 0.9, seed 7" in " ".join(
+        caption.value for caption in app.main.caption
+    )
+
+
+def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, beam="3")
+    (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
+    how.set_value("Sample").run()
+    assert app.query_params["sample"] == "on" and app.query_params["seed"] == "0"
+    app.sidebar.slider(key="top_k_box").set_value(3).run()
+    app.sidebar.slider(key="temperature_box").set_value(0.5).run()
+    press(app, "New seed")
+    seed = app.query_params["seed"]
+    assert int(seed) > 0
+    view: Any = app.session_state["headlight_view"]
+    assert view.sampling == Sampling(0.5, 3, 1.0, int(seed)) and view.beam_size == 1
+    trace = trace_of(app)
+    assert trace.n_allowed is not None and trace.n_allowed.max() <= 3
+    (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
+    how.set_value("Beam").run()
+    assert app.query_params["sample"] == "off" and app.query_params["beam"] == "3"
+    assert "seed" not in app.query_params
+    assert trace_of(app).allowed is None
+
+
+def test_words_merge_columns_and_leave_the_steps(run_app: RunApp) -> None:
+    tokens, _ = message_to_player(run_app(sentence=CAT))
+    words, _ = message_to_player(run_app(sentence=CAT, units="words"))
+    assert words["predicted"] == tokens["predicted"]
+    assert words["source"] == [*CAT.split(), "</s>"]
+    assert len(words["keys"]) <= len(tokens["keys"])
