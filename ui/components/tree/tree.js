@@ -6,7 +6,7 @@
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
-const LEAST_ZOOM = 0.82; // to open with, where that shows all steps
+const LEAST_ZOOM = 0.9; // to open with, where that shows all steps
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
 // component key -> what was chosen last. A view that is mounted anew gets an old message again.
