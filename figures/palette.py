@@ -72,11 +72,11 @@ _SIGNED: dict[Theme, tuple[tuple[float, float], tuple[float, float], float, floa
 }
 
 # Sixteen colours for categories, the largest smallest distance first (in CIELAB, taken as the
-# least of normal, protan and deutan vision), each at least 3:1 against the page.
+# least of normal, protan, deutan and tritan vision), each at least 3:1 against the page.
 _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
     "light": (
-        "#4836af", "#55a311", "#613726", "#009cc8", "#f05f76", "#81005b", "#3391ff", "#576411",
-        "#9b6e8e", "#29488f", "#24824d", "#23597b", "#235f4c", "#b8210f", "#e956c8", "#6e9b7b",
+        "#4836af", "#b12714", "#3b9db1", "#003b27", "#896276", "#9d0089", "#007627", "#b176d8",
+        "#4e2700", "#4e2762", "#d87662", "#00629d", "#eb4e9d", "#89143b", "#898900", "#0076eb",
     ),
     "dark": (
         "#ffad40", "#006fef", "#00f9f2", "#d2005d", "#607200", "#0088b8", "#dfe3b3", "#d698a3",

@@ -17,7 +17,7 @@ from figures.palette import CHROME, THEMES, Theme
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Machado et al. 2009, severity 1: what red- and green-blind eyes see, in linear RGB.
+# Machado et al. 2009, severity 1: what red-, green- and blue-blind eyes see, in linear RGB.
 COLOUR_BLIND = {
     "protan": [
         [0.152286, 1.052583, -0.204868],
@@ -28,6 +28,11 @@ COLOUR_BLIND = {
         [0.367322, 0.860646, -0.227968],
         [0.280085, 0.672501, 0.047413],
         [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritan": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
     ],
 }
 
