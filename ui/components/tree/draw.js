@@ -13,6 +13,8 @@ const GUTTER = 26; // left of the columns: the rank
 const ROOT = 62; // the column of <s>
 const FENCE = 14; // between the beam and what was dropped
 
+const MOST_DROPPED = 5; // wider beams than this leave out edges to what they dropped
+
 const FINISHED = 2;
 const CUT = 3;
 
@@ -109,8 +111,13 @@ function paintFence(pen, view, left, width) {
 
 function paintEdges(pen, view, state, inSight) {
   const { header, size, ink } = view;
+  // Of a wide beam so much is dropped that its edges would make one grey band.
+  const many = header.beam > MOST_DROPPED;
+  const near = new Set([state.a, state.b, view.hover]);
+  const drawn = (i) =>
+    !many || header.kind[i] <= CUT || near.has(i) || near.has(header.parent[i]);
   const strokes = [
-    { of: (i) => header.line[i] === 0, colour: ink.rule, width: 1 },
+    { of: (i) => header.line[i] === 0 && drawn(i), colour: ink.rule, width: 1 },
     { of: (i) => header.line[i] === 1, colour: ink.quiet, width: 1.5 },
     { of: (i) => header.line[i] === 2, colour: ink.accent, width: 3 },
     { of: (i) => state.onB.has(i), colour: ink.b, width: 2 },
@@ -279,4 +286,43 @@ function signed(value, digits = 2) {
 function inkOver(colour) {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14121c" : "#ffffff";
+}
+
+/** The colours of the theme that the page shows, also as variables for the bar above the tree. */
+function inkOf(root, style, header) {
+  const value = (name) => style.getPropertyValue(name).trim();
+  const [text, paper] = [value("--st-text-color"), value("--st-background-color")];
+  const accent = value("--st-primary-color");
+  const over = (colour, share) => solid(`color-mix(in srgb, ${colour} ${share}%, ${paper})`);
+  const [a, b] = header.colours[themeOf(root)];
+  root.style.setProperty("--a", a);
+  root.style.setProperty("--b", b);
+  root.style.setProperty("--on-a", inkOver(a));
+  root.style.setProperty("--on-b", inkOver(b));
+  return {
+    a,
+    b,
+    accent,
+    text,
+    paper,
+    panel: value("--st-secondary-background-color"),
+    rule: over(text, 22),
+    quiet: over(text, 66),
+    lit: over(accent, 16),
+  };
+}
+
+/** Any CSS colour as "#rrggbb", which a canvas reads fastest; each is looked up once. */
+const solids = new Map();
+function solid(colour) {
+  if (!solids.has(colour)) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = 1;
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    const rgb = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+    solids.set(colour, `#${rgb.map((value) => value.toString(16).padStart(2, "0")).join("")}`);
+  }
+  return solids.get(colour);
 }

@@ -156,27 +156,7 @@ class TreeView {
     const style = getComputedStyle(this.root);
     this.type = parseFloat(style.getPropertyValue("--hl-scale")) || 1;
     this.font = style.fontFamily;
-    const theme = themeOf(this.root);
-    const mix = (share) =>
-      `color-mix(in srgb, ${style.getPropertyValue("--st-text-color")} ${share}%, ` +
-      `${style.getPropertyValue("--st-background-color")})`;
-    const [a, b] = this.header.colours[theme];
-    const accent = style.getPropertyValue("--st-primary-color").trim();
-    this.ink = {
-      a,
-      b,
-      accent,
-      text: style.getPropertyValue("--st-text-color").trim(),
-      paper: style.getPropertyValue("--st-background-color").trim(),
-      panel: style.getPropertyValue("--st-secondary-background-color").trim(),
-      rule: mix(22),
-      quiet: mix(66),
-      lit: `color-mix(in srgb, ${accent} 16%, ${style.getPropertyValue("--st-background-color")})`,
-    };
-    this.root.style.setProperty("--a", a);
-    this.root.style.setProperty("--b", b);
-    this.root.style.setProperty("--on-a", inkOver(a));
-    this.root.style.setProperty("--on-b", inkOver(b));
+    this.ink = inkOf(this.root, style, this.header);
     this.zoom ??= Math.min(1, Math.max(LEAST_ZOOM, this.fitting()));
     this.size = geometry(this.header, this.zoom, this.type);
     const { width, height } = extent(this.header, this.size, this.shown);
