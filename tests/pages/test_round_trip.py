@@ -8,6 +8,7 @@ to come back out of it. A new control without a place in the URL fails here.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,18 @@ ACTS = {
 STATELESS = {
     "bidi_component", "empty", "plotly_chart", "popover", "spinner", "vega_lite_chart",
 }  # fmt: skip
+
+#: Pages without a control of their own.
+WITHOUT = {"tours"}
+
+#: Settings that the sidebar and the frame bring to every page; tried on the first.
+EVERYWHERE = {
+    "sentence", "checkpoint", "device", "beam", "alpha", "sample", "temperature", "top_k", "top_p",
+    "seed", "prefix", "target", "present",
+}  # fmt: skip
+
+#: A tour sets other controls; tests/pages/test_tours_page.py opens its stops.
+TOURS = {"tour", "stop", "guess"}
 
 #: Raw strings to try for a Param; those that its parser takes are used.
 SAMPLES = (
@@ -164,25 +177,29 @@ def test_every_control_of_a_page_comes_back_from_its_link(
     start = {"checkpoint": "alpha", "sentence": SENTENCE}
     app = open_page(spec, start)
     agree(app, open_page(spec, dict(app.query_params)), "nothing")
-    done: set[Name] = set()
-    # A change may bring new controls, so look again until all were tried. The sidebar is the same
-    # on every page and is tried on the first.
-    while True:
-        at_hand = [
-            name
-            for name, node in widgets(app).items()
-            if name not in done and (spec is PAGES[0] or not in_sidebar(app, node))
-        ]
-        if not at_hand:
-            break
-        name = at_hand[0]
-        done.add(name)
+    seen: set[Name] = set()
+    waiting: deque[tuple[Name, dict[str, str]]] = deque()
+
+    def look(app: AppTest) -> None:
+        """Note the controls not seen before, and the link where they are."""
+        for name, node in widgets(app).items():
+            # The sidebar is the same on every page and is tried on the first.
+            if name not in seen and (spec is PAGES[0] or not in_sidebar(app, node)):
+                seen.add(name)
+                waiting.append((name, dict(app.query_params)))
+
+    look(app)
+    assert seen or spec.url_path in WITHOUT
+    while waiting:
+        name, link = waiting.popleft()
+        app = open_page(spec, link)
         for value in ends(widgets(app)[name]):
             if name not in widgets(app):
-                break
+                app = open_page(spec, link)
             change(app, name, value)
             again = open_page(spec, dict(app.query_params))
             agree(app, again, f"setting {name} to {value!r}")
+            look(app)
 
 
 def in_sidebar(app: AppTest, node: Any) -> bool:
@@ -207,12 +224,12 @@ def test_every_setting_of_a_page_goes_into_its_link_and_out_again(
     open_page(spec, start)
     assert {"sentence", "checkpoint", "beam", "alpha"} <= shown.keys()
     for param in list(shown.values()):
-        if spec is not PAGES[0] and param.name in ("sentence", "checkpoint", "device"):
+        if param.name in TOURS or (spec is not PAGES[0] and param.name in EVERYWHERE):
             continue
-        samples = [raw for raw in SAMPLES if allowed(param, raw)]
+        samples = [raw for raw in (*words(param), *SAMPLES) if allowed(param, raw)]
         own = [] if param.name in start else [param.write(param.default)]
         tried = [raw for raw in dict.fromkeys([*own, *samples]) if raw][:3]
-        assert tried or param.name in ("checkpoint", "device"), f"no sample for {param.name}"
+        assert tried, f"add to SAMPLES what {param.name} may be"
         for raw in tried:
             app = open_page(spec, {**start, param.name: raw})
             link = dict(app.query_params)
@@ -220,6 +237,13 @@ def test_every_setting_of_a_page_goes_into_its_link_and_out_again(
             again = open_page(spec, link)
             assert dict(again.query_params) == link, param.name
             agree(app, again, f"opening {param.name}={raw}")
+
+
+def words(param: Param[Any]) -> tuple[str, ...]:
+    """The words that a `state.one_of` allows."""
+    cells = getattr(param.parse, "__closure__", None) or ()
+    held = [cell.cell_contents for cell in cells]
+    return next((each for each in held if isinstance(each, tuple)), ())
 
 
 def allowed(param: Param[Any], raw: str) -> bool:
