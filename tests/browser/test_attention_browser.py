@@ -21,7 +21,7 @@ from transformer.records import Trace
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
-expect.set_options(timeout=60_000)  # loading takes seconds where the machine is busy
+expect.set_options(timeout=180_000)  # loading takes seconds where the machine is busy
 SENTENCE = "The cat <b>sat</b> on it."
 
 
@@ -29,7 +29,7 @@ SENTENCE = "The cat <b>sat</b> on it."
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """One window for all tests here: it loads the app's code once."""
     window = browser.new_context(viewport={"width": 1280, "height": 720})
-    window.set_default_timeout(60_000)
+    window.set_default_timeout(180_000)
     yield window
     window.close()
 
@@ -45,7 +45,7 @@ def address(
     try:
         page = context.new_page()
         page.goto(url)
-        page.get_by_text("The light on the source").wait_for()
+        page.locator("[data-testid=stMain] canvas").first.wait_for()
         page.close()
         yield url
     finally:

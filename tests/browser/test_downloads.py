@@ -75,7 +75,7 @@ def files(
     for name in PAGES_TO_TRY:
         page = context.new_page()
         page.goto(f"{address}/?sentence={quote(SENTENCE)}&layer=2&head=1")
-        page.get_by_text("The light on the source").wait_for()
+        page.locator("[data-testid=stMain] canvas").first.wait_for()
         if name != "translate":
             page.get_by_role("link", name=name.capitalize()).first.click()
         page.get_by_role("button", name="Download").first.click()
