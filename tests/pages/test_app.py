@@ -57,7 +57,7 @@ def test_a_page_run_by_itself_leads_to_the_app(
         streamlit.stop()
 
     monkeypatch.setattr("streamlit.switch_page", switch)
-    app = AppTest.from_file(str(ROOT / spec.file))
+    app = AppTest.from_file(str(ROOT / spec.file), default_timeout=60)
     app.run()
     assert gone == ["app.py"]
     assert not app.exception
