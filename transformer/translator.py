@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from transformer.batching import batches
 from transformer.beam_rule import PAPER, BeamRule
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
@@ -34,8 +35,6 @@ __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available
 EXTRA_LENGTH = 50
 #: Longest sentence, in characters, that is cut into pieces at all.
 MAX_CHARACTERS = 10_000
-#: Rows of a batch times their source tokens stay below this.
-BATCH_TOKENS = 6_000
 #: A trace that might need more memory than this for its record is refused.
 MAX_RECORD_BYTES = 2 * 2**30
 
@@ -127,6 +126,10 @@ class Translator:
         check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
+    def tokenize_target(self, text: str) -> Tokenized:
+        """Cut a text in the target language into pieces. Raises `InputError` like `tokenize`."""
+        return self._cut(text, self.tokenizer.target)
+
     def read(self, sentence: str | Sequence[int]) -> Source:
         """The sentence as the encoder gets it. Raises `InputError` like `tokenize`.
 
@@ -216,7 +219,7 @@ class Translator:
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
         done = sum(not source.ids for source in sources)
-        for batch in _batches(sources, beam_size):
+        for batch in batches([len(source.ids) for source in sources], beam_size):
             found = self._search(
                 [sources[index] for index in batch],
                 [limits[index] for index in batch],
@@ -320,14 +323,14 @@ class Translator:
         if prefix is None:
             return []
         if isinstance(prefix, str):
-            return list(self._cut(prefix, self.tokenizer.target).ids)
+            return list(self.tokenize_target(prefix).ids)
         return checked_ids("prefix", prefix, self.config)
 
     def _target_ids(self, target: str | Sequence[int]) -> list[int]:
         """What the decoder is to predict, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
-            ids = [*self._cut(target, self.tokenizer.target).ids, eos]
+            ids = [*self.tokenize_target(target).ids, eos]
             if len(ids) == 1:
                 raise InputError("the target is blank; type at least one character")
             return ids
@@ -388,23 +391,3 @@ class Translator:
             complete=best.complete,
             unknown=source.unknown_text,
         )
-
-
-def _batches(sources: Sequence[Source], beam_size: int) -> list[list[int]]:
-    """Indices of the sentences to translate, longest first, those of like length together.
-
-    The longest go first so that a batch that is too large for the machine fails at once.
-    """
-    order = sorted(
-        (index for index, source in enumerate(sources) if source.ids),
-        key=lambda index: -len(sources[index].ids),
-    )
-    batches: list[list[int]] = []
-    for index in order:
-        # The first sentence of a batch is its longest.
-        widest = len(sources[batches[-1][0]].ids) if batches else 0
-        if batches and (len(batches[-1]) + 1) * widest * beam_size <= BATCH_TOKENS:
-            batches[-1].append(index)
-        else:
-            batches.append([index])
-    return batches

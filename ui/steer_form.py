@@ -31,7 +31,7 @@ def draw_steer_form(view: View) -> None:
     if st.session_state.get(_SEEN) != given:
         st.session_state[_SEEN] = given
         ids = [token for token in view.prefix if token != model.config.eos_id]
-        fill("steer_text", view.target or model.tokenizer.decode(ids))
+        fill("steer_text", view.target or model.tokenizer.target.decode(ids))
         fill("steer_how", _BEGINS if view.target is None else _IS)
     with st.form("steer_form", border=False):
         st.segmented_control(
@@ -61,7 +61,7 @@ def _take(view: View) -> None:
         return
     try:
         model = cache.translator(view.path, view.device)
-        ids = model.tokenize(text).ids
+        ids = model.tokenize_target(text).ids
         if st.session_state["steer_how"] == _BEGINS:
             begin_with(ids)
             # On the first step that is the model's own.
