@@ -52,8 +52,7 @@ def test_a_key_is_followed_through_all_stages(
     open_page: OpenPage, address: str, stages: HeadStages, theme: str
 ) -> None:
     query = f"sentence={quote(SENTENCE)}&kind=cross&layer=2&head=3&query=2&key=1"
-    page = open_page(f"{address}/?{query}", theme)
-    page.get_by_role("link", name="Inside a head").click()
+    page = open_page(f"{address}/head?{query}", theme)
     view = page.locator(".stages")
     expect(view.locator("section.stage")).to_have_count(8)
     expect(view.locator("canvas")).to_have_count(7)  # cross-attention has no mask to draw

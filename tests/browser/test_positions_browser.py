@@ -50,8 +50,8 @@ def test_the_split_writes_a_sum_out(
     shutil.copytree(tiny_checkpoint, tmp_path / "root" / "tiny")
     url, process = start_app(tmp_path / "log.txt", tmp_path / "root")
     try:
-        page = open_page(f"{url}/?sentence=A%20dog%20runs.&part=model&head=2&split=decoder", "dark")
-        page.get_by_role("link", name="Positions").click()
+        query = "sentence=A%20dog%20runs.&part=model&head=2&split=decoder"
+        page = open_page(f"{url}/positions?{query}", "dark")
         view = page.locator(".parts")
         expect(view.locator("canvas")).to_have_count(5)
         view.focus()

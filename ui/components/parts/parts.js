@@ -97,15 +97,20 @@ function build(root, view) {
 function look(root, header) {
   const style = getComputedStyle(root);
   const table = header.signed[themeOf(root)];
+  const shades = Array.from({ length: 256 }, (_, i) => {
+    const colour = parseInt(table.slice(6 * i, 6 * i + 6), 16);
+    return [colour >> 16, (colour >> 8) & 255, colour & 255, 255];
+  });
+  const level = (value) => {
+    const share = Math.max(-1, Math.min(1, value / (header.limit || 1)));
+    return Math.round(127.5 + 127.5 * share);
+  };
   return {
     ink: style.color,
     font: style.fontFamily,
     size: parseFloat(style.fontSize),
-    signed: (value) => {
-      const share = Math.max(-1, Math.min(1, value / (header.limit || 1)));
-      const level = Math.round(127.5 + 127.5 * share);
-      return `#${table.slice(6 * level, 6 * level + 6)}`;
-    },
+    signed: (value) => `#${table.slice(6 * level(value), 6 * level(value) + 6)}`,
+    rgb: (value) => shades[level(value)],
   };
 }
 
@@ -145,15 +150,18 @@ function paint(view, map, index, sizes) {
   const pen = map.canvas.getContext("2d");
   pen.scale(ratio, ratio);
   const values = view.maps[index];
-  const gap = map.cell >= 12 ? 1 : 0;
-  for (let i = 0; i < n; i++) {
+  if (map.cell < 12) {
+    pen.imageSmoothingEnabled = false;
+    pen.drawImage(imageOf(view, values), map.left, map.top, side, side);
+  }
+  for (let i = 0; i < n && map.cell >= 6; i++) {
     for (let j = 0; j < n; j++) {
       const [x, y] = [map.left + j * map.cell, map.top + i * map.cell];
-      if (view.mask[i * n + j]) {
-        pen.fillStyle = colours.signed(values[i * n + j]);
-        pen.fillRect(x, y, map.cell - gap, map.cell - gap);
-      } else if (map.cell >= 6) {
+      if (!view.mask[i * n + j]) {
         dot(pen, x + map.cell / 2, y + map.cell / 2, colours.ink);
+      } else if (map.cell >= 12) {
+        pen.fillStyle = colours.signed(values[i * n + j]);
+        pen.fillRect(x, y, map.cell - 1, map.cell - 1);
       }
     }
   }
@@ -162,6 +170,20 @@ function paint(view, map, index, sizes) {
   pen.strokeRect(map.left - 0.5, map.top - 0.5, side + 1, side + 1);
   pen.globalAlpha = 1;
   if (map.isSum) labels(pen, view, map);
+}
+
+// A map with one pixel for each cell; masked ones are left out.
+function imageOf(view, values) {
+  const { header, look: colours, mask } = view;
+  const n = header.tokens.length;
+  const image = make("canvas", "");
+  image.width = image.height = n;
+  const pixels = new ImageData(n, n);
+  for (let cell = 0; cell < n * n; cell++) {
+    if (mask[cell]) pixels.data.set(colours.rgb(values[cell]), 4 * cell);
+  }
+  image.getContext("2d").putImageData(pixels, 0, 0);
+  return image;
 }
 
 // What the mask forbids has no logit.
