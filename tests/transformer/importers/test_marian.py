@@ -204,9 +204,8 @@ def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
     found = pair.ours.translate([ENGLISH[0], "", ">>fra<<"], max_length=9)
     assert len(found) == 3
     assert found[1].tokens == ()
-    assert pair.ours.translate(["The cat"], prefix="Die Katze", max_length=20)[0].text.startswith(
-        "Die Katze"
-    )
+    (begun,) = pair.ours.translate(["The cat"], prefix="Die Katze", max_length=20)
+    assert begun.text.startswith("Die Katze")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
