@@ -129,7 +129,11 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
     most: list[int] = [0]
     lock = threading.Lock()
 
+    shape = cache.translator(view.path, "cpu").config
+
     class Slow:
+        config = shape
+
         def trace(self, sentence: str, **settings: object) -> Trace:
             with lock:
                 running[0] += 1
