@@ -7,10 +7,17 @@ own, outside of any session: it may use what it was given and the caches of the 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
+    SCRIPT_RUN_CONTEXT_ATTR_NAME,
+)
 
 from figures.exhibit import Exhibit
 from figures.paper import to_png, to_python, to_svg
@@ -91,14 +98,19 @@ def take_away(
 
 
 def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
+    file_name, context = f"{name}.{each.ending}", get_script_run_ctx()
+
     def data() -> bytes:
-        return each.write(make())
+        content = each.write(make())
+        if context is not None:
+            _keep(context, content, each.mime, f"{key}_{each.ending}", file_name)
+        return content
 
     large = each.ending == "csv" and n_numbers > MOST_ROWS
     st.download_button(
         each.label,
         data,
-        file_name=f"{name}.{each.ending}",
+        file_name=file_name,
         mime=each.mime,
         key=f"{key}_{each.ending}",
         on_click="ignore",
@@ -108,6 +120,22 @@ def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_nu
         type="tertiary",
         width="stretch",
     )
+
+
+def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name: str) -> None:
+    """Make a file the session's own until its next run.
+
+    Streamlit deletes a file that was made on demand once the scripts of any two sessions have
+    ended, which in a full classroom is before the browser has fetched it.
+    """
+    thread = threading.current_thread()
+    add_script_run_ctx(thread, context)
+    try:
+        runtime.get_instance().media_file_mgr.add(
+            content, mime, place, file_name=name, is_for_static_download=True
+        )
+    finally:
+        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
 
 
 def trace_of(view: View) -> Trace:

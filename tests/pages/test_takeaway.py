@@ -34,6 +34,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
         {"units": "words", "combine": "max", "sample": "on", "seed": "3", "top_k": "5"},
     ),
     "head": ({"kind": "decoder_self", "query": "2", "scaling": "off"},),
+    "beam": ({"panel": "compare"}, {"panel": "finished"}),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
 CASES = [

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
 from figures.tables import MOST_ROWS
 from transformer.sampling import Sampling
+from ui import takeaway
 from ui.controls import View
 from ui.takeaway import FORMATS, snippet_header
 
@@ -75,7 +81,7 @@ def test_what_is_typed_stays_a_literal(
     arguments = called(code)
     assert arguments["sentence"] == sentence
     assert arguments.get("target") == target
-    assert len(ast.parse(code).body) == 6  # four imports, the checkpoints, ... and nothing more
+    assert len(ast.parse(code).body) == 7  # four imports and three assignments, nothing more
 
 
 @pytest.mark.parametrize(
@@ -102,3 +108,32 @@ def test_the_snippet_steers_as_the_view_does(
     assert called(code) == {"sentence": "A dog.", **expected}
     assert ("import Sampling" in code) == ("sampling" in given)
     assert str(tiny_checkpoint.parent) not in code, "no folder of the server"
+
+
+def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit drops what nobody holds whenever a script ends, also somebody else's."""
+    files = MediaFileManager(MemoryMediaFileStorage("/media"))
+    holder = SimpleNamespace(media_file_mgr=files)
+    monkeypatch.setattr(takeaway.runtime, "get_instance", lambda: holder)
+    mine = SimpleNamespace(
+        session_id="mine", pages_manager=SimpleNamespace(main_script_hash="app"), fragment_id=None
+    )
+
+    def make() -> bytes:
+        takeaway._keep(mine, b"1,2", "text/csv", "figure_csv", "a.csv")  # type: ignore[arg-type]
+        assert get_script_run_ctx(suppress_warning=True) is None, "the thread serves others next"
+        return b"1,2"
+
+    made: list[str] = []
+    number = files.add_deferred(make, "text/csv", "0.1", file_name="a.csv")
+    thread = threading.Thread(target=lambda: made.append(files.execute_deferred(number)))
+    thread.start()
+    thread.join()
+    for _ in range(3):
+        files.remove_orphaned_files()
+    name = made[0].rsplit("/", 1)[1]
+    assert files._storage.get_file(name).content == b"1,2"  # type: ignore[attr-defined]
+    files.clear_session_refs("mine")
+    for _ in range(3):
+        files.remove_orphaned_files()
+    assert not files._file_metadata
