@@ -40,8 +40,9 @@ endif
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-$(VENV)/.dev: requirements-dev.txt $(VENV)/.app
+$(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-race.txt
 	@touch $@
 
 # Writes the lock files anew from pyproject.toml; needs uv. What only CUDA builds of torch need goes

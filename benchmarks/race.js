@@ -1,0 +1,43 @@
+// Runs in the page before anything else, see views.py. `race.wait` notes in `race.at` when a kind of
+// attention is on screen; `race.asked` is the time of the event that asks for another kind.
+(() => {
+  const deep = (root) => {
+    const found = root.querySelector(".grid [role=grid]");
+    if (found) return found;
+    for (const each of root.querySelectorAll("*")) {
+      const inside = each.shadowRoot && deep(each.shadowRoot);
+      if (inside) return inside;
+    }
+    return null;
+  };
+  const painted = (canvas) => {
+    if (!canvas || !canvas.width || !canvas.height) return false;
+    const pen = canvas.getContext("2d");
+    return pen.getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0);
+  };
+  const drawn = {
+    headlight: (kind) => {
+      const table = deep(document);
+      return table?.getAttribute("aria-label") === kind &&
+        painted([...table.querySelectorAll("canvas")].pop());
+    },
+    bertviz: (kind) => {
+      const svg = document.querySelector("#vis svg");
+      return svg !== null && document.querySelector("#filter").value === kind &&
+        !svg.dataset.before && svg.querySelector("line") !== null;
+    },
+  };
+  const race = (window.race = { at: null, asked: null });
+  race.wait = (who, kind) => {
+    race.at = null;
+    const look = () => {
+      if (!drawn[who](kind)) return requestAnimationFrame(look);
+      // What was drawn in one frame is on screen when the next one begins.
+      return requestAnimationFrame(() => { race.at = performance.now(); });
+    };
+    look();
+  };
+  for (const name of ["click", "change"]) {
+    document.addEventListener(name, () => { race.asked = performance.now(); }, true);
+  }
+})();

@@ -1,0 +1,345 @@
+"""All attention maps on screen: Headlight's grid against BertViz's `model_view`.
+
+    python benchmarks/views.py [--tokens 30 64 128 512] [--json]
+
+Both draw the same random tensors: 6+6 layers, 8 heads, encoder, decoder and cross-attention, as
+many source as target tokens. Both are opened in a fresh window of the same Chromium, from a server
+on this machine that has what it sends ready. Measured are
+
+- bytes sent for all three kinds: BertViz's page, which holds them all; Headlight's messages until
+  each kind was on screen. Neither side's libraries count (d3, jQuery and require.js; Streamlit).
+- the first picture: from opening the address until the first kind is drawn;
+- a change: from the event of choosing another kind until that kind is drawn.
+
+Times are medians, taken in the page. Maps above 128 tokens a side are shrunk for Headlight's grid,
+as in the app, by taking the largest weight of each block; BertViz draws a line for every weight.
+BertViz loads its libraries from a CDN; here they come from npm packages, kept in `benchmarks/cache`
+(jQuery 2.1.0, since 2.0.0 is not among them).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from playwright.sync_api import BrowserContext, Page, Route, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+from benchmarks.race_report import CONTESTANTS, Result, summary, table  # noqa: E402
+
+CACHE = ROOT / "benchmarks" / "cache"
+KINDS = ("Encoder", "Decoder", "Cross")
+
+#: BertViz's libraries: the file that it asks for, the npm package, and the file in it.
+LIBRARIES = {
+    "require.min.js": ("requirejs@2.3.6", "package/require.js"),
+    "d3.min.js": ("d3@5.7.0", "package/dist/d3.min.js"),
+    "jquery.min.js": ("jquery@2.1.0", "package/dist/jquery.min.js"),
+}
+
+#: Runs in the page before anything else.
+WATCH = (ROOT / "benchmarks" / "race.js").read_text("utf-8")
+
+
+def make_tensors(
+    tokens: int, layers: int, heads: int, seed: int = 0
+) -> dict[str, NDArray[np.generic]]:
+    """Random maps [layers, heads, tokens, tokens] of each kind, rows summing to 1, and tokens."""
+    rng = np.random.default_rng(seed)
+    made: dict[str, NDArray[np.generic]] = {}
+    for kind in KINDS:
+        logits = 2 * rng.standard_normal((layers, heads, tokens, tokens), dtype=np.float32)
+        if kind == "Decoder":
+            logits[..., ~np.tri(tokens, dtype=bool)] = -np.inf
+        weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        made[kind] = weights / weights.sum(axis=-1, keepdims=True)
+    made["source"] = np.array([f"▁source{i}" for i in range(tokens)])
+    made["target"] = np.array([f"▁target{i}" for i in range(tokens)])
+    return made
+
+
+def libraries() -> dict[str, Path]:
+    """BertViz's libraries, fetched with npm where they are not here yet."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    missing = [package for name, (package, _) in LIBRARIES.items() if not (CACHE / name).exists()]
+    if missing:
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            command = ["npm", "pack", "--silent", "--pack-destination", folder, *missing]
+            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=300)
+            for archive in Path(folder).glob("*.tgz"):
+                _unpack(archive)
+    return {name: CACHE / name for name in LIBRARIES}
+
+
+def _unpack(archive: Path) -> None:
+    for name, (package, member) in LIBRARIES.items():
+        if archive.name.startswith(package.replace("@", "-")):
+            with tarfile.open(archive) as packed:
+                content = packed.extractfile(member)
+                assert content is not None
+                partly = CACHE / f"{name}.part"
+                partly.write_bytes(content.read())
+                partly.rename(CACHE / name)
+
+
+def bertviz_page(tensors: dict[str, NDArray[np.generic]]) -> str:
+    """The page that `model_view` makes."""
+    import torch
+    from bertviz import model_view
+
+    layers = {kind: [torch.from_numpy(layer[None]) for layer in tensors[kind]] for kind in KINDS}
+    view = model_view(
+        encoder_attention=layers["Encoder"],
+        decoder_attention=layers["Decoder"],
+        cross_attention=layers["Cross"],
+        encoder_tokens=tensors["source"].tolist(),
+        decoder_tokens=tensors["target"].tolist(),
+        html_action="return",
+    )
+    return (
+        f'<!doctype html><html><head><meta charset="utf-8"></head><body>{view.data}</body></html>'
+    )
+
+
+@contextmanager
+def browser_context() -> Iterator[Callable[[], BrowserContext]]:
+    """Makes fresh windows of one Chromium."""
+    from tests.browser.chromium import FLAGS, find_or_install
+
+    path = find_or_install()
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield lambda: chromium.new_context(viewport={"width": 1280, "height": 720})
+        chromium.close()
+
+
+def time_views(
+    page: Page, who: str, address: str, names: tuple[str, ...],
+    choose: Callable[[Page, str], None], timeout: float,
+) -> tuple[float, list[float]]:  # fmt: skip
+    """Seconds until the first kind is drawn, and for each change to the others."""
+    page.set_default_timeout(1000 * timeout)
+    page.add_init_script(f"{WATCH}\nrace.wait({json.dumps(who)}, {json.dumps(names[0])});")
+    page.goto(address, wait_until="commit")
+    page.wait_for_function("() => race.at !== null", polling=20)
+    first = page.evaluate("() => race.at") / 1000
+    changes = []
+    for name in names[1:]:
+        page.evaluate(
+            "([who, name]) => { for (const svg of document.querySelectorAll('#vis svg')) "
+            "svg.dataset.before = 'yes'; race.asked = null; race.wait(who, name); }",
+            [who, name],
+        )
+        choose(page, name)
+        page.wait_for_function("() => race.at !== null", polling=20)
+        changes.append(page.evaluate("() => race.at - race.asked") / 1000)
+    return first, changes
+
+
+def race_bertviz(folder: Path, tokens: int, repeats: int, timeout: float) -> Iterator[Result]:
+    """Results as far as they are known, each with more than the one before."""
+    with np.load(folder / f"{tokens}.npz") as held:
+        tensors = dict(held)
+    bertviz_page(make_tensors(2, 1, 1))  # imports
+    began = time.perf_counter()
+    page_text = bertviz_page(tensors)
+    prepared = time.perf_counter() - began
+    path = folder / f"{tokens}.html"
+    path.write_text(page_text, encoding="utf-8")
+    del page_text, tensors
+    known = Result(sent=path.stat().st_size, prepared=prepared)
+    yield known
+    scripts = libraries()
+
+    def from_cache(route: Route) -> None:
+        route.fulfill(path=scripts[route.request.url.rpartition("/")[2]])
+
+    def choose(page: Page, value: str) -> None:
+        page.select_option("#filter", value, no_wait_after=True)
+
+    quiet = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_address[1]}/{tokens}.html"
+    firsts, changes = [], []
+    with browser_context() as window:
+        for _ in range(repeats):
+            context = window()
+            for name in LIBRARIES:
+                context.route(f"**/{name}", from_cache)
+            page = context.new_page()
+            first, changed = time_views(page, "bertviz", address, ("0", "1", "2"), choose, timeout)
+            firsts.append(first)
+            changes += changed
+            context.close()
+    server.shutdown()
+    yield Result(known.sent, prepared, statistics.median(firsts), statistics.median(changes))
+
+
+def race_headlight(folder: Path, tokens: int, repeats: int, timeout: float) -> Iterator[Result]:
+    """The same for Headlight."""
+    from ui.components.grid import grid_sheet
+
+    with np.load(folder / f"{tokens}.npz") as held:
+        tensors = dict(held)
+    began = time.perf_counter()
+    for kind in KINDS:
+        grid_sheet(
+            tensors[kind], tensors["target"].tolist(), tensors["source"].tolist(), label=kind
+        )
+    prepared = time.perf_counter() - began
+    del tensors
+    firsts, changes, sent = [], [], []
+
+    def choose(page: Page, kind: str) -> None:
+        page.get_by_role("radio", name=kind).or_(
+            page.get_by_role("button", name=kind)
+        ).first.click()
+
+    with serve(folder) as server, browser_context() as window:
+        address = f"{server}/?tokens={tokens}"
+        for visit in range(repeats + 1):
+            context = window()
+            page = context.new_page()
+            received = [0]
+            count = partial(_count, received)
+            page.on("websocket", lambda socket, count=count: socket.on("framereceived", count))
+            first, changed = time_views(page, "headlight", address, KINDS, choose, timeout)
+            context.close()
+            if visit:  # the first visit warms the server, which is ready in BertViz's case too
+                firsts.append(first)
+                changes += changed
+                sent.append(received[0])
+    yield Result(
+        int(statistics.median(sent)), prepared, statistics.median(firsts),
+        statistics.median(changes),
+    )  # fmt: skip
+
+
+def _count(received: list[int], frame: str | bytes) -> None:
+    received[0] += len(frame if isinstance(frame, bytes) else frame.encode())
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """`grid_app.py` on a free port. Returns: its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
+    command = [
+        sys.executable, "-m", "streamlit", "run", "benchmarks/grid_app.py",
+        "--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}",
+        "--", str(folder),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):  # noqa: S310
+                    yield address
+                    return
+            except OSError:
+                time.sleep(0.2)
+        raise RuntimeError("Streamlit did not start")
+    finally:
+        process.terminate()
+        process.wait(15)
+
+
+RACES = {"bertviz": race_bertviz, "headlight": race_headlight}
+
+
+def run_one(who: str, folder: Path, tokens: int, repeats: int, timeout: float) -> Result:
+    """One contestant in a process of its own, so that neither memory nor a hang can spread."""
+    command = [
+        sys.executable, str(Path(__file__).resolve()), "--one", who, "--folder", str(folder),
+        "--tokens", str(tokens), "--repeats", str(repeats), "--timeout", str(timeout),
+    ]  # fmt: skip
+    log = folder / f"{who}-{tokens}.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
+        )
+        # Making BertViz's page, opening it, and two changes, as often as is asked for.
+        limit = timeout * (1 + 3 * (repeats + 1)) + 60
+        late = False
+        try:
+            output, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            late = True
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+    results = [Result(**json.loads(line)) for line in output.splitlines() if line[:1] == "{"]
+    known = results[-1] if results else Result()
+    if late or process.returncode:
+        said = log.read_text(errors="replace").strip().splitlines()
+        timed_out = late or any("Timeout" in line for line in said[-15:])
+        why = f"> {timeout:g} s" if timed_out else f"failed ({said[-1][:120] if said else ''})"
+        known = Result(**{**asdict(known), "failed": why})
+    return known
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--tokens", type=int, nargs="+", default=[30, 64, 128, 512])
+    parser.add_argument("--layers", type=int, default=6)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--repeats", type=int, default=3, help="visits that count")
+    parser.add_argument("--timeout", type=float, default=180, help="seconds for one drawing")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--one", choices=CONTESTANTS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        for result in RACES[given.one](given.folder, given.tokens[0], given.repeats, given.timeout):
+            print(json.dumps(asdict(result)), flush=True)
+        return
+    if shutil.which("npm") is None and not all((CACHE / name).exists() for name in LIBRARIES):
+        sys.exit("npm is needed once, to fetch BertViz's libraries")
+    libraries()
+    results: dict[int, dict[str, Result]] = {}
+    for tokens in given.tokens:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            tensors = make_tensors(tokens, given.layers, given.heads)
+            np.savez(folder / f"{tokens}.npz", **tensors)  # type: ignore[arg-type]
+            del tensors
+            results[tokens] = {}
+            for who in CONTESTANTS:
+                print(f"{tokens} tokens, {who} ...", file=sys.stderr, flush=True)
+                results[tokens][who] = run_one(who, folder, tokens, given.repeats, given.timeout)
+                print(f"    {results[tokens][who]}", file=sys.stderr, flush=True)
+    print(table(results, given.timeout))
+    if given.json:
+        print(json.dumps(summary(results, given.timeout)))
+
+
+if __name__ == "__main__":
+    main()

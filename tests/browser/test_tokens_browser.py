@@ -1,0 +1,79 @@
+"""The Tokens page in a real browser: a piece is followed, another cut translated, text is text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import start_app, stop_app
+from tests.conftest import SENTENCES, random_model
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.tokenizer import train_tokenizer
+from transformer.translator import Translator
+from ui.token_views import cuts_of
+
+OpenPage = Callable[..., Page]
+
+#: Marked up, right to left, combining, an emoji, a ligature, and 200 letters without a space.
+SENTENCE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
+    """One small checkpoint that spells unknown characters in bytes."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    tokenizer = train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
+    config = tiny_config.replace(vocab_size=tokenizer.vocab_size)
+    save_checkpoint(folder / "spelling", random_model(config), tokenizer)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
+    try:
+        yield url
+    finally:
+        stop_app(process)
+
+
+def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    model = Translator.load(root / "spelling", device="cpu")
+    ids = model.read(SENTENCE).ids
+    page = open_page(f"{address}/tokens?beam=1&sentence={quote(SENTENCE)}", "dark")
+    pieces = page.locator(".cut .piece")
+    expect(pieces).to_have_count(len(ids))
+    assert pieces.locator(".id").all_inner_texts() == list(map(str, ids))
+    strange = page.locator(".cut .piece.byte")
+    assert strange.count() == sum(index in model.tokenizer.byte_ids for index in ids)
+    expect(page.locator(".cut .changed")).to_contain_text("ﬁ → fi")
+    assert page.locator(".cut b, .cut script").count() == 0
+    expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(3)
+
+    # A piece is followed: everything below speaks of it, and the link holds it.
+    third = pieces.nth(2)
+    third.click()
+    expect(third).to_have_attribute("aria-pressed", "true")
+    page.wait_for_url(f"**token={ids[2]}**")
+    expect(page.get_by_text(f"number {ids[2]}.")).to_be_visible()
+    third.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**token={ids[3]}**")
+
+    # Another cut is translated.
+    rows = page.locator(".cut .row")
+    cuts = cuts_of(model.tokenizer, SENTENCE, 0.1, 0)
+    expect(rows).to_have_count(len(cuts))
+    rows.nth(1).click()
+    page.wait_for_url("**cut=2**")
+    found = model.translate([cuts[1].ids], beam_size=1)[0]
+    expect(page.get_by_text("From cut 2:")).to_contain_text(" ".join(found.text.split())[:20])
+    assert page.get_by_test_id("stException").count() == 0
+    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
