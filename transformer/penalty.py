@@ -1,4 +1,4 @@
-"""The length penalty of the beam search (section 6.1), apart from the search: no PyTorch in here."""
+"""The length penalty of the beam search (section 6.1), apart from it: no PyTorch in here."""
 
 from __future__ import annotations
 
