@@ -13,6 +13,8 @@ from transformer.recipe import Recipe
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
     "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
+    "agreement": "clauses put after pairs of Tatoeba, in which a pronoun agrees with its noun, made "
+    "by `transformer.agreement`",
     "reversal": "random strings of 1 to 24 letters, made by `transformer.data.reversal`",
 }
 
@@ -56,6 +58,7 @@ def model_card(
         "",
         f"- {trained['epochs']} epochs, {trained['updates']:,} updates, "
         f"{trained['target_tokens']:,} target tokens, seed {training.seed}",
+        *([f"- begun from the weights of `{training.init}`"] if training.init else []),
         f"- {trained['hours']} hours on {trained['hardware']}"
         + (", matrix products in bfloat16" if trained["bfloat16"] else ""),
         f"- command: `{metrics['command']}`" if metrics["command"] else "- no command recorded",

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer.agreement import agreement_pairs
 from transformer.checkpoint import write_atomic
 from transformer.data import (
     Corpus,
@@ -49,6 +50,14 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
 def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
     if name == "reversal":
         return reversal()
+    if name == "agreement":
+        if recipe.src != "en":
+            raise DataError(f"agreement is made from English, not from {recipe.src!r}")
+        everyday = _corpus("tatoeba", recipe, folder)
+        try:
+            return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
+        except ValueError as error:
+            raise DataError(str(error)) from None
     if name in HOMES:
         read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
         try:

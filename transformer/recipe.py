@@ -31,7 +31,8 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """Which text. `corpora` are names ("multi30k", "tatoeba", "reversal") or paths under --data.
+    """Which text. `corpora` are names ("multi30k", "tatoeba", "agreement", which is made from
+    Tatoeba's training part, "reversal") or paths under --data.
 
     A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
     other is a prefix of two files, PREFIX.src and PREFIX.tgt with the languages' names as endings.
