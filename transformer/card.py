@@ -13,8 +13,8 @@ from transformer.recipe import Recipe
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
     "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
-    "agreement": "clauses put after pairs of Tatoeba, in which a pronoun agrees with its noun, made "
-    "by `transformer.agreement`",
+    "agreement": "clauses put after pairs of Tatoeba, in which a pronoun agrees with its noun, "
+    "made by `transformer.agreement`",
     "reversal": "random strings of 1 to 24 letters, made by `transformer.data.reversal`",
 }
 
