@@ -57,8 +57,8 @@ def story(view: View) -> None:
     say_what_is_wrong(trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
     caption.caption(
-        "Light shows where the decoder looks while it picks the next token: at the source, and "
-        "back at what it wrote. Play, step, or click a candidate to take it instead."
+        "Light is where the decoder looks while it picks the next token. Step through it, or "
+        "click another candidate."
     )
     with units:
         words = units_control() == "words"
