@@ -32,7 +32,7 @@ def rate_curve(
     )
     mark = alt.Chart(alt.InlineData(values=[{"update": warmup, "said": "end of the warm-up"}]))
     rule = mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]).encode(x="update:Q")
-    label = mark.mark_text(align="left", dx=6, y=12, color=chrome.ink, fontSize=13).encode(
+    label = mark.mark_text(align="left", dx=6, y=height - 14, color=chrome.ink, fontSize=13).encode(
         x="update:Q", text="said:N"
     )
     chart: alt.LayerChart = quiet(alt.layer(line, rule, label).properties(height=height), theme)

@@ -9,6 +9,7 @@ from ui import tours
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.theme import current_theme
+from ui.tours.stops import Tour
 from ui.tours.training import TRAINING, Told, told, whose
 
 require_frame()
@@ -22,19 +23,22 @@ def draw_tours() -> None:
         "left**, not from a book. Every stop has an address of its own to hand out."
     )
     here = tours.place()
-    left, right = st.columns(2, gap="large")
-    for place, tour in enumerate(tours.TOURS):
-        with (left if place % 2 == 0 else right).container(border=True):
-            words, button = st.columns([3, 1], vertical_alignment="center")
-            words.markdown(
-                f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}"
-            )
-            now = here is not None and here.tour is tour
-            button.button(
-                "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
-                on_click=tours.go_to, args=(tour.name, 1),
-            )  # fmt: skip
-            st.caption(" · ".join(stop.title for stop in tour.stops))
+    for start in range(0, len(tours.TOURS), 2):
+        pair = tours.TOURS[start : start + 2]
+        for column, tour in zip(st.columns(2, gap="large"), pair, strict=False):
+            with column.container(border=True, height="stretch"):
+                draw_tour(tour, now=here is not None and here.tour is tour)
+
+
+def draw_tour(tour: Tour, now: bool) -> None:
+    """One tour on the list: what it is about, its stops, and the way in."""
+    words, button = st.columns([3, 1], vertical_alignment="center")
+    words.markdown(f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}")
+    button.button(
+        "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
+        on_click=tours.go_to, args=(tour.name, 1),
+    )  # fmt: skip
+    st.caption(" · ".join(stop.title for stop in tour.stops))
 
 
 def draw_read(facts: Told) -> None:

@@ -231,7 +231,8 @@ TRAINING = Tour(
         Stop(
             "Warm up, then slow down",
             "The **learning rate** is the size of the changes. It grows during the **warm-up** and "
-            "then falls: d_model^−0.5 · min(n^−0.5, n · warmup^−1.5) for update n (equation 3).",
+            r"then falls: $d_\text{model}^{-0.5}\cdot\min(n^{-0.5},\;n\cdot\text{warmup}^{-1.5})$ "
+            "for update $n$ (equation 3).",
             "5.3", "tours", _peak,
         ),
         Stop(
