@@ -124,7 +124,7 @@ def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Readin
     Args:
         typed: the sentence as it was typed; of a translation its own text counts.
     """
-    tokenizer = model.tokenizer
+    tokenizer = model.tokenizer if side == "source" else model.tokenizer.target
     if side == "source":
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
     else:

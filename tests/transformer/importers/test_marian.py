@@ -90,7 +90,8 @@ def test_states_logits_and_every_map(pair: Pair) -> None:
     torch.testing.assert_close(
         decoded.cross_attention, torch.stack(expected.cross_attentions), **CLOSE
     )
-    assert float(expected.cross_attentions[0].max()) > 0.3  # far from uniform
+    sharpest = max(float(maps.max()) for maps in expected.encoder_attentions)
+    assert sharpest > 0.3  # far from uniform
 
 
 def found_by_both(
@@ -126,7 +127,7 @@ def test_generates_the_same(pair: Pair, beam: int, penalty: float, n_new: int, e
     found = found_by_both(pair, beam, penalty, n_new, early)
     for theirs, ours in found:
         assert ours == theirs
-    if pair.ours.config.n_heads == 3 and pair.ours.config.tie_embeddings == "all":
+    if penalty == 1 and pair.ours.config.n_heads == 3 and pair.ours.config.tie_embeddings == "all":
         # Some end of themselves, others at the limit.
         assert len({len(ours[0]) for _, ours in found}) > 1
 

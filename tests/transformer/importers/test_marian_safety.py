@@ -210,7 +210,9 @@ def test_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert "exists already" in error
 
 
-@pytest.mark.parametrize("name", ["../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m"])
+@pytest.mark.parametrize(
+    "name", ["../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m"]
+)
 def test_names_that_are_no_models(name: str, tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"no such folder$"):
         folder_of(name, FILES)
