@@ -221,8 +221,8 @@ def read_cell(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
 
 
 def strokes(page: Page, count: int) -> None:
-    """The lines on the canvas are as many as there should be."""
-    expect(page.locator(".lines")).to_have_attribute("data-strokes", str(count))
+    """The lines shown are as many as there should be, those that scrolling would show among them."""
+    expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
 
 
 def test_a_clicked_cell_is_the_map_under_the_lens(

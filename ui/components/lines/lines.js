@@ -30,6 +30,7 @@ export default function (component) {
     view.waiting = false;
     const heads = shownHeads();
     paint(root, lines, parts, view, heads, active());
+    root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
     tell(lines, parts, heads, active(), talk.held);
   };
   const soon = () => {
@@ -176,7 +177,6 @@ function paint(root, lines, parts, view, heads, active) {
   let strokes = visible(lines, view, heads, active, top);
   parts.left_out = Math.max(0, strokes.length - MOST_DRAWN);
   if (parts.left_out) strokes = strokes.sort((a, b) => b[3] - a[3]).slice(0, MOST_DRAWN);
-  root.dataset.strokes = strokes.length;
   const [x1, x2] = [view.left, view.right];
   const bend = (x2 - x1) * 0.42;
   const apart = heads.length > 1 ? Math.min(2.4, (view.row - 8) / heads.length) : 0;
@@ -227,6 +227,12 @@ function shade(lines, parts, heads, active) {
 
 function linesOf(lines, heads, active) {
   return visible(lines, { row: 1, height: Infinity }, heads, active, -1);
+}
+
+function countOf(lines, heads, active) {
+  if (active) return linesOf(lines, heads, active).length;
+  const { n, starts } = lines;
+  return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
 }
 
 // What is pointed at or pinned, in words and numbers.
