@@ -152,7 +152,7 @@ def test_the_layer_1_split_adds_up_on_screen(
 ) -> None:
     app = split_page(run_app, checkpoints, checkpoint, split=side, head="2")
     text = said(app)
-    residual, difference = (float(x) for x in re.findall(r"\*\*(\d\.\de-\d+)\*\*", text))
+    residual, difference = (float(x) for x in re.findall(r"\*\*(\d\.\de[-+]\d+)\*\*", text))
     assert residual < 1e-4
     assert difference < 1e-5
     assert "position · position" in text
