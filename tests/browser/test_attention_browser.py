@@ -221,7 +221,7 @@ def read_cell(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
 
 
 def strokes(page: Page, count: int) -> None:
-    """The lines shown are as many as there should be, those that scrolling would show among them."""
+    """The lines, seen and scrolled away, are as many as they should be."""
     expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
 
 
