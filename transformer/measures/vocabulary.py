@@ -31,9 +31,7 @@ def piece_length(piece: str) -> int:
     return len(piece.removeprefix(_START))
 
 
-def length_counts(
-    pieces: Sequence[str], kinds: Sequence[PieceKind]
-) -> dict[str, dict[int, int]]:
+def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str, dict[int, int]]:
     """How many pieces have each length, among those that start a word and those that do not."""
     counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
