@@ -26,7 +26,6 @@ def main() -> None:
         spec.url_path: st.Page(
             spec.file,
             title=spec.title,
-            icon=spec.icon,
             url_path="home" if spec is home else spec.url_path,
             default=spec is home,
         )

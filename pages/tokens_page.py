@@ -113,7 +113,7 @@ def story(view: View) -> None:
         format_func=_TEXTS.__getitem__, **bound(choice.SIDE),
     )  # fmt: skip
     with right.container(horizontal=True, horizontal_alignment="right"):
-        about = st.popover("What is this?", icon=":material/info:")
+        about = st.popover("What is this?", type="tertiary")
     with about:
         explain()
     choice.settle(view)
