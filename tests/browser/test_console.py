@@ -78,6 +78,8 @@ UNNAMED = """() => {
         for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
             if (at.getAttribute?.("aria-hidden") === "true") return true;
             if (at.getAttribute?.("aria-label") || at.getAttribute?.("alt")) return true;
+            // Streamlit's own table is drawn on a canvas that holds an accessible table.
+            if (at.dataset?.testid === "stDataFrame") return true;
             if (at.dataset?.testid === "stMain") return false;
         }
         return false;

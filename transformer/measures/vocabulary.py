@@ -50,23 +50,25 @@ def share_of_starts(kinds: Sequence[PieceKind]) -> float:
 def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
     """Ids of the pieces that contain a text, capital letters or not; a number finds its id too.
 
-    A space stands for `▁`, the mark of a word's start; nothing wanted finds all. The best come
+    A space or `_` stands for `▁`, the mark of a word's start; nothing wanted finds all. The best come
     first: the id that was named, the piece itself, pieces that begin so, then the rest, each in the
     order of ids.
     """
     if not wanted:
         return tuple(range(len(pieces)))
     text = wanted.casefold().replace(" ", _START)
+    texts = (text, text.replace("_", _START))
     number = int(wanted) if wanted.isascii() and wanted.isdigit() and len(wanted) < 10 else -1
     found: list[tuple[int, int]] = []
     for index, piece in enumerate(pieces):
         folded = piece.casefold()
         if index == number:
             found.append((0, index))
-        elif text in folded:
+        elif any(each in folded for each in texts):
             bare = folded.removeprefix(_START)
-            if text in (folded, bare):
+            if folded in texts or bare in texts:
                 found.append((1, index))
             else:
-                found.append((2 if folded.startswith(text) or bare.startswith(text) else 3, index))
+                begins = folded.startswith(texts) or bare.startswith(texts)
+                found.append((2 if begins else 3, index))
     return tuple(index for _, index in sorted(found))
