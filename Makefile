@@ -22,7 +22,7 @@ app: $(VENV)/.app
 test: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
 	$(MAKE) check
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -50,9 +50,9 @@ def share_of_starts(kinds: Sequence[PieceKind]) -> float:
 def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
     """Ids of the pieces that contain a text, capital letters or not; a number finds its id too.
 
-    A space or `_` stands for `▁`, the mark of a word's start; nothing wanted finds all. The best come
-    first: the id that was named, the piece itself, pieces that begin so, then the rest, each in the
-    order of ids.
+    A space or `_` stands for `▁`, the mark of a word's start; nothing wanted finds all. The best
+    come first: the id that was named, the piece itself, pieces that begin so, then the rest, each
+    in the order of ids.
     """
     if not wanted:
         return tuple(range(len(pieces)))
