@@ -126,7 +126,8 @@ def test_table_and_arrays_hold_the_same_numbers_as_the_model(
     np.testing.assert_allclose(parts["maps"], trace.cross, atol=1e-5)
     assert parts["part_1_columns"].tolist() == list(trace.src_tokens)
     assert parts["part_1_rows"].tolist() == list(trace.tgt_tokens)
-    rows = list(csv.DictReader(files["attention"]["csv"].open(encoding="utf-8", newline="")))
+    with files["attention"]["csv"].open(encoding="utf-8", newline="") as table:
+        rows = list(csv.DictReader(table))
     assert len(rows) == trace.cross.size
     values = np.array([float(row["value"]) for row in rows], dtype=np.float32)
     np.testing.assert_array_equal(values.reshape(trace.cross.shape), parts["maps"])

@@ -76,12 +76,12 @@ def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: Ope
     says(page, tour="masks", stop="3", kind="decoder_self", guess=None)
     bar = page.locator(".st-key-tour_waiting")
     expect(bar).to_contain_text("Half the map is missing")
-    grid = page.get_by_role("grid").first
+    grid = page.get_by_role("grid", include_hidden=True).first
     expect(grid).to_be_attached()
     expect(grid).not_to_be_visible()  # not before a prediction
     sentence = parse_qs(urlsplit(page.url).query)["sentence"][0]
     n = len(sentence) + 2
-    bar.get_by_role("button", name=str(n * (n - 1) // 2), exact=True).click()
+    bar.get_by_role("radio", name=str(n * (n - 1) // 2), exact=True).click()
     expect(page.locator(".st-key-tour")).to_contain_text("as you said")
     expect(grid).to_be_visible()
     ready(page)

@@ -285,7 +285,10 @@ def test_a_page_opened_by_its_file_name_on_a_fresh_server_leads_to_the_app(
     page = open_page(f"{cold_app}/{stem}?checkpoint={REVERSE}&sentence=abc")
     expect(page.get_by_role("link", name="Attention")).to_be_visible()
     expect(page.locator("textarea")).to_have_value("abc")
-    expect(page.locator(".st-key-headline")).to_have_text("cba")
+    if stem == "translate_page":
+        expect(page.locator(".st-key-headline")).to_have_text("cba")
+    else:
+        expect(page.get_by_role("grid").first).to_be_visible()
     page.get_by_role("link", name="Positions").click()
     expect(page.get_by_test_id("stMain")).to_contain_text("order")
     page.wait_for_url("**/positions?**sentence=abc**")
