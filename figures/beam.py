@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.attention import FONT
+from figures.charts import quiet
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
 
@@ -80,7 +79,7 @@ def branch_curves(
             .encode(x=x)
         )
         layers.insert(0, part)
-    chart: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=height), theme)
+    chart: alt.LayerChart = quiet(alt.layer(*layers).properties(height=height), theme)
     return chart
 
 
@@ -137,24 +136,5 @@ def lead_by_alpha(
         .mark_rule(color=chrome.muted, strokeDash=[2, 4])
         .encode(x="alpha:Q")
     )
-    chart: alt.LayerChart = _quiet(alt.layer(here, lines).properties(height=240), theme)
+    chart: alt.LayerChart = quiet(alt.layer(here, lines).properties(height=240), theme)
     return chart
-
-
-def _quiet(chart: Any, theme: Theme) -> Any:
-    chrome = CHROME[theme]
-    return (
-        chart.configure(background="transparent", font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=chrome.ink,
-            titleColor=chrome.ink,
-            gridColor=chrome.rule,
-            domainColor=chrome.muted,
-            tickColor=chrome.muted,
-            labelFontSize=13,
-            titleFontSize=13,
-            titleFontWeight="normal",
-        )
-        .configure_legend(labelColor=chrome.ink, labelFontSize=13)
-    )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
 from figures.attention import FONT
+from figures.charts import quiet
 from figures.palette import CHROME, Theme, categorical
 from transformer.records import Floats
 
@@ -144,25 +144,3 @@ def clocks(
     )
     chart: alt.FacetChart = quiet(facets, theme)
     return chart
-
-
-def quiet(chart: Any, theme: Theme) -> Any:
-    """An Altair chart in the colours and sizes of the house."""
-    chrome = CHROME[theme]
-    return (
-        chart.configure(background="transparent", font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=chrome.ink,
-            titleColor=chrome.ink,
-            gridColor=chrome.rule,
-            domainColor=chrome.muted,
-            tickColor=chrome.muted,
-            labelFontSize=13,
-            titleFontSize=13,
-            titleFontWeight="normal",
-        )
-        .configure_legend(
-            labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
-        )
-    )

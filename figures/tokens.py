@@ -9,7 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import numpy as np
 
-from figures.attention import FONT
+from figures.charts import quiet
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.records import Floats, Ints
@@ -54,7 +54,7 @@ def neighbour_bars(
         text=alt.Text("cosine:Q", format=".2f")
     )
     height = max(60, 22 * len(rows))
-    chart: alt.LayerChart = _quiet((bars + values).properties(height=height), theme)
+    chart: alt.LayerChart = quiet((bars + values).properties(height=height), theme)
     return chart
 
 
@@ -89,7 +89,7 @@ def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Ch
             ],
         )
     )
-    drawn: alt.Chart = _quiet(chart.properties(height=170), theme)
+    drawn: alt.Chart = quiet(chart.properties(height=170), theme)
     return drawn
 
 
@@ -169,7 +169,7 @@ def plane(
             text="label:N",
         ),
     ]
-    drawn: alt.LayerChart = _quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)
+    drawn: alt.LayerChart = quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)
     return drawn
 
 
@@ -249,22 +249,3 @@ def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:
     half = np.array(_PLANE) * unit / 2
     first, second = ([float(m - h), float(m + h)] for m, h in zip(middle, half, strict=True))
     return first, second
-
-
-def _quiet(chart: Any, theme: Theme) -> Any:
-    chrome = CHROME[theme]
-    return (
-        chart.configure(background="transparent", font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelColor=chrome.ink,
-            titleColor=chrome.ink,
-            gridColor=chrome.rule,
-            domainColor=chrome.muted,
-            tickColor=chrome.muted,
-            labelFontSize=13,
-            titleFontSize=13,
-            titleFontWeight="normal",
-        )
-        .configure_legend(labelColor=chrome.ink, labelFontSize=13)
-    )

@@ -8,8 +8,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from figures.charts import quiet
 from figures.palette import CHROME, Theme
-from figures.shifts import quiet
 from transformer.records import Floats
 
 
