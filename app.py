@@ -49,7 +49,8 @@ def main() -> None:
 
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui import presenter, state, tours
-    from ui.controls import checkpoints_root, draw_sidebar
+    from ui.controls import draw_sidebar
+    from ui.roots import checkpoints_root
 
     state.read_url()
     state.enter("" if spec is home else spec.url_path)

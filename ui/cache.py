@@ -22,9 +22,10 @@ from transformer.checkpoint import CheckpointError, fingerprint
 from transformer.records import Trace
 from transformer.translator import InputError, Translator
 from ui import state
-from ui.controls import View, is_blank, without_root
+from ui.controls import View, is_blank
 from ui.decoding import ALPHA
 from ui.progress import Progress, resume, stopped
+from ui.roots import without_root
 from ui.text import plain
 from ui.traces import TraceCache, TraceKey, hold
 

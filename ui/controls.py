@@ -6,7 +6,6 @@ source of truth (see `ui.state`): widgets are filled from it and write back to i
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +29,7 @@ from ui.decoding import (
     settle_decoding,
 )
 from ui.examples import Examples, examples_for
+from ui.roots import checkpoints_root, without_root
 from ui.state import Param
 from ui.steering import (
     PREFIX,
@@ -98,17 +98,6 @@ def current_view() -> View:
     """What the sidebar says in this run. The frame has drawn it before any page asks."""
     view: View = st.session_state[_VIEW]
     return view
-
-
-def checkpoints_root() -> Path:
-    """The folder of checkpoints: HEADLIGHT_CHECKPOINTS in the environment, else beside app.py."""
-    named = os.environ.get("HEADLIGHT_CHECKPOINTS")
-    return Path(named) if named else Path(__file__).resolve().parent.parent / "checkpoints"
-
-
-def without_root(message: str) -> str:
-    """A message about a checkpoint's file, without the folders of this machine in front."""
-    return message.replace(f"{checkpoints_root()}{os.sep}", "")
 
 
 def draw_sidebar() -> View:

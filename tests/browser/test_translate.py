@@ -17,7 +17,7 @@ from tests.browser.conftest import start_app, stop_app
 from transformer.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from transformer.tokenizer import clean
 from transformer.translator import Translator
-from ui.controls import checkpoints_root
+from ui.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
 ENTRIES = {entry.name: entry for entry in list_checkpoints(checkpoints_root())}

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from ui import controls
 from ui.frame import PAGES
+from ui.roots import checkpoints_root
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,7 +85,7 @@ def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> Non
     ):
         line = next(line for line in said.splitlines() if line.startswith(f"{name}/{file}"))
         assert why in line
-    assert str(controls.checkpoints_root()) not in said
+    assert str(checkpoints_root()) not in said
 
 
 def test_a_broken_checkpoint_in_the_link_gives_way_to_another(run_app: RunApp) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def view(
     tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[int], View]:
     """A view of a given beam, on a folder where the snippets look for checkpoints."""
-    (tmp_path / "tiny").symlink_to(tiny_checkpoint)
+    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     monkeypatch.setattr("ui.cache.TRACES", TraceCache(2**26))
     return lambda beam: View("tiny", tmp_path / "tiny", "cpu", "The cat <b> sat.", beam)

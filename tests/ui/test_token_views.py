@@ -10,7 +10,7 @@ from transformer.checkpoint import list_checkpoints
 from transformer.config import ModelConfig
 from transformer.tokenizer import train_tokenizer
 from transformer.translator import Translator
-from ui.controls import checkpoints_root
+from ui.roots import checkpoints_root
 from ui.token_views import (
     cuts_of,
     cuts_shown,
