@@ -1,0 +1,1 @@
+"""The commands of `python -m transformer`, one module for each kind; each has an `add`."""

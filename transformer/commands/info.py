@@ -1,0 +1,50 @@
+"""`info`: what a checkpoint holds, or every checkpoint in a folder."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """Add it to the command line's subparsers."""
+    info = commands.add_parser("info", help="say what a checkpoint holds")
+    info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    info.add_argument("--table", action="store_true", help="print a table of measured figures")
+    info.set_defaults(run=_info)
+
+
+def _info(options: argparse.Namespace) -> None:
+    from transformer.card import summary_table
+    from transformer.checkpoint import inspect_checkpoint, list_checkpoints
+    from transformer.weights import CheckpointError
+
+    path = Path(options.path)
+    entries = list_checkpoints(path) or [inspect_checkpoint(path)]
+    values: list[dict[str, Any]] = []
+    for entry in entries:
+        config = entry.config
+        about: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
+        if config is not None:
+            about |= {"parameters": config.n_parameters, "config": json.loads(config.to_json())}
+        if entry.error is not None:
+            about["error"] = entry.error
+        values.append(about | {"metrics": dict(entry.metrics)})
+    if len(entries) == 1 and entries[0].error is not None:
+        raise CheckpointError(entries[0].error)
+    if options.table:
+        print(summary_table(entries))
+        return
+    if options.json:
+        print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
+        return
+    for about in values:
+        print(about["name"] + (f": {about['error']}" if "error" in about else ""))
+        if "parameters" in about:
+            print(f"  parameters: {about['parameters']:,}")
+        for name, value in (*about.get("config", {}).items(), *about["metrics"].items()):
+            if value is not None and not isinstance(value, dict | list):
+                print(f"  {name}: {value}")

@@ -1,0 +1,34 @@
+"""`trace`: every attention map of one sentence, as a file of arrays."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from transformer.commands.decoding import add_decoding, add_steering, load, steering
+
+
+def add(commands: Any) -> None:
+    """Add it to the command line's subparsers."""
+    trace = commands.add_parser("trace", help="record every attention map of one sentence")
+    add_decoding(trace)
+    add_steering(trace)
+    trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
+    trace.add_argument("--tgt", metavar="TEXT", help="a translation to follow instead of searching")
+    trace.add_argument("--top-k", type=int, default=10, metavar="N", help="alternatives per step")
+    trace.add_argument("--out", required=True, metavar="FILE.npz", help="where to write the arrays")
+    trace.set_defaults(run=_trace)
+
+
+def _trace(options: argparse.Namespace) -> None:
+    from transformer.tracing import save_npz
+
+    trace = load(options).trace(
+        options.src,
+        target=options.tgt,
+        top_k=options.top_k,
+        **steering(options),
+    )
+    path = save_npz(trace, options.out)
+    print(f"{trace.text}")
+    print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")

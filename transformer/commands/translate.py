@@ -1,0 +1,118 @@
+"""`translate` and `evaluate`: sentences in, sentences and scores out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, cast
+
+from transformer.commands.decoding import add_decoding, add_steering, load, steering
+
+
+def add(commands: Any) -> None:
+    """Add both to the command line's subparsers."""
+    translate = commands.add_parser("translate", help="translate sentences")
+    add_decoding(translate)
+    add_steering(translate)
+    translate.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE",
+        help="without one, each line of standard input is translated to a line",
+    )  # fmt: skip
+    translate.set_defaults(run=_translate)
+
+    evaluate = commands.add_parser("evaluate", help="translate a file and score it")
+    add_decoding(evaluate)
+    evaluate.add_argument("--src", required=True, metavar="FILE", help="plain or .gz text")
+    evaluate.add_argument("--ref", required=True, metavar="FILE", help="plain or .gz text")
+    evaluate.add_argument("--json", action="store_true", help="print JSON")
+    evaluate.add_argument(
+        "--protocol", metavar="NAME",
+        help="multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
+    )  # fmt: skip
+    evaluate.add_argument(
+        "--language", metavar="CODE",
+        help="the target's, for --protocol; default: from the name of --ref, as in test.de.gz",
+    )  # fmt: skip
+    evaluate.add_argument("--output", metavar="FILE", help="also write the translations here")
+    evaluate.set_defaults(run=_evaluate)
+
+
+def _translate(options: argparse.Namespace) -> None:
+    from transformer.inputs import InputError
+
+    translator = load(options)
+    settings = steering(options)
+    translator.translate([], **settings)  # complains about settings before any input is read
+    if options.sentences:
+        for each in translator.translate(options.sentences, **settings):
+            print(each.text)
+        return
+    n_read = 0
+    for lines in _stdin_lines():
+        bad: InputError | None = None
+        for index, line in enumerate(lines):
+            try:
+                translator.tokenize(line)
+            except InputError as error:
+                bad, lines = InputError(f"line {n_read + index + 1}: {error}"), lines[:index]
+                break
+        for each in translator.translate(lines, **settings):
+            print(each.text)
+        sys.stdout.flush()
+        if bad is not None:
+            raise bad
+        n_read += len(lines)
+
+
+def _stdin_lines() -> Iterator[list[str]]:
+    """Lines of standard input, as many at a time as are there.
+
+    So a file is translated in large batches, while a program or a person that writes one line and
+    waits gets its answer. Lines end at a newline only; bytes that are not UTF-8 become U+FFFD.
+    """
+    rest = b""
+    stdin = cast(BufferedReader, sys.stdin.buffer)
+    while block := stdin.read1(1 << 18):
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield [line.decode("utf-8", errors="replace") for line in lines]
+    if rest:
+        yield [rest.decode("utf-8", errors="replace")]
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from transformer.evaluate import evaluate_files
+    from transformer.weights import write_atomic
+
+    translator = load(options)
+    with tqdm(unit=" sentences", delay=1, mininterval=0.5, file=sys.stderr) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        result = evaluate_files(
+            translator,
+            options.src,
+            options.ref,
+            beam_size=options.beam,
+            alpha=options.alpha,
+            protocol=options.protocol,
+            language=options.language,
+            on_translated=show,
+        )
+    if options.output:
+        text = "".join(f"{line}\n" for line in result.hypotheses)
+        write_atomic(Path(options.output), text.encode())
+    values = result.to_dict()
+    if options.json:
+        print(json.dumps(values, indent=2))
+    else:
+        for name, value in values.items():
+            print(f"{name:<18} {value}")
