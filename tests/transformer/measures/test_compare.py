@@ -1,0 +1,180 @@
+"""How alike maps are, the best pairing of heads, and where texts part."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from tests.factories import make_trace
+from transformer.measures.compare import (
+    assign,
+    difference,
+    divergence,
+    not_shared,
+    parting,
+    similarity,
+)
+from transformer.records import Floats
+
+
+def maps(count: int, seed: int, queries: int = 4, keys: int = 6) -> Floats:
+    """[count, queries, keys], sparse and dense rows alike."""
+    rng = np.random.default_rng(seed)
+    weights = rng.random((count, queries, keys)) ** 6 * rng.integers(0, 2, (count, queries, keys))
+    weights[..., 0] += 1e-3
+    return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
+
+
+seeds = st.integers(0, 10_000)
+matrices = hnp.arrays(
+    np.float64,
+    st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    elements=st.one_of(st.integers(-3, 3).map(float), st.floats(-2, 2, width=32)),
+)
+
+
+@given(seeds, st.integers(1, 5))
+def test_equal_rows_are_no_distance_apart_and_order_does_not_matter(seed: int, count: int) -> None:
+    one, other = maps(count, seed), maps(count, seed + 1)
+    assert (divergence(one, one) == 0).all()
+    there, back = divergence(one, other), divergence(other, one)
+    np.testing.assert_array_equal(there, back)
+    assert ((there >= 0) & (there <= 1)).all()
+    assert there.shape == (count, 4)
+
+
+def test_known_divergences_in_bits() -> None:
+    left, right, even = np.eye(2, dtype="f4")[:1], np.eye(2, dtype="f4")[1:], [[0.5, 0.5]]
+    assert divergence(left, right)[0] == 1.0  # nothing in common
+    halfway = divergence(left, np.array(even, dtype="f4"))[0]
+    assert halfway == pytest.approx(0.75 * np.log2(4 / 3))  # by hand: H(3/4, 1/4) - 1/2
+    empty = np.zeros((1, 2), dtype="f4")
+    assert divergence(empty, left)[0] == 1.0
+    assert divergence(empty, empty)[0] == 0.0
+
+
+@given(seeds, st.floats(0.0625, 128, width=32))
+def test_rows_are_compared_as_distributions(seed: int, scale: float) -> None:
+    one, other = maps(2, seed), maps(2, seed + 1)
+    scaled = (one * scale).astype(np.float32)
+    np.testing.assert_allclose(divergence(scaled, other), divergence(one, other), atol=1e-5)
+
+
+@given(seeds, st.integers(1, 5), st.integers(1, 5))
+def test_similarity_is_one_minus_the_mean_divergence_of_rows(seed: int, a: int, b: int) -> None:
+    one, other = maps(a, seed), maps(b, seed + 1)
+    found = similarity(one, other)
+    assert found.shape == (a, b)
+    for i, j in np.ndindex(a, b):
+        assert found[i, j] == pytest.approx(1 - divergence(one[i], other[j]).mean(), abs=1e-12)
+    np.testing.assert_array_equal(np.diag(similarity(one, one)), 1.0)
+    np.testing.assert_allclose(similarity(other, one), found.T, atol=1e-12)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    one = maps(2, 0)
+    with pytest.raises(ValueError, match="over 6 and 5 keys"):
+        divergence(one, one[..., :5])
+    with pytest.raises(ValueError, match="expected"):
+        similarity(one, one[:, :3])
+    with pytest.raises(ValueError, match="no difference"):
+        difference(one, one[:1])
+    broken = one.copy()
+    broken[0, 0, 0] = np.nan
+    with pytest.raises(ValueError, match="not numbers"):
+        divergence(broken, one)
+    with pytest.raises(ValueError, match="negative"):
+        divergence(-one, one)
+    with pytest.raises(ValueError, match="finite"):
+        assign(np.array([[np.inf, 0.0]]))
+
+
+def best_sum(values: NDArray[np.float64]) -> float:
+    """By trying every pairing."""
+    if values.shape[0] > values.shape[1]:
+        values = values.T
+    n, m = values.shape
+    return max(sum(values[i, p[i]] for i in range(n)) for p in permutations(range(m), n))
+
+
+@given(matrices)
+def test_the_assignment_is_as_good_as_any(values: NDArray[np.float64]) -> None:
+    pairs = assign(values)
+    assert len(pairs) == min(values.shape)
+    assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
+    assert pairs == tuple(sorted(pairs))
+    assert sum(values[pair] for pair in pairs) == pytest.approx(best_sum(values), abs=1e-9)
+
+
+@given(seeds, st.integers(2, 60), st.integers(0, 30))
+def test_a_hidden_permutation_is_found(seed: int, n: int, more: int) -> None:
+    # Every head's own twin is the most alike, though not the first in line.
+    rng = np.random.default_rng(seed)
+    values = rng.random((n, n + more)) * 0.5
+    twins = rng.permutation(n + more)[:n]
+    values[np.arange(n), twins] += 0.6
+    assert [column for _, column in assign(values)] == twins.tolist()
+    assert sorted((row, column) for column, row in assign(values.T)) == list(assign(values))
+
+
+@given(seeds, st.integers(2, 40), st.integers(0, 15))
+def test_no_exchange_makes_an_assignment_better(seed: int, n: int, more: int) -> None:
+    values = np.random.default_rng(seed).random((n, n + more))
+    columns = [column for _, column in assign(values)]
+    free = set(range(n + more)) - set(columns)
+    for i in range(n):
+        assert all(values[i, columns[i]] >= values[i, j] - 1e-12 for j in free)
+        for k in range(i):
+            kept = values[i, columns[i]] + values[k, columns[k]]
+            assert kept >= values[i, columns[k]] + values[k, columns[i]] - 1e-12
+
+
+def test_heads_of_one_model_are_most_alike_to_themselves_when_shuffled() -> None:
+    trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
+    heads = trace.cross.reshape(-1, 5, 7)
+    order = np.random.default_rng(3).permutation(len(heads))
+    pairs = assign(similarity(heads, heads[order]))
+    assert all(order[j] == i for i, j in pairs)
+
+
+@given(seeds)
+def test_a_difference_turned_around_changes_its_sign_only(seed: int) -> None:
+    one, other = maps(3, seed), maps(3, seed + 1)
+    np.testing.assert_array_equal(difference(one, other), -difference(other, one))
+    assert not difference(one, one).any()
+    np.testing.assert_allclose(difference(one, other).sum(-1), 0, atol=1e-5)  # rows sum to 1
+
+
+words = st.lists(st.sampled_from("abc"), max_size=7)
+
+
+@given(words, words)
+def test_two_texts_part_where_their_common_beginning_ends(one: list[str], other: list[str]) -> None:
+    at = parting(one, other)
+    if at is None:
+        assert one == other
+        return
+    assert one[:at] == other[:at]
+    assert one[at : at + 1] != other[at : at + 1]
+
+
+@given(words, words)
+def test_what_is_left_of_each_text_is_the_same(one: list[str], other: list[str]) -> None:
+    here, there = not_shared(one, other)
+    kept = [word for at, word in enumerate(one) if at not in here]
+    assert kept == [word for at, word in enumerate(other) if at not in there]
+    assert not_shared(one, one) == ((), ())
+
+
+def test_one_changed_word_is_the_one_that_differs() -> None:
+    tired, wide = ["it", "was", "too", "tired"], ["it", "was", "too", "wide"]
+    assert not_shared(tired, wide) == ((3,), (3,))
+    assert parting(tired, wide) == 3
+    assert parting(tired, tired) is None
+    assert parting(tired, tired[:2]) == 2

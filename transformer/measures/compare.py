@@ -1,0 +1,166 @@
+"""Two models, or two sentences, side by side: how alike their maps are, and where texts part.
+
+A row of attention is a distribution over keys. Two of them are compared by the Jensen-Shannon
+divergence (Lin 1991) in bits: 0 where they are equal, 1 where they share no key. The similarity of
+two maps is 1 minus the mean divergence of their rows; rows and columns have to mean the same in
+both, so models with different vocabularies are compared over whole words (`measures.words`).
+
+Like every reading of attention this says where two heads look, not what they do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.records import Floats
+
+Reals = NDArray[np.float64]
+
+#: (head of the one, head of the other), both counted through all layers from 0.
+HeadPair = tuple[int, int]
+
+#: The definition in one sentence, for the screen.
+SIMILARITY_RULE = (
+    "Similarity is 1 minus the mean Jensen-Shannon divergence of two maps' rows, in bits: 1 for "
+    "equal maps, 0 for maps that share no key in any row."
+)
+
+
+def divergence(one: Floats, other: Floats) -> Reals:
+    """Jensen-Shannon divergence of rows, in bits, 0 to 1. Shapes: [..., m] twice, to [...].
+
+    JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2. Rows are first divided by their sum; a row of
+    nothing but zeros is as far from any other as can be, and equal to its like.
+
+    Raises: `ValueError` where the numbers of keys differ or a weight is negative or not a number.
+    """
+    p, q = _distributions(one), _distributions(other)
+    if p.shape[-1] != q.shape[-1]:
+        raise ValueError(f"rows over {p.shape[-1]} and {q.shape[-1]} keys cannot be compared")
+    mixed = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
+    return np.clip(_without_empty(mixed, p, q), 0.0, 1.0)
+
+
+def similarity(one: Floats, other: Floats) -> Reals:
+    """How alike every map of the one is to every map of the other: 1 - mean divergence of rows.
+
+    Args:
+        one: [A, n, m].  other: [B, n, m]; rows and columns mean the same in both.
+
+    Returns: [A, B], 0 to 1.
+
+    Raises: `ValueError` where the maps differ in shape or have no row.
+    """
+    if one.shape[1:] != other.shape[1:] or one.ndim != 3 or 0 in one.shape[1:]:
+        raise ValueError(
+            f"maps of shapes {one.shape} and {other.shape}; expected [A, n, m] and [B, n, m]"
+        )
+    p, q = _distributions(one), _distributions(other)
+    p_entropy, q_entropy = _entropy(p), _entropy(q)  # [A, n], [B, n]
+    found = np.empty((len(p), len(q)))
+    for at, rows in enumerate(p):  # [n, m] against [B, n, m]: memory of one model's maps
+        bits = _entropy((rows + q) / 2) - (p_entropy[at] + q_entropy) / 2
+        bits = np.clip(_without_empty(bits, rows, q), 0.0, 1.0)
+        found[at] = 1 - bits.mean(axis=-1)
+    return found
+
+
+def assign(values: Reals) -> tuple[HeadPair, ...]:
+    """The pairs (row, column) of the greatest sum, no row and no column twice.
+
+    The Hungarian method as shortest augmenting paths over reduced costs (Kuhn 1955, Jonker and
+    Volgenant 1987): exact, in time n^2 m for n rows and m >= n columns.
+
+    Args:
+        values: [A, B], finite; the sides may differ, the longer one keeps some without a partner.
+
+    Returns: min(A, B) pairs in the order of rows.
+
+    Raises: `ValueError` for values that are not finite, or not a matrix.
+    """
+    if values.ndim != 2 or not np.isfinite(values).all():
+        raise ValueError(f"values of shape {values.shape}; expected a matrix of finite numbers")
+    if values.shape[0] > values.shape[1]:
+        return tuple(sorted((row, column) for column, row in assign(values.T)))
+    costs = -values.astype(np.float64)
+    n, m = costs.shape
+    row_prices, column_prices = np.zeros(n), np.zeros(m)
+    owner = np.full(m, -1)  # the row that holds a column
+    for start in range(n):
+        reached = np.full(m, np.inf)  # shortest way to each column from the row without one
+        before = np.full(m, -1)  # the column passed on that way, -1 for none
+        settled = np.zeros(m, dtype=bool)
+        row, column, length = start, -1, 0.0
+        while True:
+            ways = length + costs[row] - row_prices[row] - column_prices
+            shorter = ~settled & (ways < reached)
+            reached[shorter], before[shorter] = ways[shorter], column
+            column = int(np.argmin(np.where(settled, np.inf, reached)))
+            length = float(reached[column])
+            if owner[column] < 0:
+                break
+            settled[column] = True
+            row = int(owner[column])
+        # Prices move so that every pair in hand stays free and no other becomes cheaper than that.
+        row_prices[start] += length
+        gained = length - reached[settled]
+        row_prices[owner[settled]] += gained
+        column_prices[settled] -= gained
+        while column >= 0:  # pass each column on the way to the row before it
+            previous = int(before[column])
+            owner[column] = start if previous < 0 else owner[previous]
+            column = previous
+    return tuple(sorted((int(row), column) for column, row in enumerate(owner) if row >= 0))
+
+
+def difference(one: Floats, other: Floats) -> Floats:
+    """The one less the other, weight by weight, -1 to 1. Raises `ValueError` on unequal shapes."""
+    if one.shape != other.shape:
+        raise ValueError(f"maps of shapes {one.shape} and {other.shape} have no difference")
+    result: Floats = one.astype(np.float32) - other.astype(np.float32)
+    return result
+
+
+def parting(one: Sequence[str], other: Sequence[str]) -> int | None:
+    """The first position at which two texts differ, one's end included; None where they do not."""
+    pairs = zip(one, other, strict=False)
+    found = next((at for at, (here, there) in enumerate(pairs) if here != there), None)
+    if found is None and len(one) != len(other):
+        return min(len(one), len(other))
+    return found
+
+
+def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Positions in each of two texts that the other one does not have in the same order."""
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    here, there = set(range(len(one))), set(range(len(other)))
+    for block in matcher.get_matching_blocks():
+        here -= set(range(block.a, block.a + block.size))
+        there -= set(range(block.b, block.b + block.size))
+    return tuple(sorted(here)), tuple(sorted(there))
+
+
+def _distributions(weights: Floats) -> Reals:
+    """Rows in float64 that sum to 1, those of zeros as they are."""
+    wide = weights.astype(np.float64)
+    if wide.size and not wide.min() >= 0:  # NaN fails this too
+        raise ValueError("weights are negative or not numbers")
+    total = wide.sum(axis=-1, keepdims=True)
+    return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
+
+
+def _entropy(rows: Reals) -> Reals:
+    """In bits. Shapes: [..., m] to [...]."""
+    logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
+    result: Reals = -(rows * logs).sum(axis=-1)
+    return result
+
+
+def _without_empty(bits: Reals, p: Reals, q: Reals) -> Reals:
+    """The divergences, right also where a row holds no weight at all."""
+    nothing = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
+    return np.where(nothing, 1.0, bits)
