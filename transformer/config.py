@@ -16,10 +16,13 @@ Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]
 PositionKind = Literal["sinusoidal", "learned"]
 PositionLayout = Literal["interleaved", "concatenated"]
+PositionFrequencies = Literal["paper", "endpoint"]
 Tying = Literal["all", "decoder", "none"]
 
 #: A model with more parameters than this is refused before memory is taken.
 MAX_PARAMETERS = 2_000_000_000
+#: The first position's number has no reason to be larger.
+MAX_POSITION_OFFSET = 1_000_000
 
 
 class ConfigError(ValueError):
@@ -48,6 +51,9 @@ class ModelConfig:
         positions: sinusoidal (section 3.5) or learned (table 3, row E).
         position_layout: sines and cosines "interleaved" as in the paper's formula, or
             "concatenated" (all sines, then all cosines) as in several implementations.
+        position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
+            turns by exactly 1/10000 ("endpoint"), as in tensor2tensor and what followed it.
+        position_offset: number of the first position, 0 in the paper.
         max_positions: rows of a learned table, and the longest sequence accepted.
         tie_embeddings: "all" shares source, target and output matrices (section 3.4),
             "decoder" only target and output, "none" nothing.
@@ -80,6 +86,8 @@ class ModelConfig:
     norm: NormPlacement = "post"
     positions: PositionKind = "sinusoidal"
     position_layout: PositionLayout = "interleaved"
+    position_frequencies: PositionFrequencies = "paper"
+    position_offset: int = 0
     max_positions: int = 1024
     tie_embeddings: Tying = "all"
     scale_embedding: bool = True
@@ -112,6 +120,14 @@ class ModelConfig:
                 )
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
+        if self.position_frequencies == "endpoint" and self.d_model < 4:
+            raise ConfigError(f"d_model={self.d_model} has no two frequencies; it needs 4")
+        _require_int("position_offset", self.position_offset, minimum=0)
+        if self.position_offset > MAX_POSITION_OFFSET:
+            raise ConfigError(
+                f"position_offset={self.position_offset}; "
+                f"at most {MAX_POSITION_OFFSET:,} is allowed"
+            )
         for name in ("dropout", "attention_dropout"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
@@ -121,6 +137,7 @@ class ModelConfig:
             ("norm", NormPlacement),
             ("positions", PositionKind),
             ("position_layout", PositionLayout),
+            ("position_frequencies", PositionFrequencies),
             ("tie_embeddings", Tying),
         ):
             if getattr(self, name) not in get_args(kind):

@@ -7,22 +7,34 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig, PositionLayout
+from transformer.config import ModelConfig, PositionFrequencies, PositionLayout
 
 
-def angular_frequencies(d_model: int) -> Tensor:
+def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> Tensor:
     """The d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
 
-    Returns: [d_model / 2], float64, from 1 down to almost 1 / 10000.
+    Args:
+        which: with "endpoint" they are 10000^(-2i / (d_model - 2)). Departure: the code of
+            tensor2tensor, where the paper's models come from, has them so.
+
+    Returns: [d_model / 2], float64, from 1 down to almost 1 / 10000, or to just that.
     """
     if d_model < 2 or d_model % 2:
         raise ValueError(f"d_model={d_model} must be even and at least 2")
-    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / d_model
+    width = d_model if which == "paper" else d_model - 2
+    if not width:
+        raise ValueError(f"d_model={d_model} has one frequency; an end point needs two")
+    exponents = torch.arange(0, d_model, 2, dtype=torch.float64) / width
     return torch.exp(-math.log(10_000.0) * exponents)
 
 
 def sinusoidal(
-    n_positions: int, d_model: int, *, start: int = 0, layout: PositionLayout = "interleaved"
+    n_positions: int,
+    d_model: int,
+    *,
+    start: int = 0,
+    layout: PositionLayout = "interleaved",
+    frequencies: PositionFrequencies = "paper",
 ) -> Tensor:
     """PE(pos, 2i) = sin(pos w_i), PE(pos, 2i+1) = cos(pos w_i) with w_i = 10000^(-2i / d_model).
 
@@ -31,12 +43,13 @@ def sinusoidal(
         d_model: columns; even.
         start: first position. Any integer: the formula has no longest length.
         layout: "interleaved" (the paper's) or "concatenated": all sines, then all cosines.
+        frequencies: see `angular_frequencies`.
 
     Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since
         float32 angles lose digits at large positions.
     """
     positions = torch.arange(start, start + n_positions, dtype=torch.float64)
-    angles = positions[:, None] * angular_frequencies(d_model)  # [n, d_model / 2]
+    angles = positions[:, None] * angular_frequencies(d_model, frequencies)  # [n, d_model / 2]
     if layout == "concatenated":
         table = torch.cat([angles.sin(), angles.cos()], dim=1)
     else:
@@ -72,17 +85,34 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(self, d_model: int, layout: PositionLayout, n_positions: int) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        layout: PositionLayout,
+        n_positions: int,
+        *,
+        offset: int = 0,
+        frequencies: PositionFrequencies = "paper",
+    ) -> None:
+        """Args: offset: what number the first position has."""
         super().__init__()
         self.d_model, self.layout = d_model, layout
-        table = sinusoidal(n_positions, d_model, layout=layout)
-        self.register_buffer("table", table, persistent=False)
+        self.offset, self.frequencies = offset, frequencies
+        self.register_buffer("table", self._computed(n_positions), persistent=False)
+
+    def _computed(self, n_positions: int) -> Tensor:
+        return sinusoidal(
+            n_positions,
+            self.d_model,
+            start=self.offset,
+            layout=self.layout,
+            frequencies=self.frequencies,
+        )
 
     def forward(self, start: int, length: int) -> Tensor:
         """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
         if start + length > self.table.size(0):
-            longer = sinusoidal(2 * (start + length), self.d_model, layout=self.layout)
-            self.table = longer.to(self.table)
+            self.table = self._computed(2 * (start + length)).to(self.table)
         return self.table[start : start + length]
 
 
@@ -107,4 +137,10 @@ def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPosition
     """The positional encoding that `config` asks for."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
-    return SinusoidalPositions(config.d_model, config.position_layout, config.max_positions)
+    return SinusoidalPositions(
+        config.d_model,
+        config.position_layout,
+        config.max_positions,
+        offset=config.position_offset,
+        frequencies=config.position_frequencies,
+    )

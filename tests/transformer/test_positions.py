@@ -101,3 +101,30 @@ def test_learned_positions_end_with_their_table() -> None:
 
 def test_sinusoids_are_not_weights() -> None:
     assert not SinusoidalPositions(4, "interleaved", 3).state_dict()
+
+
+def test_frequencies_that_reach_the_end_point() -> None:
+    frequencies = angular_frequencies(18, "endpoint")
+    assert frequencies[0] == 1
+    assert frequencies[-1].item() == pytest.approx(1e-4)
+    steps = frequencies[1:] / frequencies[:-1]
+    torch.testing.assert_close(steps, steps[:1].expand_as(steps))
+    with pytest.raises(ValueError, match="needs two"):
+        angular_frequencies(2, "endpoint")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
+    config = ModelConfig(
+        vocab_size=9, d_model=10, n_heads=1, d_ff=4, max_positions=6, position_layout=layout,
+        position_offset=2, position_frequencies="endpoint",
+    )  # fmt: skip
+    positions = make_positions(config)
+    for first, length in ((0, 6), (4, 30)):  # the second lies beyond the table
+        expected = sinusoidal(length, 10, start=first + 2, layout=layout, frequencies="endpoint")
+        torch.testing.assert_close(positions(first, length), expected)
+    angle = 7 / 10_000 ** (3 / 4)  # position 5 is number 7, and frequency 3 of 0..4
+    at = {"interleaved": (6, 7), "concatenated": (3, 8)}[layout]
+    row = positions(5, 1)[0]
+    assert row[at[0]].item() == pytest.approx(math.sin(angle), abs=1e-6)
+    assert row[at[1]].item() == pytest.approx(math.cos(angle), abs=1e-6)
