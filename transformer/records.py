@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from transformer.beam_rule import BeamRule
     from transformer.sampling import Sampling
 
 Floats = NDArray[np.float32]
@@ -132,6 +133,8 @@ class SearchRecord:
         hypotheses: finished ones, best score first; the first is the translation.
         n_forced: steps at which a given prefix left no choice.
         sampling: how tokens were drawn, None where the best were taken.
+        rule: how hypotheses were scored and when the search stopped; None is the paper's way
+            (`transformer.beam_rule.PAPER`).
     """
 
     beam_size: int
@@ -141,6 +144,7 @@ class SearchRecord:
     hypotheses: tuple[Hypothesis, ...]
     n_forced: int = 0
     sampling: Sampling | None = None
+    rule: BeamRule | None = None
 
 
 @dataclass(frozen=True, eq=False)

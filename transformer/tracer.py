@@ -52,7 +52,7 @@ class Tracer(Protocol):
         """None for what it is able to do, else one plain sentence that says why it is not."""
         ...
 
-    def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
+    def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:
         """The record of one sentence.
 
         Args:

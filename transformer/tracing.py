@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transformer.model import Encoded, Transformer
 from transformer.records import Bools, Floats, Ints, SearchRecord, SearchStep, Trace
-from transformer.search import Found, SearchSettings, length_penalty
+from transformer.search import Found, SearchSettings
 from transformer.tokenizer import Tokenized, Tokenizer
 from transformer.weights import write_atomic
 
@@ -93,6 +93,7 @@ def trace_search(
             found.hypotheses,
             n_forced,
             settings.sampling,
+            settings.rule,
         ),
         n_forced=n_forced,
         **_cut_off(along),
@@ -163,7 +164,7 @@ def trace_target(
         top_ids=top_ids.cpu().numpy(),
         top_log_probs=_array(top_log_probs),
         entropy=_array(torch.special.entr(every.exp()).sum(1)),
-        score=float(log_probs.double().sum()) / length_penalty(len(target), settings.alpha),
+        score=float(log_probs.double().sum()) / settings.penalty(len(target)),
         complete=True,
         forced=True,
         n_forced=len(target),

@@ -11,35 +11,21 @@ from transformer.batching import batches
 from transformer.beam_rule import PAPER, BeamRule
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
-from transformer.inputs import (
-    InputError,
-    available_devices,
-    check_length,
-    checked_ids,
-    checked_whole,
-    resolve_device,
-    search_settings,
-)
+from transformer.inputs import InputError, available_devices, resolve_device, search_settings
 from transformer.model import Encoded, Transformer
 from transformer.packed import PackedDecoder
-from transformer.records import Hypothesis, Trace, Translation
+from transformer.reading import Prefix, Reader
+from transformer.records import ATTENTION_KINDS, AttentionKind, Hypothesis, Trace, Translation
 from transformer.sampling import Sampling
 from transformer.search import Found, SearchSettings, search
-from transformer.tokenizer import Tokenized, Tokenizer, clean
-from transformer.tracing import Source, forcing_gap, trace_search, trace_target, unknown_text
+from transformer.tokenizer import Tokenized, Tokenizer
+from transformer.tracer import Ability
+from transformer.tracing import Source, forcing_gap, trace_search, trace_target
 from transformer.weights import CheckpointError
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
 
-#: The paper lets a translation be this much longer than its source (section 6.1).
-EXTRA_LENGTH = 50
-#: Longest sentence, in characters, that is cut into pieces at all.
-MAX_CHARACTERS = 10_000
-#: A trace that might need more memory than this for its record is refused.
-MAX_RECORD_BYTES = 2 * 2**30
-
 Progress = Callable[[int, int], None]
-Prefix = str | Sequence[int] | None
 
 
 class Translator:
@@ -71,6 +57,7 @@ class Translator:
         self.max_tokens = max_tokens
         if model.config.positions == "learned":
             self.max_tokens = min(max_tokens, model.config.max_positions)
+        self._reader = Reader(model.config, tokenizer, self.max_tokens)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> Translator:
@@ -106,29 +93,26 @@ class Translator:
         """The device's name, "cpu" or "cuda"."""
         return self._device.type
 
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """Which kinds of maps a trace holds: all three."""
+        return ATTENTION_KINDS
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Why something cannot be done (see `transformer.tracer`): None, since all of it can."""
+        return None
+
     def tokenize(self, sentence: str) -> Tokenized:
         """Cut a sentence into pieces, without running the model.
 
         Raises: `InputError` for more characters or tokens than allowed. A blank sentence has no
             pieces.
         """
-        return self._cut(sentence, self.tokenizer)
-
-    def _cut(self, sentence: str, tokenizer: Tokenizer) -> Tokenized:
-        if not isinstance(sentence, str):
-            raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
-        if len(sentence) > MAX_CHARACTERS:
-            raise InputError(
-                f"the sentence has {len(sentence):,} characters; "
-                f"at most {MAX_CHARACTERS:,} are allowed"
-            )
-        tokenized = tokenizer.tokenize(sentence)
-        check_length(tokenized.ids, self.max_tokens)
-        return tokenized
+        return self._reader.tokenize(sentence)
 
     def tokenize_target(self, text: str) -> Tokenized:
         """Cut a text in the target language into pieces. Raises `InputError` like `tokenize`."""
-        return self._cut(text, self.tokenizer.target)
+        return self._reader.tokenize_target(text)
 
     def read(self, sentence: str | Sequence[int]) -> Source:
         """The sentence as the encoder gets it. Raises `InputError` like `tokenize`.
@@ -136,32 +120,7 @@ class Translator:
         Args:
             sentence: text, or the ids (without `</s>`) of one that was cut in another way.
         """
-        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
-            return self._read_ids(sentence)  # type: ignore[arg-type]  # str is out by now
-        tokenized = self.tokenize(sentence)
-        if not tokenized.ids:
-            return Source(clean(sentence), (), (), (), ())
-        eos = self.config.eos_id
-        return Source(
-            text=clean(sentence),
-            ids=(*tokenized.ids, eos),
-            pieces=(*tokenized.pieces, self.tokenizer.id_to_piece(eos)),
-            unknown=tokenized.unknown,
-            unknown_text=unknown_text(tokenized),
-        )
-
-    def _read_ids(self, given: Sequence[int]) -> Source:
-        ids = checked_ids("source", given, self.config, self.config.vocab_size)
-        check_length(ids, self.max_tokens)
-        strange = {self.config.unk_id, *self.tokenizer.byte_ids}
-        ended = (*ids, self.config.eos_id) if ids else ()
-        return Source(
-            text=self.tokenizer.decode(ids),
-            ids=ended,
-            pieces=tuple(map(self.tokenizer.id_to_piece, ended)),
-            unknown=tuple(position for position, each in enumerate(ids) if each in strange),
-            unknown_text=(),
-        )
+        return self._reader.source(sentence)
 
     def translate(
         self,
@@ -197,8 +156,6 @@ class Translator:
 
         Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
         """
-        if isinstance(sentences, str):
-            raise InputError("translate takes a list of sentences, not one text")
         settings = search_settings(
             self.config,
             beam_size,
@@ -207,15 +164,9 @@ class Translator:
             sampling=sampling,
             rule=rule,
         )
-        forced = self._forced(prefix)
-        sources = []
-        for index, sentence in enumerate(sentences):
-            try:
-                sources.append(self.read(sentence))
-            except InputError as error:
-                where = f"sentence {index + 1}: " if len(sentences) > 1 else ""
-                raise InputError(f"{where}{error}") from None
-        limits = [self._limit(len(source.ids), max_length, forced) for source in sources]
+        forced = self._reader.prefix(prefix)
+        sources = self._reader.sources(sentences)
+        limits = [self._reader.limit(len(source.ids), max_length, forced) for source in sources]
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
         done = sum(not source.ids for source in sources)
@@ -236,7 +187,7 @@ class Translator:
 
     def trace(
         self,
-        sentence: str,
+        sentence: str | Sequence[int],
         target: str | Sequence[int] | None = None,
         beam_size: int = 4,
         alpha: float = 0.6,
@@ -246,14 +197,15 @@ class Translator:
         prefix: Prefix = None,
         sampling: Sampling | None = None,
         allow_unknown: bool = False,
+        rule: BeamRule = PAPER,
         progress: Progress | None = None,
     ) -> Trace:
         """Translate one sentence and record every attention map on the way.
 
         Args:
-            sentence: the source.
+            sentence: the source, as text or token ids (see `read`).
             target: a translation to follow (teacher forcing, one pass) instead of searching.
-            beam_size, alpha, max_length, prefix, sampling, allow_unknown, progress: see
+            beam_size, alpha, max_length, prefix, sampling, allow_unknown, rule, progress: see
                 `translate`.
             top_k: alternatives recorded for every step, at most the vocabulary.
 
@@ -268,6 +220,7 @@ class Translator:
             allow_unknown=allow_unknown,
             top_k=top_k,
             sampling=sampling,
+            rule=rule,
         )
         source = self.read(sentence)
         if not source.ids:
@@ -275,14 +228,14 @@ class Translator:
         if target is not None:
             if prefix is not None:
                 raise InputError("give a target or a prefix, not both")
-            ids = self._target_ids(target)
+            ids = self._reader.target(target)
             with torch.inference_mode():
                 encoded = self._encode([source], need_weights=True)
                 target_side = self.tokenizer.target
                 return trace_target(self.model, source, encoded, ids, settings, target_side)
-        forced = self._forced(prefix)
-        limit = self._limit(len(source.ids), max_length, forced)
-        self._check_memory(len(source.ids), limit, beam_size)
+        forced = self._reader.prefix(prefix)
+        limit = self._reader.limit(len(source.ids), max_length, forced)
+        self._reader.check_record(len(source.ids), limit, beam_size)
         with torch.inference_mode():
             encoded = self._encode([source], need_weights=True)
             found = search(
@@ -306,42 +259,6 @@ class Translator:
         with torch.inference_mode():
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
             return forcing_gap(self.model, self.model.encode(src), trace)
-
-    def _limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
-        """Longest translation of a source of `n_source` tokens, both counted with `</s>`."""
-        limit = n_source + EXTRA_LENGTH
-        if max_length is not None:
-            limit = checked_whole("max_length", max_length)
-        limit = min(limit, self.max_tokens)
-        if len(forced) >= limit:
-            raise InputError(
-                f"the prefix has {len(forced):,} tokens; the translation may have {limit} at most"
-            )
-        return limit
-
-    def _forced(self, prefix: Prefix) -> list[int]:
-        if prefix is None:
-            return []
-        if isinstance(prefix, str):
-            return list(self.tokenize_target(prefix).ids)
-        return checked_ids("prefix", prefix, self.config)
-
-    def _target_ids(self, target: str | Sequence[int]) -> list[int]:
-        """What the decoder is to predict, ending in `</s>`."""
-        eos = self.config.eos_id
-        if isinstance(target, str):
-            ids = [*self.tokenize_target(target).ids, eos]
-            if len(ids) == 1:
-                raise InputError("the target is blank; type at least one character")
-            return ids
-        ids = list(target)
-        ids = ids[:-1] if ids[-1:] == [eos] else ids
-        ids = [*checked_ids("target", ids, self.config), eos]
-        if len(ids) > self.max_tokens:
-            raise InputError(
-                f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
-            )
-        return ids
 
     def _search(
         self,
@@ -367,18 +284,6 @@ class Translator:
         rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
         src = torch.tensor(rows, device=self._device)  # [B, S]
         return self.model.encode(src, need_weights=need_weights)
-
-    def _check_memory(self, n_source: int, limit: int, beam_size: int) -> None:
-        """Refuse a record that could outgrow `MAX_RECORD_BYTES`."""
-        config = self.config
-        heads = config.n_decoder_layers * config.decoder_heads
-        n_bytes = 4 * beam_size * heads * limit * (n_source + limit // 2)
-        if n_bytes > MAX_RECORD_BYTES:
-            raise InputError(
-                f"recording beam size {beam_size} over {n_source} tokens could take "
-                f"{n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are allowed, "
-                "so take a smaller beam or a shorter sentence"
-            )
 
     def _translation(self, source: Source, best: Hypothesis) -> Translation:
         n_words = len(best.ids) - best.complete

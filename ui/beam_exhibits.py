@@ -250,7 +250,7 @@ def finished_exhibit(view: View) -> Exhibit:
     _, _, tree = _found(view)
     leaves = [tree.node(index) for index in tree.leaves]
     alphas = np.linspace(*ALPHAS, 41)
-    scores = np.array([[score_at(node, alpha) for node in leaves] for alpha in alphas])
+    scores = np.array([[score_at(node, alpha, tree.rule) for node in leaves] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(leaves) + 1)]
     ended = "cut" if leaves[0].outcome == "cut" else "finished"
     test = 'each.fate == "finished"' if ended == "finished" else 'each.fate == "kept"'

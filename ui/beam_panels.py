@@ -14,7 +14,6 @@ from transformer.measures.beam import Comparison, Node, Tree, attention_along, c
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import merge
-from transformer.penalty import length_penalty
 from transformer.records import Trace
 from ui import state
 from ui.beam_choice import LOOK, LOOKS, A, B, Mark, chosen, put, tell
@@ -93,7 +92,7 @@ def _numbers(tree: Tree, node: Node) -> dict[str, list[str]]:
     rows = {
         "log p of this token": f"{nats(node.log_prob, 3)} ({percent(node.log_prob)})",
         "log P so far, their sum": nats(node.total, 3),
-        f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha),
+        f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha, tree.rule),
         "score, log P / penalty": nats(node.score, 3),
         "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
     }
@@ -259,7 +258,7 @@ def finished_panel(search: Search) -> None:
         ],
         "log P": [nats(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],
-        "penalty": [f"{length_penalty(node.length, tree.alpha):.3f}" for node in leaves],
+        "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
         "score": [nats(node.score, 3) for node in leaves],
         "place at α = 0": [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
     }
@@ -273,7 +272,7 @@ def finished_panel(search: Search) -> None:
 def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     alphas = np.linspace(*ALPHAS, 41)
     shown = leaves[:16]
-    scores = np.array([[score_at(node, alpha) for node in shown] for alpha in alphas])
+    scores = np.array([[score_at(node, alpha, tree.rule) for node in shown] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(shown) + 1)]
     st.altair_chart(
         lead_by_alpha(alphas, scores, names, tree.alpha, current_theme()),

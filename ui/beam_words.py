@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.measures.beam import Node, Tree, compare
 from transformer.measures.finish import (
     ALPHAS,
@@ -20,7 +21,6 @@ from transformer.measures.finish import (
     reigns,
     score_at,
 )
-from transformer.penalty import length_penalty
 from ui.text import code
 
 #: The whole text of a translation, from the ids of its tokens.
@@ -52,9 +52,10 @@ def percent(log_prob: float) -> str:
     return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
 
 
-def penalty_of(length: int, alpha: float) -> str:
+def penalty_of(length: int, alpha: float, rule: BeamRule = PAPER) -> str:
     """The length penalty with its numbers put in."""
-    return f"((5 + {length}) / 6)^{alpha:g} = {length_penalty(length, alpha):.3f}"
+    base = str(length) if rule.plain_length else f"((5 + {length}) / 6)"
+    return f"{base}^{alpha:g} = {rule.penalty(length, alpha):.3f}"
 
 
 def text_of(tree: Tree, index: int, decode: Decode) -> str:
@@ -71,7 +72,7 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
         return _why_greedy(tree, winner)
     sums = (
         f"its log P of {nats(winner.total)} over {_tokens(winner.length)}, divided by "
-        f"{penalty_of(winner.length, tree.alpha)}, scores **{nats(winner.score)}**"
+        f"{penalty_of(winner.length, tree.alpha, tree.rule)}, scores **{nats(winner.score)}**"
     )
     if winner.outcome != "finished":
         return (
@@ -84,7 +85,7 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     first = (
         f"**Why it won:** {sums}, the best of {len(tree.leaves)} that ended. Next comes "
         f"{_quoted(tree, rival, decode)} with {nats(rival.score)}: log P {nats(rival.total)}, "
-        f"{_tokens(rival.length)}, penalty {length_penalty(rival.length, tree.alpha):.3f}."
+        f"{_tokens(rival.length)}, penalty {tree.penalty(rival.length):.3f}."
     )
     return f"{first} {_other_alphas(tree, decode)}"
 
@@ -92,8 +93,8 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
 def _other_alphas(tree: Tree, decode: Decode) -> str:
     """Who would have won with another length penalty."""
     leaves = [tree.node(index) for index in tree.leaves]
-    likeliest = leaves[ranking(leaves, 0.0)[0]]
-    rules = reigns(leaves)
+    likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
+    rules = reigns(leaves, rule=tree.rule)
     if len(rules) == 1:
         also = " It is also the most probable of them." if likeliest is leaves[0] else ""
         return f"It would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
@@ -234,7 +235,9 @@ def summary(tree: Tree, decode: Decode) -> str:
 def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
     """A finished translation's rank, from 1, and score with another alpha."""
     leaves = [tree.node(index) for index in tree.leaves]
-    return ranking(leaves, alpha).index(place) + 1, score_at(leaves[place], alpha)
+    return ranking(leaves, alpha, tree.rule).index(place) + 1, score_at(
+        leaves[place], alpha, tree.rule
+    )
 
 
 def _quoted(tree: Tree, node: Node, decode: Decode) -> str:

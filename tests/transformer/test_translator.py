@@ -301,7 +301,7 @@ def test_batches_are_reported_when_done(tiny_translator: Translator) -> None:
 def test_a_record_that_would_take_too_much_memory_is_refused(
     tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.translator.MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("transformer.reading.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="smaller beam"):
         tiny_translator.trace(ANIMAL, beam_size=64)
 

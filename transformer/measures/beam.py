@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.penalty import length_penalty
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.records import Fate, Floats, Hypothesis, SearchRecord, SearchStep, Trace
 
 #: What became of a node:
@@ -81,6 +81,7 @@ class Tree:
         beam_size, alpha, max_length: the settings of the search.
         n_forced: steps at which a given prefix left no choice.
         sampled: whether tokens were drawn at random; the beam is then one.
+        rule: how hypotheses were scored.
     """
 
     nodes: tuple[Node, ...]
@@ -91,6 +92,11 @@ class Tree:
     max_length: int
     n_forced: int = 0
     sampled: bool = False
+    rule: BeamRule = PAPER
+
+    def penalty(self, length: int) -> float:
+        """What log P of so many tokens was divided by."""
+        return self.rule.penalty(length, self.alpha)
 
     def path(self, index: int) -> tuple[int, ...]:
         """Indices from the first token to this node; none for the root, -1."""
@@ -156,13 +162,14 @@ def beam_tree(trace: Trace) -> Tree:
     record = trace.search
     if record is None:
         raise ValueError("this trace has no record of a search")
+    rule = record.rule or PAPER
     nodes: list[Node] = []
     steps: list[tuple[int, ...]] = []
     held: dict[int, int] = {0: -1}  # row alive at this step: the node that it ends in
     for t, step in enumerate(record.steps):
         made = list(_considered(step, t, held, record))
         if record.beam_size == 1:
-            made = _with_runners_up(made, trace, t, record.alpha)
+            made = _with_runners_up(made, trace, t, rule.penalty(t + 1, record.alpha))
         first = len(nodes)
         nodes += [replace(node, index=first + place) for place, node in enumerate(made)]
         steps.append(tuple(range(first, len(nodes))))
@@ -186,6 +193,7 @@ def beam_tree(trace: Trace) -> Tree:
         record.max_length,
         record.n_forced,
         record.sampling is not None,
+        rule,
     )
 
 
@@ -219,7 +227,7 @@ def _considered(
         )
 
 
-def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, alpha: float) -> list[Node]:
+def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, penalty: float) -> list[Node]:
     """The one node of a step among the tokens that were possible instead, by probability."""
     if not made or t >= len(trace.top_tokens):
         return list(made)
@@ -231,7 +239,7 @@ def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, alpha: float) -
             token=token,
             log_prob=float(log_prob),
             total=taken.total - taken.log_prob + float(log_prob),
-            score=(taken.total - taken.log_prob + float(log_prob)) / length_penalty(t + 1, alpha),
+            score=(taken.total - taken.log_prob + float(log_prob)) / penalty,
             fate="dropped",
             outcome="passed",
         )

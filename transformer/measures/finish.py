@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
+from transformer.beam_rule import PAPER, BeamRule
 from transformer.measures.beam import Node, Tree
-from transformer.penalty import length_penalty
 
 #: The alphas that the app lets one choose.
 ALPHAS = (0.0, 2.0)
@@ -25,17 +25,17 @@ ALPHAS = (0.0, 2.0)
 _APART = 1e-9  # alphas closer than this are one
 
 __all__ = [
-    "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "length_penalty",
-    "needed_then", "ranking", "reigns", "score_at",
+    "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "needed_then",
+    "ranking", "reigns", "score_at",
 ]  # fmt: skip
 
 
-def score_at(node: Node, alpha: float) -> float:
+def score_at(node: Node, alpha: float, rule: BeamRule = PAPER) -> float:
     """What the translation that ends in a node would score with another alpha."""
-    return node.total / length_penalty(node.length, alpha)
+    return node.total / rule.penalty(node.length, alpha)
 
 
-def crossing(first: Node, second: Node) -> float | None:
+def crossing(first: Node, second: Node, rule: BeamRule = PAPER) -> float | None:
     """The alpha at which two translations score the same; any real number.
 
     Returns: None where there is none (equal lengths) or every alpha is one (certain translations,
@@ -44,12 +44,15 @@ def crossing(first: Node, second: Node) -> float | None:
     if first.length == second.length or first.total >= 0 or second.total >= 0:
         return None
     ratio = math.log(first.total / second.total)
-    return ratio / (math.log(5 + first.length) - math.log(5 + second.length))
+    # Every rule's penalty is its value at alpha = 1 to the power of alpha.
+    return ratio / math.log(rule.penalty(first.length, 1) / rule.penalty(second.length, 1))
 
 
-def ranking(leaves: Sequence[Node], alpha: float) -> tuple[int, ...]:
+def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tuple[int, ...]:
     """Places of the translations in `leaves`, best first; equal ones in the given order."""
-    return tuple(sorted(range(len(leaves)), key=lambda place: -score_at(leaves[place], alpha)))
+    return tuple(
+        sorted(range(len(leaves)), key=lambda place: -score_at(leaves[place], alpha, rule))
+    )
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,15 @@ class Crossing:
 
 
 def crossings(
-    leaves: Sequence[Node], low: float = ALPHAS[0], high: float = ALPHAS[1]
+    leaves: Sequence[Node],
+    low: float = ALPHAS[0],
+    high: float = ALPHAS[1],
+    rule: BeamRule = PAPER,
 ) -> tuple[Crossing, ...]:
     """Every change of order among translations strictly between two alphas, smallest first."""
     found = []
     for first, second in combinations(range(len(leaves)), 2):
-        alpha = crossing(leaves[first], leaves[second])
+        alpha = crossing(leaves[first], leaves[second], rule)
         if alpha is None or not low < alpha < high:
             continue
         by_length = sorted((first, second), key=lambda place: leaves[place].length)
@@ -95,18 +101,21 @@ class Reign:
 
 
 def reigns(
-    leaves: Sequence[Node], low: float = ALPHAS[0], high: float = ALPHAS[1]
+    leaves: Sequence[Node],
+    low: float = ALPHAS[0],
+    high: float = ALPHAS[1],
+    rule: BeamRule = PAPER,
 ) -> tuple[Reign, ...]:
     """Who wins for which alpha, from the lowest alpha to the highest; neighbours differ."""
     if not leaves:
         return ()
-    changes = [each.alpha for each in crossings(leaves, low, high)]
+    changes = [each.alpha for each in crossings(leaves, low, high, rule)]
     borders = [low, *(alpha for alpha in changes if low + _APART < alpha < high - _APART), high]
     found: list[Reign] = []
     for start, end in pairwise(borders):
         if end - start < _APART and found:
             continue  # several change places at one alpha; rounding decides the order inside
-        best = ranking(leaves, (start + end) / 2)[0]
+        best = ranking(leaves, (start + end) / 2, rule)[0]
         since = found[-1].high if found else start
         if found and found[-1].place == best:
             found[-1] = Reign(found[-1].low, end, best)
@@ -121,7 +130,7 @@ def could_reach(tree: Tree, node: Node) -> float:
 
     Log-probabilities only fall, and no penalty is milder than that of the longest length.
     """
-    return node.total / length_penalty(tree.max_length, tree.alpha)
+    return node.total / tree.penalty(tree.max_length)
 
 
 def needed_then(tree: Tree, step: int) -> float | None:
