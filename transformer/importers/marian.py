@@ -19,6 +19,7 @@ from pathlib import Path
 
 from transformer.checkpoint import inspect_checkpoint, read_small, write_checkpoint
 from transformer.config import ModelConfig
+from transformer.importers import Report
 from transformer.importers.marian_config import (
     CONFIG,
     GENERATION,
@@ -39,13 +40,16 @@ FILES = (
 )  # fmt: skip
 
 
-def import_marian(folder: Path, out: Path, *, name: str | None = None) -> Path:
+def import_marian(
+    folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
+) -> Path:
     """Read a Marian model and write it as a checkpoint.
 
     Args:
         folder: what Hugging Face's `save_pretrained` or the hub gave.
         out: the checkpoint's folder; must not exist yet, or be empty.
         name: what the model card calls the source; default the folder's name.
+        report: called with (tensors read, of how many); may raise, which leaves nothing behind.
 
     Returns: `out`, which appears whole or not at all.
 
@@ -55,7 +59,7 @@ def import_marian(folder: Path, out: Path, *, name: str | None = None) -> Path:
         raise CheckpointError(f"{out}: exists already; give a folder that does not")
     config = read_config(folder)
     tokenizer = read_tokenizer(folder, config)
-    config, state, dtype = read_weights(folder, config)
+    config, state, dtype = read_weights(folder, config, report)
     called = " ".join((name or folder.resolve().name).split())
     out.parent.mkdir(parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
@@ -67,10 +71,20 @@ def import_marian(folder: Path, out: Path, *, name: str | None = None) -> Path:
         if error is not None:
             raise CheckpointError(error)
         unfinished.chmod(0o755)
-        os.replace(unfinished, out)
+        put_in_place(unfinished, out)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     return out
+
+
+def put_in_place(unfinished: Path, out: Path) -> None:
+    """Give a finished folder its name, unless another got there first."""
+    try:
+        os.replace(unfinished, out)
+    except OSError as error:
+        if out.exists():
+            raise CheckpointError(f"{out}: exists already; give a folder that does not") from None
+        raise CheckpointError(f"{out}: {error.strerror or error}") from None
 
 
 def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
+from transformer.importers import Report
 from transformer.importers.marian_config import CONFIG
 from transformer.positions import sinusoidal
 from transformer.weights import (
@@ -89,10 +90,13 @@ def unused_names(config: ModelConfig) -> tuple[str, ...]:
     return (SHARED,) if config.tie_embeddings != "all" else ()
 
 
-def read_weights(folder: Path, config: ModelConfig) -> tuple[ModelConfig, dict[str, Tensor], str]:
+def read_weights(
+    folder: Path, config: ModelConfig, report: Report | None = None
+) -> tuple[ModelConfig, dict[str, Tensor], str]:
     """The weights in float32 by this project's names, and the type they are stored as.
 
-    Positions that are no sinusoids make the config one with learned positions.
+    Positions that are no sinusoids make the config one with learned positions. `report` is called
+    with (tensors read, of how many).
     """
     path = next((folder / name for name in WEIGHTS if (folder / name).exists()), None)
     if path is None:
@@ -110,6 +114,8 @@ def read_weights(folder: Path, config: ModelConfig) -> tuple[ModelConfig, dict[s
     for name, shape in expected_shapes(config).items():
         if name in stored_names(config):
             continue
+        if report is not None:
+            report(len(state), len(names))
         if not names[name]:  # logits without a bias
             state[name] = torch.zeros(shape)
             continue

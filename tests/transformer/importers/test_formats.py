@@ -1,0 +1,70 @@
+"""The formats that can be imported: one list for the command line and the app."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.transformer.importers.models import make_folder
+from transformer.checkpoint import inspect_checkpoint
+from transformer.importers import FORMATS
+from transformer.importers.marian import FILES, import_marian, put_in_place
+from transformer.weights import CheckpointError
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_has_an_importer(name: str) -> None:
+    kind = FORMATS[name]
+    assert kind.name == name
+    assert callable(kind.importer)
+    assert kind.files and kind.title and kind.holds
+
+
+def test_what_is_fetched_of_a_marian_model_is_what_is_read() -> None:
+    assert set(FORMATS["marian"].files) == set(FILES)
+
+
+def test_a_folder_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies")
+    assert [each.name for each in FORMATS.values() if each.fits(tmp_path / "theirs")] == ["marian"]
+    (tmp_path / "theirs" / "source.spm").unlink()
+    assert not any(each.fits(tmp_path / "theirs") for each in FORMATS.values())
+    assert not FORMATS["marian"].fits(tmp_path / "nowhere")
+
+
+def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies")
+    heard: list[tuple[int, int]] = []
+    import_marian(
+        tmp_path / "theirs", tmp_path / "ours", report=lambda *how_far: heard.append(how_far)
+    )
+    assert inspect_checkpoint(tmp_path / "ours").ok
+    assert heard == sorted(heard)
+    assert len({most for _, most in heard}) == 1
+    assert all(done < most for done, most in heard)
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(done: int, most: int) -> None:
+        if done > most // 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        import_marian(tmp_path / "theirs", tmp_path / "again", report=stop)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["ours", "theirs"]
+
+
+def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
+    """The other finds the place taken only when it is done, and leaves it alone."""
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "who").write_text(name)
+    put_in_place(tmp_path / "first", tmp_path / "ours")
+    with pytest.raises(CheckpointError, match="exists already") as caught:
+        put_in_place(tmp_path / "second", tmp_path / "ours")
+    assert "\n" not in str(caught.value)
+    assert (tmp_path / "ours" / "who").read_text() == "first"
