@@ -7,10 +7,12 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
+from ui import state
 from ui.frame import PAGES, frame, opened_by_file_names, start_again
-from ui.serving import KnownBase, no_pages_by_file_names
+from ui.serving import KnownBase, begin, libraries
 
 HERE = Path(__file__).resolve().parent
+STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
 
 
 def main() -> None:
@@ -20,6 +22,7 @@ def main() -> None:
     )
     st.logo(str(HERE / "ui/logo/headlight.svg"), size="large")
     st.html(HERE / "ui/style.css")
+    state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     home = PAGES[0]
     pages = {
@@ -47,12 +50,16 @@ def main() -> None:
             st.switch_page(pages[meant[path].url_path], query_params=st.query_params.to_dict())
     spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
+    corner = st.container(key="keys")
+    with st.container(key="starting"):  # seen only while nothing stands below it, see style.css
+        if not libraries.is_set():
+            st.text(STARTING)
     # PyTorch takes seconds to import; by now the page's head is on screen.
-    from ui import presenter, state, tours
+    from ui import presenter, tours
     from ui.controls import draw_sidebar
     from ui.roots import checkpoints_root
 
-    state.read_url()
+    libraries.set()
     state.enter("" if spec is home else spec.url_path)
     turned = presenter.wanted_step("page")
     if turned:
@@ -62,7 +69,8 @@ def main() -> None:
     stop_page = tours.follow(view, presenter.wanted_step("stop"))
     if stop_page is not None:
         st.switch_page(pages[stop_page.url_path])
-    presenter.draw_presenter(spec.title, touring=tours.place() is not None)
+    with corner:
+        presenter.draw_presenter(spec.title, touring=tours.place() is not None)
     tours.draw_bar(view, spec)
     if spec.needs_model and not view.checkpoint:
         st.header("No checkpoint to look into")
@@ -81,4 +89,4 @@ if __name__ == "__main__":
     main()
 else:
     # `streamlit run` finds this by its name and serves it; the app then runs this file as above.
-    app = st.App(__file__, middleware=[Middleware(KnownBase)], lifespan=no_pages_by_file_names)
+    app = st.App(__file__, middleware=[Middleware(KnownBase)], lifespan=begin)

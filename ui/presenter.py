@@ -78,8 +78,7 @@ def draw_presenter(title: str, touring: bool) -> None:
         # Clickers send these; elsewhere they scroll.
         "clicker": on and touring,
     }
-    with st.container(key="keys"):
-        _component(key="frame_keys", data=data, on_go_change=_pressed)
+    _component(key="frame_keys", data=data, on_go_change=_pressed)
 
 
 def wanted_step(kind: str) -> int:

@@ -1,4 +1,5 @@
-"""What the server does beside Streamlit: pages say where the app begins, and no page is unknown.
+"""What the server does beside Streamlit: pages say where the app begins, no page is unknown, and
+libraries are loaded before the first visit where there is time.
 
 A browser that opens `/attention` has to find out whether the app lives at `/` or at `/attention/`.
 Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
@@ -8,6 +9,8 @@ into the page.
 
 from __future__ import annotations
 
+import importlib
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -82,11 +85,27 @@ class KnownBase:
         await self.app({**scope, "headers": plain}, receive, rewrite)
 
 
+#: Set once what the pages import is loaded.
+libraries = threading.Event()
+
+#: What takes seconds to import and touches no Streamlit, most wanted first.
+_SLOW = ("transformer.translator", "altair")
+
+
 @asynccontextmanager
-async def no_pages_by_file_names(app: Any) -> AsyncIterator[None]:
-    """Have the server take app.py for every address from the start, not the files in `pages/`."""
+async def begin(app: Any) -> AsyncIterator[None]:
+    """Have the server take app.py for every address from the start, not the files in `pages/`.
+
+    The slow libraries are imported meanwhile; whoever comes earlier waits for the same import.
+    """
     PagesManager.uses_pages_directory = False
+    threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     yield
+
+
+def _warm_up() -> None:
+    for name in _SLOW:
+        importlib.import_module(name)
 
 
 def _header(start: Message, name: bytes) -> bytes:
