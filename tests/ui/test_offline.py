@@ -18,7 +18,7 @@ from figures.exhibit import Offline
 from figures.palette import THEMES
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui import offline
-from ui.components.packing import pack
+from ui.components.packing import module, pack, style
 from ui.offline import COMPONENTS, save, to_html
 
 ROOT = Path(__file__).parents[2]
@@ -167,8 +167,9 @@ def test_the_app_shows_the_same_components() -> None:
     for name, files in COMPONENTS.items():
         html, css, js = registered[f"headlight.{name}"]
         assert html == (f'<div class="{files.root}"></div>' if files.root else "")
-        assert css == offline._style(name)
-        assert js == "\n".join(offline._read(f"components/{each}") for each in files.scripts), name
+        folder = ROOT / "ui" / "components"
+        assert css == style(folder / files.style)
+        assert js == module(*(folder / each for each in files.scripts)), name
 
 
 def test_the_page_has_the_colours_of_the_app() -> None:

@@ -11,6 +11,7 @@ the bytes mean travels in front of them:
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,16 +31,49 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
     return len(encoded).to_bytes(4, "little") + encoded + body
 
 
-def deflate(body: bytes) -> bytes:
-    """A body for `unpackDeflated` in shared.js; runs only, which suits maps and costs little."""
-    packer = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
-    return packer.compress(body) + packer.flush()
+def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
+    """A header and the parts of a body as one deflated message, for `unpackDeflated` in shared.js.
+
+    The header repeats itself and is packed as text. Weights do not: of them only runs are looked
+    for, which is quicker and smaller. Each part gets a code of its own, so parts that are
+    distributed alike belong together.
+    """
+    message = pack(header, b"")
+    text = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
+    # Flushed and not finished: what follows refers to nothing before it and goes on the stream.
+    packed = [text.compress(message) + text.flush(zlib.Z_SYNC_FLUSH)]
+    runs = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
+    packed += [runs.compress(part) + runs.flush(zlib.Z_SYNC_FLUSH) for part in parts]
+    return b"".join([*packed, runs.flush()])
 
 
-def script(path: Path) -> str:
+def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
+    """What `deflate` was given, the parts as one body; as the browser reads it."""
+    message = zlib.decompress(deflated, wbits=-15)
+    end = 4 + int.from_bytes(message[:4], "little")
+    return json.loads(message[4:end]), message[end:]
+
+
+def script(*paths: Path) -> str:
     """A component's JavaScript with what all components share in front of it."""
-    shared = Path(__file__).with_name("shared.js").read_text("utf-8")
-    return f"{shared}\n{path.read_text('utf-8')}"
+    return module(Path(__file__).with_name("shared.js"), *paths)
+
+
+def module(*paths: Path) -> str:
+    """JavaScript files as one module, without what only their readers need.
+
+    Streamlit sends a component's script along with everything new that the component shows, so
+    comments on lines of their own and indentation stay here. No text may therefore span lines.
+    """
+    text = "\n".join(path.read_text("utf-8") for path in paths)
+    text = re.sub(r"^[ \t]*/\*(?:(?!\*/).)*\*/[ \t]*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+def style(path: Path) -> str:
+    """A component's CSS, as `module` does it."""
+    return module(path)
 
 
 def component(name: str, folder: Path) -> Any:
@@ -47,7 +81,7 @@ def component(name: str, folder: Path) -> Any:
     return st.components.v2.component(
         f"headlight.{name}",
         html=f'<div class="{name}"></div>',
-        css=(folder / f"{name}.css").read_text("utf-8"),
+        css=style(folder / f"{name}.css"),
         js=script(folder / f"{name}.js"),
     )
 

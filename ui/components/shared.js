@@ -50,11 +50,13 @@ function themeOf(root) {
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
 
-// A message whose body was deflated by packing.py, as a promise of {header, body}.
+// A message whose body was deflated by packing.py, as a promise of {header, body}: what was inside,
+// its header joined to the one outside.
 async function unpackDeflated(data) {
   const { header, body } = unpack(data);
   const stream = new Blob([body]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return { header, body: new Uint8Array(await new Response(stream).arrayBuffer()) };
+  const inside = unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
+  return { header: { ...inside.header, ...header }, body: inside.body };
 }
 
 // What the reader chose in a view, in agreement with held.py: {held, tell(next)}.

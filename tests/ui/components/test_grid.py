@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from benchmarks.views import make_tensors
 from figures.attention import entropy_bits
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
 from transformer.measures.heads import HOWS, How, widen
 from ui.components.grid import (
     Sheet,
+    fold,
     grid_sheet,
     name_of,
     notes,
@@ -25,21 +26,39 @@ from ui.components.grid import (
     shrink,
     still_grid,
 )
+from ui.components.packing import inflate
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross
 
 
-def inflated(sheet: Sheet) -> np.ndarray:
-    """The bytes that the browser draws, [rows, columns, queries, keys]."""
-    flat = np.frombuffer(zlib.decompress(sheet.body.tobytes(), wbits=-15), dtype=np.uint8)
-    return flat.reshape(sheet.rows, sheet.columns, sheet.header["queries"], sheet.header["keys"])
+def inflated(sheet: Sheet) -> tuple[dict[str, Any], np.ndarray]:
+    """The header, and the bytes that the browser draws, [rows, columns, queries, keys]."""
+    header, body = inflate(sheet.body.tobytes())
+    size = (header["queries"], header["keys"])
+    flat = np.frombuffer(body, dtype=np.uint8).reshape(-1, *size)
+    layers, heads = sheet.rows - 1, sheet.columns - 1
+    maps = np.empty((sheet.rows, sheet.columns, *size), dtype=np.uint8)
+    maps[:-1, :-1] = single = flat[: layers * heads].reshape(layers, heads, *size)
+    places = [
+        *((layer, heads) for layer in range(sheet.rows)),
+        *((layers, h) for h in range(heads)),
+    ]
+    for (row, column), differs in zip(places, flat[layers * heads :], strict=True):
+        chosen = single[slice(None) if row == layers else row]
+        chosen = chosen[..., slice(None) if column == heads else column, :, :].reshape(-1, *size)
+        if header["how"] == "max":
+            combined = chosen.max(axis=0)
+        else:
+            combined = np.floor(chosen.mean(axis=0, dtype=np.float64) + 0.5).astype(np.uint8)
+        maps[row, column] = combined + differs
+    return header, maps
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_the_message_holds_every_map_and_the_combined_ones(how: How) -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
     sheet = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="x", how=how)
-    np.testing.assert_array_equal(inflated(sheet), to_weight_bytes(widen(trace.cross, how)))
+    np.testing.assert_array_equal(inflated(sheet)[1], to_weight_bytes(widen(trace.cross, how)))
     assert (sheet.rows, sheet.columns) == (3, 4)
 
 
@@ -49,15 +68,34 @@ def test_a_long_text_stays_small() -> None:
     maps = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     tokens = [f"t{i}" for i in range(512)]
     sheet = grid_sheet(maps, tokens, tokens[:300], label="x")
-    assert (sheet.header["queries"], sheet.header["keys"]) == (128, 128)
+    header, shown = inflated(sheet)
+    assert (header["queries"], header["keys"]) == (128, 128)
+    wide = to_weight_bytes(widen(maps))
+    for row, column in [(0, 0), (1, 4), (2, 1), (2, 4)]:
+        np.testing.assert_array_equal(shown[row, column], shrink(wide[row, column], ())[0])
     assert len(still_grid(sheet, (0, None))) < maps.size / 10
 
 
-def test_at_30_tokens_a_message_takes_less_than_a_byte_for_each_weight() -> None:
-    maps = make_trace(S=30, T=30, n_decoder_layers=6, n_heads=8).cross
-    tokens = ["▁token"] * 30
+def test_at_30_tokens_a_message_takes_two_thirds_of_a_byte_for_each_weight() -> None:
+    maps = make_tensors(30, layers=6, heads=8)["Encoder"].astype(np.float32)
+    tokens = [f"▁token{i}" for i in range(30)]
     sheet = grid_sheet(maps, tokens, tokens, label="x")
-    assert len(still_grid(sheet, (None, None))) < maps.size
+    assert len(still_grid(sheet, (None, None))) < 2 / 3 * maps.size
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    single=hnp.arrays(
+        np.float32, st.tuples(*[st.integers(1, 4)] * 4), elements=st.floats(0, 1, width=32)
+    ),
+    how=st.sampled_from(HOWS),
+)
+def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, how: How) -> None:
+    wide = to_weight_bytes(widen(single, how))
+    alone, differences = fold(wide, how)
+    np.testing.assert_array_equal(alone, wide[:-1, :-1])
+    assert differences.shape == (sum(wide.shape[:2]) - 1, *wide.shape[2:])
+    assert np.isin(differences, [0] if how == "max" else [255, 0, 1]).all()
 
 
 @pytest.mark.parametrize(
@@ -144,8 +182,8 @@ def test_notes_say_what_stands_out_and_how_much_is_hidden() -> None:
 def test_any_tokens_make_a_message() -> None:
     trace = make_trace(S=4, T=3, src_tokens=("<script>", "; a; b", "x" * 300))
     sheet = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="x")
-    message = still_grid(sheet, (None, 1))
-    header = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
+    header, _ = inflated(sheet)
     assert header["key_tokens"][0] == "<script>"
     assert len(header["key_tokens"][2]) == 24
-    assert header["held"] == [2, 1]
+    message = still_grid(sheet, (None, 1))
+    assert json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])["held"] == [2, 1]

@@ -15,7 +15,7 @@ import streamlit as st
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from ui.components.packing import pack, script
+from ui.components.packing import pack, script, style
 
 Mark = Literal["", "byte", "unknown", "special"]
 
@@ -29,7 +29,7 @@ _HERE = Path(__file__).parent
 _component = st.components.v2.component(
     "headlight.cut",
     html='<div class="cut"></div>',
-    css=(_HERE / "cut.css").read_text("utf-8"),
+    css=style(_HERE / "cut.css"),
     js=script(_HERE / "cut.js"),
 )
 

@@ -36,12 +36,10 @@ class Sheet:
     """What the grid shows of one kind of attention: made once, drawn many times.
 
     Attributes:
-        header: as in the message, without what is chosen.
-        body: [bytes], the maps of all cells, deflated.
+        body: [bytes], what the maps are and the maps, as `fold` has them, deflated.
         rows, columns: of the grid, the combined ones among them.
     """
 
-    header: dict[str, Any]
     body: NDArray[np.uint8]
     rows: int
     columns: int
@@ -83,10 +81,12 @@ def grid_sheet(
         "queries": pooled.shape[-2],
         "keys": pooled.shape[-1],
         "dimmed": bands[0][1],
+        "how": how,
         **attention_look(),
     }
-    body = np.frombuffer(deflate(pooled.tobytes()), dtype=np.uint8)
-    return Sheet(header, body, rows, columns)
+    single, combined = fold(pooled, how)
+    body = np.frombuffer(deflate(header, single.tobytes(), combined.tobytes()), dtype=np.uint8)
+    return Sheet(body, rows, columns)
 
 
 def attention_grid(
@@ -104,7 +104,7 @@ def attention_grid(
         on_choose: called with the new cell before the script reruns.
         cell_width: most pixels that a map may take across.
     """
-    header = {**sheet.header, "cell_width": cell_width}
+    header = {"cell_width": cell_width}
     data = message(key, header, sheet.body.tobytes(), _place(sheet, chosen))
 
     def parse(reported: Any) -> Cell | None:
@@ -115,7 +115,7 @@ def attention_grid(
 
 def still_grid(sheet: Sheet, chosen: Cell) -> bytes:
     """The grid's message for a page without a server."""
-    return still({**sheet.header, "cell_width": 120}, sheet.body.tobytes(), _place(sheet, chosen))
+    return still({"cell_width": 120}, sheet.body.tobytes(), _place(sheet, chosen))
 
 
 def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
@@ -151,6 +151,34 @@ def shrink(
             if axis == -1:
                 covered = np.logical_and.reduceat(covered, starts)
     return seen, np.flatnonzero(covered).tolist()
+
+
+def fold(maps: NDArray[np.uint8], how: How) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Maps [R, C, n, m] of a grid with combined ones, in two parts that pack well.
+
+    Returns: the single heads [R - 1, C - 1, n, m]; and the combined maps, the last column from top
+    to bottom and then the last row without its last one [R + C - 1, n, m], each as the difference
+    (modulo 256) to what the bytes of the single heads combine to, which the browser works out. A
+    mean of rounded weights is nearly the rounded mean, so few differences are not 0, and the
+    browser still draws every combined map as exact as a single one.
+    """
+    single, column, row = maps[:-1, :-1], maps[:, -1], maps[-1, :-1]
+    if how == "max":
+        expected = single.max(axis=1), single.max(axis=(0, 1))[None], single.max(axis=0)
+    else:
+        by_layer = single.sum(axis=1, dtype=np.uint32)
+        n_layers, n_heads = single.shape[:2]
+        expected = (
+            _mean(by_layer, n_heads),
+            _mean(by_layer.sum(axis=0, dtype=np.uint32), n_layers * n_heads)[None],
+            _mean(single.sum(axis=0, dtype=np.uint32), n_layers),
+        )
+    return single, np.concatenate([column, row]) - np.concatenate(expected)
+
+
+def _mean(sums: NDArray[np.uint32], count: int) -> NDArray[np.uint8]:
+    """Rounded half up, in whole numbers: JavaScript comes to the same."""
+    return ((2 * sums + count) // (2 * count)).astype(np.uint8)
 
 
 def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[list[list[float]]]:

@@ -1,8 +1,8 @@
 // The grid of all layers and heads of one kind of attention: a small map each, click to choose.
 //
-// Input: one message of ui/components/packing.py. The header names the maps and the colours, the
-// body holds them as deflated bytes, [row][column][query][key], 255 = weight 1. Text only ever becomes
-// textContent. A choice goes back to Python as [row, column], 0-based (see held.py).
+// Input: one message of ui/components/packing.py, deflated. The header names the maps and the
+// colours, the body holds them as bytes, 255 = weight 1, in the order of `fold` in __init__.py. Text
+// only ever becomes textContent. A choice goes back to Python as [row, column], 0-based (see held.py).
 //
 // Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
 // block, so that a single bright cell never disappears; smaller ones grow without blur.
@@ -13,7 +13,7 @@ export default function (component) {
   if (!root || !data?.byteLength) return undefined;
   const turn = (root.turn = (root.turn ?? 0) + 1);
   unpackDeflated(data).then(({ header, body }) => {
-    if (root.turn === turn) mount(root, component, header, body);
+    if (root.turn === turn) mount(root, component, header, unfold(header, body));
   });
   return () => {
     root.turn += 1;
@@ -72,6 +72,45 @@ function mount(root, component, header, body) {
   );
 
   watch(root, () => drawAll(root, header, body, cells));
+}
+
+// The maps [row][column][query][key]: single heads travel as they are; the last column and row as
+// the difference to what the single ones combine to.
+function unfold(header, body) {
+  const { queries, keys, row_names: rows, column_names: columns } = header;
+  const [size, layers, heads] = [queries * keys, rows.length - 1, columns.length - 1];
+  const maps = new Uint8Array(rows.length * columns.length * size);
+  const place = (row, column) => maps.subarray((row * columns.length + column) * size).subarray(0, size);
+  const byLayer = Array.from({ length: layers }, () => new Uint32Array(size));
+  const byHead = Array.from({ length: heads }, () => new Uint32Array(size));
+  const all = new Uint32Array(size);
+  const max = header.how === "max";
+  const join = (sums, one) => {
+    if (max) for (let i = 0; i < size; i++) sums[i] = Math.max(sums[i], one[i]);
+    else for (let i = 0; i < size; i++) sums[i] += one[i];
+  };
+  let from = 0;
+  const next = () => body.subarray(from, (from += size));
+  for (let layer = 0; layer < layers; layer++) {
+    for (let head = 0; head < heads; head++) {
+      const map = next();
+      place(layer, head).set(map);
+      join(byLayer[layer], map);
+      join(byHead[head], map);
+    }
+    join(all, byLayer[layer]);
+  }
+  const finish = (target, sums, count) => {
+    const differs = next();
+    const n = max ? 1 : count;
+    for (let i = 0; i < size; i++) {
+      target[i] = differs[i] + Math.floor((2 * sums[i] + n) / (2 * n));
+    }
+  };
+  byLayer.forEach((sums, layer) => finish(place(layer, heads), sums, heads));
+  finish(place(layers, heads), all, layers * heads);
+  byHead.forEach((sums, head) => finish(place(layers, head), sums, layers));
+  return maps;
 }
 
 // Builds the table of buttons afresh; returns [row][column] -> {button, canvas}.

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.records import Floats
-from ui.components.packing import colours_as_text, pack, script
+from ui.components.packing import colours_as_text, pack, script, style
 
 _HERE = Path(__file__).parent
 _component = st.components.v2.component(
     "headlight.parts",
     html='<div class="parts"></div>',
-    css=(_HERE / "parts.css").read_text("utf-8"),
+    css=style(_HERE / "parts.css"),
     js=script(_HERE / "parts.js"),
 )
 

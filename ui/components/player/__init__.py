@@ -19,7 +19,7 @@ import streamlit as st
 from figures.labels import show_token
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.records import Bools, Trace
-from ui.components.packing import attention_colours, pack
+from ui.components.packing import attention_colours, module, pack, style
 
 _FOLDER = Path(__file__).parent
 #: One module, put together in this order.
@@ -63,8 +63,8 @@ class Taken:
 
 _mount = st.components.v2.component(
     "headlight_player",
-    css=(_FOLDER / "player.css").read_text(encoding="utf-8"),
-    js="\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
+    css=style(_FOLDER / "player.css"),
+    js=module(*(_FOLDER / name for name in SCRIPTS)),
 )
 
 

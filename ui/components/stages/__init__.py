@@ -19,16 +19,16 @@ from figures.palette import THEMES, signed_table
 from transformer.measures.softmax import spread
 from transformer.records import HeadStages
 from ui.components.held import listener, message, still
-from ui.components.packing import attention_colours, colours_as_text, script
+from ui.components.packing import attention_colours, colours_as_text, script, style
 
 _HERE = Path(__file__).parent
 _PARTS = (_HERE / "pictures.js", _HERE / "equations.js")
 _component = st.components.v2.component(
     "headlight.stages",
     html='<div class="stages"></div>',
-    css=(_HERE / "stages.css").read_text("utf-8"),
+    css=style(_HERE / "stages.css"),
     # One module, put together in this order.
-    js="\n".join([script(_HERE / "stages.js"), *(path.read_text("utf-8") for path in _PARTS)]),
+    js=script(_HERE / "stages.js", *_PARTS),
 )
 
 

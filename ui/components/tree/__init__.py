@@ -19,19 +19,19 @@ from figures.labels import show_token
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
 from ui.beam_words import OUTCOMES
-from ui.components.packing import pack, script
+from ui.components.packing import pack, script, style
 
 _HERE = Path(__file__).parent
 _tree = st.components.v2.component(
     "headlight.tree",
     html='<div class="tree"></div>',
-    css=(_HERE / "tree.css").read_text("utf-8"),
-    js=f"{script(_HERE / 'draw.js')}\n{(_HERE / 'tree.js').read_text('utf-8')}",
+    css=style(_HERE / "tree.css"),
+    js=script(_HERE / "draw.js", _HERE / "tree.js"),
 )
 _branches = st.components.v2.component(
     "headlight.branches",
     html='<div class="branches"></div>',
-    css=(_HERE / "branches.css").read_text("utf-8"),
+    css=style(_HERE / "branches.css"),
     js=script(_HERE / "branches.js"),
 )
 
