@@ -16,6 +16,9 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
+from transformer.records import AttentionKind
+from transformer.tracer import Ability
+
 _STARTED = "headlight_started"
 
 _reload = st.components.v2.component(
@@ -39,6 +42,8 @@ class PageSpec:
         url_path: its address; differs from the file's stem, which Streamlit serves by itself.
         title, icon: in the navigation.
         needs_model: whether there is anything to see without a checkpoint.
+        needs: what the model has to be able to do; where it lacks one, the frame says why.
+        maps: kinds of attention maps that its traces have to hold.
     """
 
     file: str
@@ -46,22 +51,38 @@ class PageSpec:
     title: str
     icon: str
     needs_model: bool = True
+    needs: tuple[Ability, ...] = ()
+    maps: tuple[AttentionKind, ...] = ()
 
 
 PAGES: tuple[PageSpec, ...] = (
-    PageSpec("pages/translate_page.py", "translate", "Translate", ":material/translate:"),
-    PageSpec("pages/beam_page.py", "beam", "Beam search", ":material/account_tree:"),
+    PageSpec(
+        "pages/translate_page.py", "translate", "Translate", ":material/translate:",
+        maps=("decoder_self", "cross"),
+    ),
+    PageSpec(
+        "pages/beam_page.py", "beam", "Beam search", ":material/account_tree:", needs=("search",)
+    ),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
-    PageSpec("pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:"),
-    PageSpec("pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:"),
+    PageSpec(
+        "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
+        needs=("internals",),
+    ),
+    PageSpec(
+        "pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:",
+        needs=("vocabulary",),
+    ),
     PageSpec(
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),
-    PageSpec("pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False),
+    PageSpec(
+        "pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False,
+        needs=("any_sentence", "search", "internals"),
+    ),
     PageSpec(
         "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:", needs_model=False
     ),
-)
+)  # fmt: skip
 
 
 @contextmanager
