@@ -2,8 +2,8 @@
 
     config.json         the `ModelConfig`
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
-    tokenizer.model     the SentencePiece model; where ids are not its own or the target has one of
-                        its own, also vocabulary.json, target.model and target_vocabulary.json
+    tokenizer.model     the SentencePiece model; further files where that is not all, see
+                        `transformer.tokenizer_files`
     metrics.json        measured figures, optional
     README.md           the model card, optional
 
@@ -28,8 +28,8 @@ from torch import Tensor
 from transformer.config import ConfigError, ModelConfig
 from transformer.model import Transformer
 from transformer.positions import make_positions
-from transformer.table_tokenizer import TOKENIZER_FILES, read_tokenizer
 from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
+from transformer.tokenizer_files import TOKENIZER_FILES, read_tokenizer
 from transformer.weights import (
     SAFETENSORS,
     TORCH_FILE,

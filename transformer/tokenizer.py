@@ -16,6 +16,10 @@ import sentencepiece as spm
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
+#: How sentences are cut: by probabilities of pieces, by merges that SentencePiece learned or that a
+#: file of codes lists, at spaces only, or everywhere.
+Kind = Literal["unigram", "bpe", "merges", "word", "char"]
+
 #: Where a checkpoint keeps the SentencePiece model.
 TOKENIZER_FILE = "tokenizer.model"
 
@@ -78,7 +82,7 @@ class Tokenizer:
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
-        self._kind = self._find_kind()
+        self._kind: Kind = self._find_kind()
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -156,11 +160,11 @@ class Tokenizer:
         return normalized
 
     @property
-    def kind(self) -> Literal["unigram", "bpe", "char"]:
+    def kind(self) -> Kind:
         """How sentences are cut, judged by what the vocabulary can do.
 
         "unigram" has probabilities of pieces, "bpe" merges, and "char" knows single characters
-        only, so that there is but one cut.
+        only, so that there is but one cut; "merges" and "word" are not SentencePiece's.
         """
         return self._kind
 
@@ -171,7 +175,7 @@ class Tokenizer:
         """
         return tuple(map(self._processor.get_score, range(len(self._is_byte))))
 
-    def _find_kind(self) -> Literal["unigram", "bpe", "char"]:
+    def _find_kind(self) -> Kind:
         try:
             self._processor.nbest_encode("a", nbest_size=1)
         except RuntimeError:
@@ -226,6 +230,14 @@ class Tokenizer:
     def id_to_piece(self, index: int) -> str:
         """Return the piece with this id."""
         return self.pieces[index]
+
+    def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
+        """The pieces of ids as they are shown, `▁` where a word starts.
+
+        Args:
+            after: the id before them, None for none.
+        """
+        return tuple(self.pieces[index] for index in ids)
 
     def piece_to_id(self, piece: str) -> int:
         """Return the id of a piece, `unk_id` where it is not in the vocabulary."""

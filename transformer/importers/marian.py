@@ -29,8 +29,9 @@ from transformer.importers.marian_config import (
     vocabulary,
 )
 from transformer.importers.marian_weights import WEIGHTS, read_weights
-from transformer.table_tokenizer import TableTokenizer, blaming, table_of
+from transformer.table_tokenizer import TableTokenizer, table_of
 from transformer.tokenizer import TokenizerError
+from transformer.tokenizer_files import blaming
 from transformer.weights import CheckpointError, write_atomic
 
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
