@@ -254,7 +254,7 @@ class _Source:
 
     def __init__(self, home: str, timeout: float, show_progress: bool) -> None:
         self.home, self.timeout, self.show_progress = home, timeout, show_progress
-        self._opener = urllib.request.build_opener(_NoDowngrade)
+        self._opener = urllib.request.build_opener(NoDowngrade)
 
     def bar(self, total: int | None, unit: str) -> tqdm[Any]:
         """Make a progress bar."""
@@ -314,7 +314,7 @@ def _short(reason: object) -> str:
     return " ".join(str(text).split())
 
 
-class _NoDowngrade(urllib.request.HTTPRedirectHandler):
+class NoDowngrade(urllib.request.HTTPRedirectHandler):
     """Follows redirects, but never from https to anything else."""
 
     def redirect_request(

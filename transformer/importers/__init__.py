@@ -26,7 +26,7 @@ class Importer(Protocol):
     Returns: `out`. Raises: `CheckpointError`, one line.
     """
 
-    def __call__(
+    def __call__(  # noqa: D102 - said above
         self, folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
     ) -> Path: ...
 
@@ -100,9 +100,17 @@ def add_command(commands: Any) -> None:
 
 
 def _import(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
     from transformer.importers import hub
 
-    kind = FORMATS[options.kind]
-    folder = hub.folder_of(options.source, kind.files)
-    path = kind.importer(folder, Path(options.out), name=options.source)
+    kind, out = FORMATS[options.kind], Path(options.out)
+    with tqdm(unit="B", unit_scale=True, disable=None, leave=False) as bar:
+
+        def report(received: int, total: int) -> None:
+            bar.total = total
+            bar.update(received - bar.n)
+
+        with hub.opened(options.source, kind.files, out.parent, report) as folder:
+            path = kind.importer(folder, out, name=options.source)
     print(path)  # noqa: T201 - part of the command line

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,8 +16,7 @@ import torch
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.checkpoint import list_checkpoints, load_checkpoint
-from transformer.importers.hub import folder_of
-from transformer.importers.marian import FILES, import_marian
+from transformer.importers.marian import import_marian
 from transformer.weights import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -208,29 +205,3 @@ def test_the_command_line(folder: Path, tmp_path: Path, capsys: pytest.CaptureFi
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "exists already" in error
-
-
-@pytest.mark.parametrize(
-    "name", ["../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m"]
-)
-def test_names_that_are_no_models(name: str, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"no such folder$"):
-        folder_of(name, FILES)
-
-
-def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "transformer", "import", "marian", "owner/name", "--out"]
-    made = subprocess.run(
-        [*command, str(tmp_path / "ours")], capture_output=True, text=True, timeout=280,
-        env={"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1",
-             "HF_HOME": str(tmp_path / "hub"), "PATH": ""},
-    )  # fmt: skip
-    assert made.returncode == 2
-    assert made.stderr.count("\n") == 1
-    assert "owner/name: no such folder, and the hub did not give it" in made.stderr
-
-
-def test_without_the_hubs_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(CheckpointError, match="pip install huggingface_hub"):
-        folder_of("owner/name", FILES)
