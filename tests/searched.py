@@ -63,7 +63,7 @@ def searched(
     )
     found = search(
         Table(seed, sharpness, end), [max_length], settings, prefixes=[prefix],
-        piece=PIECES.__getitem__,
+        piece=lambda token, before: PIECES[token],
     )[0]  # fmt: skip
     best = found.hypotheses[0]
     along = [(found.steps[t], row) for t, row in enumerate(best.rows)]

@@ -22,6 +22,10 @@ __all__ = [
 Penalty = Callable[[int], float]
 
 
+#: Names a token by its id and that of the one before it, -1 where nothing was generated yet.
+Name = Callable[[int, int], str]
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
     """The end of a partial translation: one token, and the node that it continues.
@@ -105,7 +109,7 @@ def recorded_step(
     scored: Continuations,
     penalty: Penalty,
     n_source: int | None,
-    piece: Callable[[int], str],
+    piece: Name,
 ) -> SearchStep:
     """What one sentence's search saw at a step, as a record.
 
@@ -121,7 +125,7 @@ def recorded_step(
         Candidate(
             parent=node.row,
             token_id=node.token,
-            token=piece(node.token),
+            token=piece(node.token, -1 if node.parent is None else node.parent.token),
             log_prob=node.log_prob,
             total=node.total,
             score=node.score(penalty),
@@ -163,15 +167,13 @@ def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
     return {"allowed": allowed, "n_allowed": n_allowed}
 
 
-def recorded_hypothesis(
-    node: Node, eos_id: int, penalty: Penalty, piece: Callable[[int], str]
-) -> Hypothesis:
+def recorded_hypothesis(node: Node, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
     """The hypothesis that ends in `node`, as a record."""
     path = node.path()
     ids = tuple(each.token for each in path)
     return Hypothesis(
         ids=ids,
-        tokens=tuple(piece(token) for token in ids),
+        tokens=tuple(map(piece, ids, (-1, *ids))),
         total=node.total,
         score=node.score(penalty),
         rows=tuple(each.row for each in path),

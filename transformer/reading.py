@@ -74,7 +74,7 @@ class Reader:
         return Source(
             text=self.tokenizer.decode(ids),
             ids=ended,
-            pieces=tuple(map(self.tokenizer.id_to_piece, ended)),
+            pieces=self.tokenizer.shown(ended),
             unknown=tuple(position for position, each in enumerate(ids) if each in strange),
             unknown_text=(),
         )

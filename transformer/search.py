@@ -27,6 +27,7 @@ from transformer.beam_rule import PAPER, BeamRule
 from transformer.hypotheses import (
     Continuations,
     Draws,
+    Name,
     Node,
     length_penalty,
     recorded_hypothesis,
@@ -175,7 +176,7 @@ def search(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     src_lengths: Sequence[int] | None = None,
-    piece: Callable[[int], str] = str,
+    piece: Name = lambda token, before: str(token),
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Found]:
     """Find the best translation of each sentence in a batch.
@@ -190,7 +191,7 @@ def search(
         settings: beam, length penalty, what to record.
         prefixes: token ids that each translation has to begin with; may differ in length.
         src_lengths: tokens of each source, to leave the padding out of recorded attention.
-        piece: names a token id in the records.
+        piece: names a token in the records, by its id and that of the one before it.
         progress: called with (step, longest step) after each step; an exception it raises ends
             the search.
 
@@ -295,7 +296,7 @@ def _advance(
     settings: SearchSettings,
     t: int,
     src_lengths: Sequence[int] | None,
-    piece: Callable[[int], str],
+    piece: Name,
 ) -> None:
     """One step of one sentence: rank the continuations, set the finished aside, keep the rest."""
     nodes = sorted(
@@ -362,7 +363,7 @@ def _is_decided(state: _State, live: Sequence[Node], settings: SearchSettings) -
     return live[0].total / settings.penalty(length) <= scores[n_best - 1]
 
 
-def _result(state: _State, settings: SearchSettings, piece: Callable[[int], str]) -> Found:
+def _result(state: _State, settings: SearchSettings, piece: Name) -> Found:
     nodes = state.finished or state.cut
     if settings.rule.cut_competes:
         nodes = state.finished + state.cut

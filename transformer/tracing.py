@@ -195,12 +195,12 @@ def _trace(
     encoder_self = _array(encoded.attention[:, 0])
     for array in (encoder_self, decoder_self, cross, log_probs, top_ids, top_log_probs, entropy):
         array.setflags(write=False)
-    piece = tokenizer.id_to_piece
     tgt_ids = (tokenizer.bos_id, *predicted[:-1])
+    alternatives = zip(top_ids.tolist(), tgt_ids, strict=True)
     return Trace(
         src_tokens=source.pieces,
-        tgt_tokens=tuple(piece(token) for token in tgt_ids),
-        predicted_tokens=tuple(piece(token) for token in predicted),
+        tgt_tokens=tokenizer.shown(tgt_ids),
+        predicted_tokens=tokenizer.shown(predicted),
         src_ids=source.ids,
         tgt_ids=tgt_ids,
         predicted_ids=predicted,
@@ -210,7 +210,10 @@ def _trace(
         log_probs=log_probs,
         top_ids=top_ids,
         top_log_probs=top_log_probs,
-        top_tokens=tuple(tuple(piece(token) for token in row) for row in top_ids.tolist()),
+        top_tokens=tuple(
+            tuple(tokenizer.shown((token,), before)[0] for token in row)
+            for row, before in alternatives
+        ),
         entropy=entropy,
         source=source.text,
         text=tokenizer.decode(predicted),

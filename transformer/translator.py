@@ -244,7 +244,7 @@ class Translator:
                 settings,
                 prefixes=[forced],
                 src_lengths=[len(source.ids)],
-                piece=self.tokenizer.target.id_to_piece,
+                piece=self._piece,
                 progress=progress,
             )[0]
             return trace_search(
@@ -274,7 +274,7 @@ class Translator:
                 limits,
                 settings,
                 prefixes=[forced] * len(sources),
-                piece=self.tokenizer.target.id_to_piece,
+                piece=self._piece,
                 progress=progress,
             )
 
@@ -284,6 +284,9 @@ class Translator:
         rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
         src = torch.tensor(rows, device=self._device)  # [B, S]
         return self.model.encode(src, need_weights=need_weights)
+
+    def _piece(self, token: int, before: int) -> str:
+        return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]
 
     def _translation(self, source: Source, best: Hypothesis) -> Translation:
         n_words = len(best.ids) - best.complete

@@ -6,16 +6,19 @@ import json
 from collections.abc import Sequence
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.config import ModelConfig
 from transformer.merges import LONGEST_WORD, Merges, read_codes
+from transformer.model import Transformer
 from transformer.preparation import Preparation
 from transformer.rule_tokenizer import RuleTokenizer
 from transformer.table_tokenizer import Numbered
 from transformer.tokenizer import TokenizerError
 from transformer.tokenizer_files import files_of, read_tokenizer
+from transformer.translator import Translator
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 IDS = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3}
@@ -209,3 +212,40 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
     config = ModelConfig(vocab_size=BPE.vocab_size, d_model=8, n_heads=1, **IDS)
     with pytest.raises(TokenizerError, match=r"tokenizer_rules\.json: "):
         read_tokenizer(files, files.__getitem__, config)
+
+
+def test_a_trace_marks_where_words_start() -> None:
+    """Translations, their alternatives and the search all show pieces in this project's way."""
+    torch.manual_seed(3)
+    config = ModelConfig(
+        vocab_size=BPE.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
+        n_decoder_layers=2, max_positions=40, tie_embeddings="none", **IDS,
+    )  # fmt: skip
+    model = Transformer(config)
+    torch.nn.init.normal_(model.generator.weight, std=2.0)
+    translator = Translator(model, BPE, device="cpu")
+    trace = translator.trace("newer low", beam_size=3, max_length=12)
+    assert trace.src_tokens == ("▁new", "er", "▁low", "</s>")
+    assert trace.predicted_tokens == BPE.shown(trace.predicted_ids)
+    assert trace.tgt_tokens == BPE.shown(trace.tgt_ids)
+    words = [token for token in trace.predicted_tokens if token.startswith("▁")]
+    inside = [at for at, index in enumerate(trace.tgt_ids) if BPE.pieces[index].endswith("@@")]
+    assert words and inside  # this model writes pieces of both kinds
+    for at, row in enumerate(trace.top_tokens):
+        plain = [token for token, index in zip(row, trace.top_ids[at], strict=True) if index > 3]
+        assert {token.startswith("▁") for token in plain} == {at not in inside}
+    assert trace.search is not None
+    for hypothesis in trace.search.hypotheses:
+        assert hypothesis.tokens == BPE.shown(hypothesis.ids)
+    rows = {0: -1}
+    for step in trace.search.steps:
+        for each in step.candidates:
+            before = rows[each.parent]
+            shown = BPE.shown((each.token_id,), None if before < 0 else before)
+            assert each.token == shown[0]
+        rows = {each.row: each.token_id for each in step.candidates if each.row >= 0}
+    follow = translator.trace("newer low", target="lowest")
+    assert follow.predicted_tokens == ("▁low", "est", "</s>")
+    (found,) = translator.translate([BPE.encode("newer low")], 3, max_length=12)
+    assert found.tokens == BPE.shown(found.ids)
+    assert translator.read(BPE.encode("newer")).pieces == ("▁new", "er", "</s>")
