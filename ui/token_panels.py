@@ -20,7 +20,7 @@ from ui.token_views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, sig
 
 #: Rows of the vocabulary that are listed at a time.
 _MOST_ROWS = 500
-_SCORES = {"unigram": "log p", "bpe": "rank", "char": "log p"}
+_SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", "char": "log p"}
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:

@@ -24,6 +24,8 @@ _LEARNED = {
     "unigram": "It is a unigram vocabulary: every piece has a log-probability, in nats, shown "
     "below its number.",
     "bpe": "It is a byte-pair vocabulary: frequent neighbours were merged, one pair after another.",
+    "merges": "It is a byte-pair vocabulary: pairs of neighbours are merged in the order of a list.",
+    "word": "It holds whole words; what it lacks is unknown.",
     "char": "It holds single characters only.",
 }
 
@@ -34,6 +36,8 @@ _CUTS = {
     "bpe": "A byte-pair vocabulary ranks no cuts, so there is no list of the best. With merges "
     "left out at random, others come out (BPE dropout, Provilkov et al. 2020); listed is what is "
     "cut differently.",
+    "merges": "A list of merges leaves nothing to choose.",
+    "word": "A vocabulary of whole words leaves nothing to choose.",
     "char": "A vocabulary of single characters leaves nothing to choose.",
 }
 
@@ -66,7 +70,7 @@ def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:
 def about_cuts(reading: Reading, tokenizer: Tokenizer) -> str:
     """What other cuts are."""
     text = _CUTS[tokenizer.kind]
-    if reading.side == "source" and tokenizer.kind != "char":
+    if reading.side == "source" and tokenizer.kind in ("unigram", "bpe"):
         text += " **Click one to have it translated.**"
     return text
 
@@ -75,8 +79,13 @@ def about_vocabulary(tokenizer: Tokenizer, kinds: tuple[PieceKind, ...], token: 
     """What a vocabulary holds, and the piece that is followed."""
     return (
         "The model gets each piece's number in this list. "
-        f"**{share_of_starts(kinds):.0%} of the pieces start with** `▁` and can stand as a whole "
-        "word; the others go on with one. Find pieces by text or number (a space finds `▁`), and "
+        + (
+            "Each is a whole word or the end of one, unless a mark (`@@`) says that it goes on. "
+            if tokenizer.kind in ("merges", "word")
+            else f"**{share_of_starts(kinds):.0%} of the pieces start with** `▁` and can stand as "
+            "a whole word; the others go on with one. "
+        )
+        + "Find pieces by text or number (a space finds `▁`), and "
         "click a row to follow its piece.\n\n"
         f"Now: {code(tokenizer.pieces[token])}, number {token}."
     )
