@@ -1,0 +1,192 @@
+"""Translating on a CPU: Headlight, `transformers` and CTranslate2 with the same weights.
+
+    python benchmarks/translate.py [--rounds 9] [--batch-rounds 3] [--profile] [--json]
+
+A Marian model of the paper's base shape with random weights (6+6 layers, d_model 512, 8 heads,
+d_ff 2048, 32,000 pieces) is written by `transformers`, imported by this project's importer, and
+converted for CTranslate2. All three read the same token ids in float32, generate with the same
+settings for a fixed number of steps, and have to come to the same ids.
+
+Each library has a process of its own, since their pools of threads would get in each other's way
+in one: after a task OpenMP's threads keep a processor busy for a while, waiting for more. The
+processes take turns, task by task, and wait idle in between; figures are medians over rounds.
+
+- greedy and beam 4: one sentence of 20 tokens, 24 steps, with and without all attention maps. For
+  Headlight that is `Translator.trace`, its record of the search included; CTranslate2 has none.
+- trace: teacher forcing of the translation, every map of every layer and head, in one pass.
+- batch: 100 sentences of 10 to 30 tokens, 24 steps.
+
+The limit is what a step of one sentence cannot go below: it reads every weight of the decoder once
+(cross-attention's keys and values apart, which are made once a sentence), as fast as this memory is
+read. Rows of a beam share what is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
+from benchmarks.translate_model import BASE, TINY, Shape, make, sources  # noqa: E402
+from benchmarks.translate_report import Times, profile_text, ratios, table  # noqa: E402
+
+SHAPES = {"base": BASE, "tiny": TINY}
+#: Tasks by name: those of one sentence, then those of a batch.
+SINGLE = ("greedy", "greedy, recorded", "beam 4", "beam 4, recorded", "trace")
+BATCH = ("batch, greedy", "batch, beam 4", "batch, beam 4, recorded")
+
+
+class Process:
+    """One library, warm and waiting for tasks."""
+
+    def __init__(self, name: str, folder: Path, given: argparse.Namespace, shape: Shape) -> None:
+        self.name = name
+        environment = dict(os.environ, OMP_NUM_THREADS=str(given.threads), HF_HUB_OFFLINE="1")
+        command = [
+            sys.executable, str(Path(__file__).resolve()), "--serve", name,
+            "--folder", str(folder), "--steps", str(given.steps), "--threads", str(given.threads),
+            "--shape", given.shape,
+        ]  # fmt: skip
+        self._log = (folder / f"{name}.log").open("w+")
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
+        )  # fmt: skip
+        self.tasks: list[str] = self._answer()
+
+    def do(self, task: str, **options: Any) -> Any:
+        """Have a task done. Returns: {"seconds", "ids"}, or what else was asked for."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"task": task, **options}) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait(60)
+            self._log.seek(0)
+            sys.exit(f"{self.name} failed:\n{self._log.read()[-3000:]}")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._process.stdout.close()
+        self._log.close()
+
+
+@contextlib.contextmanager
+def processes(
+    folder: Path, given: argparse.Namespace, shape: Shape
+) -> Iterator[dict[str, Process]]:
+    """A process for each library."""
+    with contextlib.ExitStack() as ended:
+        started = {}
+        for name in CONTESTANTS:
+            started[name] = Process(name, folder, given, shape)
+            ended.callback(started[name].close)
+        yield started
+
+
+def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str, str]:
+    """Which tasks came to other ids than Headlight's plain search, and how many sentences did.
+
+    Also warms everything up.
+    """
+    found = {}
+    for task in tasks:
+        wanted = running["headlight"].do(task.removesuffix(", recorded"))["ids"]
+        for name, process in running.items():
+            if task in process.tasks:
+                ids = process.do(task)["ids"]
+                if task == "trace":  # follows the beam's translation and ends it in its own way
+                    continue
+                n_other = sum(one != other for one, other in zip(ids, wanted, strict=True))
+                if n_other:
+                    found[f"{name}, {task}"] = f"{n_other} of {len(wanted)}"
+    return found
+
+
+def race(running: dict[str, Process], tasks: tuple[str, ...], rounds: int, times: Times) -> None:
+    """Let every process do every task in turn; another one begins each round."""
+    names = list(running)
+    for each in range(rounds):
+        _say(f"round {each + 1} of {rounds} ...")
+        for task in tasks:
+            for name in names[each % len(names) :] + names[: each % len(names)]:
+                if task in running[name].tasks:
+                    times.setdefault((name, task), []).append(running[name].do(task)["seconds"])
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9, help="of one sentence's tasks; may be 0")
+    parser.add_argument("--batch-rounds", type=int, default=3, help="of a batch's; may be 0")
+    parser.add_argument("--batch", type=int, default=100, help="sentences in the batch")
+    parser.add_argument("--tokens", type=int, default=20, help="of the one sentence")
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--shape", choices=SHAPES, default="base")
+    parser.add_argument("--profile", action="store_true", help="show what our time goes into")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--serve", choices=CONTESTANTS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help="keep the model there, and use it again")
+    given = parser.parse_args()
+    shape = SHAPES[given.shape]
+    if given.serve:
+        serve(given.serve, given.folder, given.steps, given.threads, 4 * shape.step_weights)
+        return
+    os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
+    times: Times = {}
+    single = SINGLE if given.rounds else ()
+    batch = BATCH if given.batch_rounds else ()
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.folder or Path(name)
+        if not (folder / "converted").exists():
+            _say("making the model ...")
+            make(folder, shape)
+        made = sources(shape, given.batch, given.tokens)
+        (folder / "sentences.json").write_text(json.dumps(made))
+        with processes(folder, given, shape) as running:
+            _say("comparing ids ...")
+            other = differences(running, single + batch)
+            race(running, ("read memory", *single), given.rounds, times)
+            race(running, batch, given.batch_rounds, times)
+            profiles = {}
+            if given.profile:
+                for task in single[-2:] + batch[1:2]:
+                    profiles[task] = running["headlight"].do(task, profile=True)
+    print(table(times, shape, given, made))
+    for task, parts in profiles.items():
+        print(profile_text(task, parts))
+    for where, count in other.items():
+        print(f"other ids than Headlight's: {where}, {count} sentences")
+    if not other:
+        print("All came to the same ids.")
+    if given.json:
+        print(json.dumps(ratios(times) | {"same_ids": not other}))
+    if other:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

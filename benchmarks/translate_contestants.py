@@ -1,0 +1,192 @@
+"""The three libraries of `translate.py`, each in a process of its own that does as it is told.
+
+A process gets one line of JSON and answers with one: {"task": NAME} does the task once and says how
+long it took and which ids came out. Between two tasks it waits and takes no processor time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Ids = list[list[int]]
+Task = Callable[[], Ids]
+
+#: Sampled by `--profile`: name of the part, and the share of the time that it took.
+Profile = list[tuple[str, float]]
+
+
+def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
+    """This project, with and without its records."""
+    import torch
+
+    from transformer.beam_rule import hugging_face
+    from transformer.translator import Translator
+
+    torch.set_num_threads(threads)
+    translator = Translator.load(folder / "imported", device="cpu")
+    how: dict[str, Any] = {
+        "alpha": 1.0, "rule": hugging_face(), "max_length": steps, "allow_unknown": True,
+    }  # fmt: skip
+    # `</s>` is put there by the translator.
+    given = [sentence[:-1] for sentence in sentences]
+
+    def plain(count: int, beam: int) -> Ids:
+        done = translator.translate(given[:count], beam, **how)
+        return [list(each.ids) for each in done]
+
+    def recorded(beam: int) -> Ids:
+        trace = translator.trace(given[0], None, beam, **how)
+        assert trace.search is not None
+        return [list(trace.predicted_ids)]
+
+    target: list[int] = []
+
+    def forced() -> Ids:
+        if not target:
+            target.extend(plain(1, 4)[0][:-1])
+        trace = translator.trace(given[0], target)
+        return [list(trace.predicted_ids)]
+
+    return {
+        "greedy": lambda: plain(1, 1),
+        "greedy, recorded": lambda: recorded(1),
+        "beam 4": lambda: plain(1, 4),
+        "beam 4, recorded": lambda: recorded(4),
+        "trace": forced,
+        "batch, greedy": lambda: plain(len(given), 1),
+        "batch, beam 4": lambda: plain(len(given), 4),
+    }
+
+
+def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
+    """Hugging Face's library: fused attention, and eager attention that returns its weights."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import torch
+    from transformers import MarianMTModel
+
+    torch.set_num_threads(threads)
+    models: dict[bool, Any] = {
+        weights: MarianMTModel.from_pretrained(
+            folder / "marian",
+            dtype=torch.float32,
+            attn_implementation="eager" if weights else "sdpa",
+        ).eval()
+        for weights in (False, True)
+    }
+    pad = models[True].config.pad_token_id
+
+    def inputs(count: int) -> dict[str, Any]:
+        width = max(map(len, sentences[:count]))
+        rows = [[*each, *[pad] * (width - len(each))] for each in sentences[:count]]
+        ids = torch.tensor(rows)
+        return {"input_ids": ids, "attention_mask": (ids != pad).long()}
+
+    def generate(count: int, beam: int, weights: bool) -> Ids:
+        found = models[weights].generate(
+            **inputs(count), num_beams=beam, do_sample=False, max_new_tokens=steps,
+            length_penalty=1.0, early_stopping=False, output_attentions=weights,
+            return_dict_in_generate=True,
+        )  # fmt: skip
+        return [row[1:] for row in found.sequences.tolist()]  # without the decoder's start
+
+    target: list[int] = []
+
+    def forced() -> Ids:
+        if not target:
+            target.extend([pad, *generate(1, 4, False)[0][:-1]])
+        with torch.inference_mode():
+            output = models[True](
+                **inputs(1), decoder_input_ids=torch.tensor([target]), output_attentions=True
+            )
+        assert len(output.cross_attentions) and len(output.encoder_attentions)
+        return [target[1:]]
+
+    return {
+        "greedy": lambda: generate(1, 1, False),
+        "greedy, recorded": lambda: generate(1, 1, True),
+        "beam 4": lambda: generate(1, 4, False),
+        "beam 4, recorded": lambda: generate(1, 4, True),
+        "trace": forced,
+        "batch, greedy": lambda: generate(len(sentences), 1, False),
+        "batch, beam 4": lambda: generate(len(sentences), 4, False),
+        "batch, beam 4, recorded": lambda: generate(len(sentences), 4, True),
+    }
+
+
+def ctranslate2(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
+    """CTranslate2 in float32, which returns no attention of each head."""
+    import ctranslate2
+
+    translator = ctranslate2.Translator(
+        str(folder / "converted"), device="cpu", compute_type="float32",
+        inter_threads=1, intra_threads=threads,
+    )  # fmt: skip
+    numbers = json.loads((folder / "marian" / "vocab.json").read_text())
+    pieces = sorted(numbers, key=lambda piece: numbers[piece])
+    rows = [[pieces[index] for index in sentence] for sentence in sentences]
+
+    def translate(count: int, beam: int) -> Ids:
+        found = translator.translate_batch(
+            rows[:count], beam_size=beam, max_decoding_length=steps, length_penalty=1.0
+        )
+        return [[numbers[piece] for piece in each.hypotheses[0]] for each in found]
+
+    return {
+        "greedy": lambda: translate(1, 1),
+        "beam 4": lambda: translate(1, 4),
+        "batch, greedy": lambda: translate(len(rows), 1),
+        "batch, beam 4": lambda: translate(len(rows), 4),
+    }
+
+
+def bandwidth(n_bytes: int) -> Task:
+    """A task that reads as much memory as a step reads weights; what it returns is not ids."""
+    import torch
+
+    held = torch.zeros(n_bytes // 4)
+
+    def read() -> Ids:
+        held.sum()
+        return []
+
+    return read
+
+
+CONTESTANTS = {"headlight": headlight, "transformers": transformers, "ctranslate2": ctranslate2}
+
+
+def serve(name: str, folder: Path, steps: int, threads: int, step_bytes: int) -> None:
+    """Do what the lines on stdin ask for, until they end."""
+    sentences = json.loads((folder / "sentences.json").read_text())
+    tasks = CONTESTANTS[name](folder, sentences, steps, threads)
+    if name == "headlight":
+        tasks["read memory"] = bandwidth(step_bytes)
+    print(json.dumps(sorted(tasks)), flush=True)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        task = tasks[asked["task"]]
+        if asked.get("profile"):
+            print(json.dumps(_profiled(task)), flush=True)
+            continue
+        began = time.perf_counter()
+        ids = task()
+        print(json.dumps({"seconds": time.perf_counter() - began, "ids": ids}), flush=True)
+
+
+def _profiled(task: Task) -> Profile:
+    """Where one run of a task spends its time: operations of PyTorch, and the rest."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
+        began = time.perf_counter()
+        task()
+        total = 1e6 * (time.perf_counter() - began)
+    parts = [(each.key, each.self_cpu_time_total) for each in profiler.key_averages()]
+    parts.append(("Python and the rest", total - sum(spent for _, spent in parts)))
+    return sorted(((name, spent / total) for name, spent in parts), key=lambda part: -part[1])

@@ -1,0 +1,137 @@
+"""One Marian model with random weights, as three libraries read it: for `translate.py` alone.
+
+Weights are spread so widely that the next token is almost never a matter of rounding, and `</s>` is
+made so improbable that every translation takes as many steps as it may.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: What the two SentencePiece models are trained on; the benchmark itself gives token ids.
+TEXT = (
+    "The animal didn't cross the street because it was too tired.",
+    "Two men are playing guitar in front of a crowd.",
+    "A little girl climbs into a wooden playhouse.",
+)
+UNKNOWN, END = 1, 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large the model is; `layers` each in encoder and decoder."""
+
+    vocab_size: int = 32_000
+    d_model: int = 512
+    n_heads: int = 8
+    d_ff: int = 2048
+    layers: int = 6
+
+    @property
+    def step_weights(self) -> int:
+        """Numbers that every decoding step has to read: the decoder, but cross-attention's K and V.
+
+        Of the embeddings it reads a row; biases and norms are left out.
+        """
+        d = self.d_model
+        return self.layers * (6 * d * d + 2 * d * self.d_ff) + self.vocab_size * d
+
+    @property
+    def sentence_weights(self) -> int:
+        """Numbers to read once a sentence: the encoder, and cross-attention's K and V."""
+        d = self.d_model
+        return self.layers * (4 * d * d + 2 * d * self.d_ff + 2 * d * d)
+
+
+BASE = Shape()
+TINY = Shape(vocab_size=300, d_model=32, n_heads=4, d_ff=48, layers=2)
+
+
+def make(folder: Path, shape: Shape, seed: int = 0) -> None:
+    """Write the model as Hugging Face does, import it, and convert it for CTranslate2.
+
+    Leaves three folders: `marian`, `imported` and `converted`.
+    """
+    _write_marian(folder / "marian", shape, seed)
+    from ctranslate2.converters import TransformersConverter
+
+    from transformer.importers.marian import import_marian
+
+    import_marian(folder / "marian", folder / "imported")
+    TransformersConverter(str(folder / "marian")).convert(str(folder / "converted"))
+
+
+def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
+    import torch
+    import transformers
+
+    folder.mkdir(parents=True)
+    _write_tokenizer(folder, shape)
+    pad = shape.vocab_size - 1
+    config = transformers.MarianConfig(
+        vocab_size=shape.vocab_size, d_model=shape.d_model,
+        encoder_layers=shape.layers, decoder_layers=shape.layers,
+        encoder_attention_heads=shape.n_heads, decoder_attention_heads=shape.n_heads,
+        encoder_ffn_dim=shape.d_ff, decoder_ffn_dim=shape.d_ff, max_position_embeddings=512,
+        activation_function="swish", scale_embedding=True, static_position_embeddings=True,
+        pad_token_id=pad, decoder_start_token_id=pad, eos_token_id=END, forced_eos_token_id=None,
+    )  # fmt: skip
+    torch.manual_seed(seed)
+    model: Any = transformers.MarianMTModel(config).eval().requires_grad_(False)
+    for name, weight in model.named_parameters():
+        if "positions" in name:
+            continue
+        if weight.dim() == 2:
+            weight.normal_(std=1.5 * weight.size(1) ** -0.5)
+        else:
+            weight.normal_(std=0.2).add_(float("norm.weight" in name))
+    # With tied embeddings a model else repeats its input.
+    model.model.decoder.layers[-1].final_layer_norm.weight.normal_(std=1.5)
+    for table in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
+        table.weight[pad] = 0
+    model.final_logits_bias.normal_(std=0.5)
+    model.final_logits_bias[0, END] = -1e4
+    model.save_pretrained(folder)
+    path = folder / "generation_config.json"
+    decoding = {"bad_words_ids": [[pad]], "forced_eos_token_id": None}
+    path.write_text(json.dumps(json.loads(path.read_text()) | decoding))
+
+
+def _write_tokenizer(folder: Path, shape: Shape) -> None:
+    """Small SentencePiece models, and a vocabulary filled up with made-up pieces."""
+    import sentencepiece as spm
+
+    written = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(TEXT), model_writer=written, vocab_size=60,
+        minloglevel=2, num_threads=1, hard_vocab_limit=False,
+    )  # fmt: skip
+    processor = spm.SentencePieceProcessor(model_proto=written.getvalue())
+    pieces = [processor.id_to_piece(index) for index in range(3, len(processor))]
+    made_up = [f"▁w{number}" for number in range(shape.vocab_size - 3 - len(pieces))]
+    table = ["</s>", "<unk>", *pieces, *made_up, "<pad>"]
+    ids = {piece: index for index, piece in enumerate(table)}
+    for name in ("source.spm", "target.spm"):
+        (folder / name).write_bytes(written.getvalue())
+    (folder / "vocab.json").write_text(json.dumps(ids))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "MarianTokenizer", "separate_vocabs": False})
+    )
+
+
+def sources(shape: Shape, count: int, tokens: int, seed: int = 0) -> list[list[int]]:
+    """Random source sentences as ids, each with `</s>`; the first has so many tokens.
+
+    The others have half as many to half as many more, so that a batch is as uneven as real ones.
+    """
+    rng = random.Random(seed)
+    lengths = [tokens, *(rng.randint(tokens // 2, tokens + tokens // 2) for _ in range(count - 1))]
+    return [
+        [*(rng.randrange(2, shape.vocab_size - 1) for _ in range(length - 1)), END]
+        for length in lengths
+    ]
