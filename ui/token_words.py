@@ -24,7 +24,7 @@ _LEARNED = {
     "unigram": "It is a unigram vocabulary: every piece has a log-probability, in nats, shown "
     "below its number.",
     "bpe": "It is a byte-pair vocabulary: frequent neighbours were merged, one pair after another.",
-    "merges": "It is a byte-pair vocabulary: pairs of neighbours are merged in the order of a list.",
+    "merges": "It is a byte-pair vocabulary: neighbours are merged in the order of a list.",
     "word": "It holds whole words; what it lacks is unknown.",
     "char": "It holds single characters only.",
 }
