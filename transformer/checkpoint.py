@@ -30,6 +30,7 @@ from transformer.model import Transformer
 from transformer.positions import make_positions
 from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
 from transformer.tokenizer_files import TOKENIZER_FILES, read_tokenizer
+from transformer.untrusted import check_file, is_folder, is_there, parse_json
 from transformer.weights import (
     SAFETENSORS,
     TORCH_FILE,
@@ -183,13 +184,13 @@ def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
     """
     root = Path(root)
     try:
-        folders = sorted(each for each in root.iterdir() if each.is_dir())
-    except OSError:
+        folders = sorted(each for each in root.iterdir() if is_folder(each))
+    except (OSError, ValueError):
         return []
     return [
         _inspect(folder, fingerprint(folder))
         for folder in folders
-        if any((folder / part).exists() for part in PARTS)
+        if any(is_there(folder / part) for part in PARTS)
     ]
 
 
@@ -204,7 +205,7 @@ def fingerprint(path: str | Path) -> str:
     for name in (*PARTS, METRICS):
         try:
             status = (Path(path) / name).stat()
-        except OSError:
+        except (OSError, ValueError):
             continue
         marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
     return " ".join(marks)
@@ -224,26 +225,24 @@ def _inspect(path: Path, mark: str) -> CheckpointEntry:
 
 def read_small(path: Path) -> bytes:
     """The bytes of a file that has no reason to be large. Raises `CheckpointError` naming it."""
+    size = check_file(path)
+    if size > MAX_SMALL_FILE:
+        raise CheckpointError(f"{path}: {size:,} bytes; at most {MAX_SMALL_FILE:,} are allowed")
     try:
-        size = path.stat().st_size
-        if size > MAX_SMALL_FILE:
-            raise CheckpointError(f"{path}: {size:,} bytes; at most {MAX_SMALL_FILE:,} are allowed")
         return path.read_bytes()
-    except FileNotFoundError:
-        raise CheckpointError(f"{path}: the file is missing") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
 
 
 def _read_config(folder: Path) -> ModelConfig:
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise CheckpointError(f"{folder}: no such checkpoint folder")
     path = folder / CONFIG
     try:
         config = ModelConfig.from_json(read_small(path).decode())
     except (ConfigError, TypeError) as error:
         hint = "; if another library wrote it: `python -m transformer import`"
-        foreign = "unknown setting" in str(error) and (folder / "vocab.json").exists()
+        foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
         raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
@@ -267,7 +266,7 @@ def check_size(path: Path, config: ModelConfig) -> None:
 
 def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     path = folder / TOKENIZER_FILE
-    present = [name for name in TOKENIZER_FILES if (folder / name).exists()]
+    present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
     try:
         tokenizer = read_tokenizer(present, lambda name: read_small(folder / name), config)
     except TokenizerError as error:
@@ -292,8 +291,8 @@ def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 def _read_metrics(folder: Path) -> Mapping[str, Any]:
     """What metrics.json says; a missing or unreadable file must not stop a good model."""
     try:
-        values = json.loads(read_small(folder / METRICS))
-    except (CheckpointError, ValueError, RecursionError):
+        values = parse_json(read_small(folder / METRICS))
+    except ValueError:  # a `CheckpointError` is one
         return {}
     return values if isinstance(values, dict) else {}
 

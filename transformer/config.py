@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from transformer.untrusted import parse_json
+
 Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]
 PositionKind = Literal["sinusoidal", "learned"]
@@ -21,6 +23,8 @@ Tying = Literal["all", "decoder", "none"]
 
 #: A model with more parameters than this is refused before memory is taken.
 MAX_PARAMETERS = 2_000_000_000
+#: Counts are smaller than this, so that what is computed from them can be printed.
+MAX_WHOLE = 10**15
 #: The first position's number has no reason to be larger.
 MAX_POSITION_OFFSET = 1_000_000
 
@@ -254,8 +258,8 @@ class ModelConfig:
     def from_json(cls, text: str) -> ModelConfig:
         """Parse what `to_json` wrote. Raises `ConfigError` on anything else."""
         try:
-            values = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            values = parse_json(text)
+        except ValueError as error:
             raise ConfigError(f"not valid JSON: {error}") from None
         if not isinstance(values, dict):
             raise ConfigError("expected a JSON object with the fields of a model config")
@@ -263,6 +267,8 @@ class ModelConfig:
 
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:
+    if isinstance(value, int) and value >= MAX_WHOLE:
+        raise ConfigError(f"{name} is no number that a Transformer has ({len(str(value))} digits)")
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise ConfigError(f"{name}={value!r} is not a whole number of at least {minimum}")
 

@@ -75,10 +75,12 @@ class Tokenizer:
             raise TokenizerError("not a SentencePiece model (it is empty)")
         try:
             self._processor = spm.SentencePieceProcessor(model_proto=model)
+            count = self._processor.get_piece_size()
+            self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
+        except UnicodeDecodeError:  # of a piece, or of what SentencePiece has to say about one
+            raise TokenizerError("not a SentencePiece model (a piece is not UTF-8)") from None
         except RuntimeError as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
-        count = self._processor.get_piece_size()
-        self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)

@@ -21,12 +21,14 @@ from torch import Tensor
 
 from transformer.config import ModelConfig
 from transformer.model import Transformer
+from transformer.pickles import check_pickles
+from transformer.untrusted import CheckpointError, check_file, is_there
+
+__all__ = ["CheckpointError"]  # is at home in a module without torch
 
 SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used: the message names the file and says what is wrong."""
+#: Longest header of a safetensors file, in bytes; 200 layers need less than a tenth.
+MAX_HEADER = 16 * 1024 * 1024
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -66,7 +68,7 @@ def expected_shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
 
 
 def _weights_file(folder: Path) -> Path:
-    if not (folder / SAFETENSORS).exists() and (folder / TORCH_FILE).exists():
+    if not is_there(folder / SAFETENSORS) and is_there(folder / TORCH_FILE):
         return folder / TORCH_FILE
     return folder / SAFETENSORS
 
@@ -137,9 +139,14 @@ def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) ->
 
 def _open_safetensors(path: Path) -> Any:
     """The file, opened; its header has been read and fits the file's length."""
-    if not path.exists():
-        raise CheckpointError(f"{path}: the file is missing")
+    size = check_file(path)
     try:
+        with path.open("rb") as file:
+            header = int.from_bytes(file.read(8), "little")
+        if MAX_HEADER < header <= size:
+            raise CheckpointError(
+                f"{path}: a header of {header:,} bytes; at most {MAX_HEADER:,} are read"
+            )
         return safetensors.safe_open(path, framework="pt", device="cpu")
     except (safetensors.SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a whole safetensors file ({error})") from None
@@ -147,9 +154,8 @@ def _open_safetensors(path: Path) -> Any:
 
 def _open_torch(path: Path) -> dict[str, Tensor]:
     """A torch file's state dict, mapped from disk where its format allows that."""
-    if not path.exists():
-        raise CheckpointError(f"{path}: the file is missing")
-    _refuse_compressed(path)
+    check_file(path)
+    check_pickles(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickles that torch did not write
@@ -173,19 +179,6 @@ def _open_torch(path: Path) -> dict[str, Tensor]:
     return content
 
 
-def _refuse_compressed(path: Path) -> None:
-    """Stop what would grow when it is unpacked; torch itself compresses nothing."""
-    if not zipfile.is_zipfile(path):
-        return
-    try:
-        with zipfile.ZipFile(path) as archive:
-            packed = any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist())
-    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-        raise CheckpointError(f"{path}: not a whole torch file ({error})") from None
-    if packed:
-        raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
-
-
 def _is_plain(value: object) -> bool:
     """Whether this is a dense tensor with its numbers at hand."""
     return (
@@ -197,6 +190,7 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     """All tensors by their stored names, in float32 on the CPU; NaN and infinity are refused."""
     check_weights(folder, config)
     path, aliases = _weights_file(folder), stored_names(config)
+    check_memory(path, config)
     state: dict[str, Tensor] = {}
     for name, stored_tensor in read_tensors(path).items():
         tensor = in_memory(path, name, stored_tensor)
@@ -207,6 +201,20 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
             )
         state[stored] = tensor
     return state
+
+
+def check_memory(path: Path, config: ModelConfig) -> None:
+    """Refuse a file that claims many times the numbers that it can hold.
+
+    Tensors of a torch file may repeat one number, or lie on top of each other; one embedding may
+    stand for three.
+    """
+    size, most = path.stat().st_size, 3
+    if 2 * config.n_parameters > most * size + MAX_HEADER:
+        raise CheckpointError(
+            f"{path}: {size:,} bytes are too few for the {config.n_parameters:,} numbers that "
+            "its tensors claim"
+        )
 
 
 def in_memory(path: Path, name: str, tensor: Tensor) -> Tensor:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from transformer.checkpoint import check_size, read_small
 from transformer.config import ConfigError, ModelConfig, Tying
+from transformer.untrusted import parse_json
 from transformer.weights import CheckpointError
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
@@ -155,10 +155,10 @@ def json_object(path: Path) -> dict[str, Any]:
     """A JSON file with an object in it. Raises `CheckpointError` naming the file."""
     data = read_small(path)
     try:
-        values = json.loads(data.decode())
+        values = parse_json(data.decode())
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CheckpointError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected a JSON object")

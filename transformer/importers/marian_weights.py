@@ -12,9 +12,11 @@ from transformer.config import ModelConfig
 from transformer.importers import Report
 from transformer.importers.marian_config import CONFIG
 from transformer.positions import sinusoidal
+from transformer.untrusted import is_there
 from transformer.weights import (
     CheckpointError,
     Described,
+    check_memory,
     check_type,
     describe_weights,
     expected_shapes,
@@ -98,7 +100,7 @@ def read_weights(
     Positions that are no sinusoids make the config one with learned positions. `report` is called
     with (tensors read, of how many).
     """
-    path = next((folder / name for name in WEIGHTS if (folder / name).exists()), None)
+    path = next((folder / name for name in WEIGHTS if is_there(folder / name)), None)
     if path is None:
         several = any((folder / f"{name}.index.json").exists() for name in WEIGHTS)
         reason = "several files of weights are not supported" if several else "the file is missing"
@@ -109,6 +111,7 @@ def read_weights(
         for name, theirs in names_of(config).items()
     }
     _check_tensors(path, config, names, found)
+    check_memory(path, config)
     tensors = read_tensors(path)
     state: dict[str, Tensor] = {}
     for name, shape in expected_shapes(config).items():
