@@ -187,10 +187,11 @@ def _size(shape: Sequence[int]) -> str:
 
 
 def _about_huggingface(folder: Path) -> str:
-    from transformer.huggingface_files import check_installed, read_values
+    from transformer.huggingface_files import check_folder, check_installed, read_values
 
-    values = read_values(folder)
     check_installed(folder)
+    check_folder(folder)
+    values = read_values(folder)
     return f"A model of the transformers library ({values['model_type'][:40]})."
 
 

@@ -8,7 +8,6 @@ the button together is served in turn.
 from __future__ import annotations
 
 import dataclasses
-import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,45 +17,32 @@ from typing import NoReturn
 import streamlit as st
 import torch
 
-from transformer.checkpoint import CheckpointError, fingerprint
+from transformer.checkpoint import CheckpointError
+from transformer.opening import mark_of
 from transformer.records import Trace
+from transformer.tracer import Tracer
 from transformer.translator import InputError, Translator
 from ui import state
 from ui.controls import View, is_blank
 from ui.decoding import ALPHA
+from ui.models import tracer, translator
 from ui.progress import Progress, resume, stopped
 from ui.roots import without_root
 from ui.text import plain
 from ui.traces import TraceCache, TraceKey, hold
 
+__all__ = [
+    "PERMITS", "TRACES", "get_trace", "get_tracer", "get_translator", "key_of", "said", "trace",
+    "tracer", "translator",
+]  # fmt: skip
+
 #: Bytes of traces kept. A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with
 #: its search record.
 CACHE_BYTES = 256 * 2**20
 
-#: Models kept in memory, the least recently loaded one goes first.
-MODELS_KEPT = 4
-
-#: Models up to this many parameters are faster, and steadier under load, with one thread each.
-_ONE_THREAD_PARAMETERS = 100_000_000
-
-
 #: The one cache of traces of this process, and the right to run a model.
 TRACES = TraceCache(CACHE_BYTES)
 PERMITS = threading.Semaphore(2)
-
-
-def translator(path: Path, device: str) -> Translator:
-    """The checkpoint on a device, loaded once. Raises `CheckpointError` (see `Translator.load`)."""
-    return _load(str(path), fingerprint(path), device)
-
-
-@st.cache_resource(show_spinner=False, max_entries=MODELS_KEPT)
-def _load(path: str, mark: str, device: str) -> Translator:
-    loaded = Translator.load(path, device=device)
-    if loaded.device == "cpu" and loaded.config.n_parameters <= _ONE_THREAD_PARAMETERS:
-        torch.set_num_threads(1)
-    _freeze_garbage()
-    return loaded
 
 
 def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
@@ -66,12 +52,12 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
         report: called with (step, most steps) while decoding and with (0, 0) while waiting for
             others. It may raise, which stops the work and leaves nothing behind.
 
-    Raises: what `Translator.load` and `Translator.trace` raise.
+    Raises: what `open_tracer` and `Tracer.trace` raise.
     """
     found = TRACES.get(key)
     if found is not None:
         return found
-    model = translator(Path(key.path), key.device)
+    model = tracer(Path(key.path), key.device)
 
     def waiting() -> None:
         report(0, 0)
@@ -81,9 +67,9 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
         if found is not None:
             return found
         with hold(PERMITS, waiting):
-            steered = key.arguments(model.config.eos_id)
+            steered = key.arguments(model.config.eos_id if isinstance(model, Translator) else -1)
             made = model.trace(key.sentence, **steered, progress=report)
-            if made.search is not None:
+            if made.search is not None and isinstance(model, Translator):
                 made = dataclasses.replace(made, forcing_gap=model.forcing_gap(made))
         TRACES.put(key, made)
         return TRACES.get(key) or made
@@ -94,7 +80,7 @@ def key_of(view: View) -> TraceKey:
     searched = view.target is None
     return TraceKey(
         path=str(view.path),
-        mark=fingerprint(view.path),
+        mark=mark_of(view.path),
         device=view.device,
         sentence=view.sentence,
         beam_size=view.beam_size if searched else 1,
@@ -112,13 +98,19 @@ def get_translator(view: View) -> Translator:
         return translator(view.path, view.device)
 
 
+def get_tracer(view: View) -> Tracer:
+    """What the view looks into, whatever it is. Like `get_translator` where it cannot be loaded."""
+    with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+        return tracer(view.path, view.device)
+
+
 def get_trace(view: View) -> Trace:
     """The view's trace, with progress shown and a way to stop.
 
     Where there is nothing to translate, the sentence is too long, the model cannot be loaded, or
     the user stopped, the page says so in one line and the run ends.
     """
-    if is_blank(view.sentence):
+    if is_blank(view.sentence) and view.kind != "archive":
         st.info(
             f"Nothing to translate yet. Type {view.examples.hint} on the left, or try an example.",
             icon=":material/edit:",
@@ -132,7 +124,7 @@ def get_trace(view: View) -> Trace:
     found = TRACES.get(key)
     if found is not None:
         return found
-    get_translator(view)
+    get_tracer(view)
     progress = Progress(key)
     with said():
         try:
@@ -168,17 +160,3 @@ def said() -> Iterator[None]:
             icon=":material/memory:",
         )
     _end()
-
-
-_frozen = threading.Event()
-
-
-def _freeze_garbage() -> None:
-    """Take what is loaded by now out of garbage collection, once.
-
-    Streamlit collects garbage after every run; with PyTorch loaded that takes 74 ms each time.
-    """
-    if not _frozen.is_set():
-        _frozen.set()
-        gc.collect()
-        gc.freeze()

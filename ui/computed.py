@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from transformer.records import Trace
 from transformer.translator import Translator
-from ui.cache import PERMITS, get_trace, key_of, said, trace, translator
+from ui.cache import PERMITS, get_trace, key_of, said, trace, tracer
 from ui.controls import View
 from ui.progress import Progress
 from ui.traces import hold, seal
@@ -115,7 +115,9 @@ def result_of(
     key = (key_of(view), name, args)
     found = RESULTS.get(key)
     if found is None:
-        made, model = trace(key_of(view), report), translator(view.path, view.device)
+        made = trace(key_of(view), report)
+        # Only pages that need a Translator's inside look at it; the frame opens them for no other.
+        model: Any = tracer(view.path, view.device)
         # One session in front of the permits at a time may find what another just made.
         with hold(PERMITS, lambda: report(0, 0)):
             found = RESULTS.get(key)

@@ -13,7 +13,7 @@ from pathlib import Path
 import streamlit as st
 import torch
 
-from transformer.checkpoint import CheckpointEntry, list_checkpoints
+from transformer.opening import Entry, Kind
 from transformer.sampling import Sampling
 from transformer.tokenizer import clean
 from transformer.translator import available_devices
@@ -29,6 +29,7 @@ from ui.decoding import (
     settle_decoding,
 )
 from ui.examples import Examples, examples_for
+from ui.models import entries, recorded_sentence, writes
 from ui.roots import checkpoints_root, without_root
 from ui.state import Param
 from ui.steering import (
@@ -68,7 +69,7 @@ class View:
 
     Attributes:
         checkpoint: its name, "" where there is none.
-        path: its folder.
+        path: its folder, or the file.
         device: "cpu" or "cuda".
         sentence: as typed; may be blank.
         beam_size: hypotheses kept; 1 is greedy, or sampling where `sampling` says how.
@@ -76,6 +77,8 @@ class View:
         prefix: token ids that the translation has to begin with; ending in `</s>`, all of it.
         target: a translation to follow in place of a search.
         sampling: how tokens are drawn, None where the best are taken.
+        kind: what is at `path`; where it is no checkpoint of this project, some pages have nothing
+            to show (see `ui.offers`), and nothing is steered.
     """
 
     checkpoint: str
@@ -87,6 +90,7 @@ class View:
     prefix: tuple[int, ...] = ()
     target: str | None = None
     sampling: Sampling | None = None
+    kind: Kind = "checkpoint"
 
     @property
     def examples(self) -> Examples:
@@ -102,34 +106,67 @@ def current_view() -> View:
 
 def draw_sidebar() -> View:
     """Draw the shared controls and keep what they say for `current_view`."""
-    root = checkpoints_root()
-    entries = list_checkpoints(root)
-    usable = {entry.name: entry for entry in entries if entry.ok}
-    chosen = _settle_checkpoint(entries, tuple(usable))
-    _settle_sentence(chosen)
-    state.show(SENTENCE, CHECKPOINT)
-    settle_steering(SENTENCE)
-    settle_decoding()
+    found = entries()
+    usable = {entry.name: entry for entry in found if entry.ok}
+    chosen = _settle_checkpoint(found, tuple(usable))
+    entry = usable.get(chosen)
+    kind: Kind = entry.kind if entry is not None else "checkpoint"
+    if entry is not None and kind == "archive":
+        view = _draw_archive(entry, tuple(usable))
+    else:
+        view = _draw_model(entry, tuple(usable), kind)
     with st.sidebar:
-        _draw_sentence(examples_for(chosen))
-        _draw_checkpoint(tuple(usable), usable.get(chosen))
-        _draw_broken([entry for entry in entries if not entry.ok])
-        device = _draw_device(available_devices())
-        draw_decoding()
-        draw_steering()
-    view = View(
-        checkpoint=chosen,
-        path=usable[chosen].path if chosen else root,
-        device=device,
-        sentence=state.get(SENTENCE),
-        beam_size=beam_size(),
-        alpha=state.get(ALPHA),
-        prefix=state.get(PREFIX),
-        target=state.get(TARGET),
-        sampling=sampling(),
-    )
+        _draw_broken([each for each in found if not each.ok])
     st.session_state[_VIEW] = view
     return view
+
+
+def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> View:
+    """The controls of something that reads any sentence."""
+    chosen = entry.name if entry is not None else ""
+    ours = kind == "checkpoint"
+    _settle_sentence(chosen)
+    state.show(SENTENCE, CHECKPOINT)
+    if ours:
+        settle_steering(SENTENCE)
+    with st.sidebar:
+        _draw_sentence(examples_for(chosen))
+        _draw_checkpoint(usable, entry)
+        device = _draw_device(available_devices())
+        decodes = ours or (entry is not None and writes(entry.path, device))
+        if decodes:
+            settle_decoding(samples=ours)
+            draw_decoding(samples=ours)
+        if ours:
+            draw_steering()
+    return View(
+        checkpoint=chosen,
+        path=entry.path if entry is not None else checkpoints_root(),
+        device=device,
+        sentence=state.get(SENTENCE),
+        beam_size=beam_size(samples=ours) if decodes else 1,
+        alpha=state.get(ALPHA) if decodes else ALPHA.default,
+        prefix=state.get(PREFIX) if ours else (),
+        target=state.get(TARGET) if ours else None,
+        sampling=sampling() if ours else None,
+        kind=kind,
+    )
+
+
+def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
+    """The one sentence of a file of arrays, in place of a box to type in."""
+    sentence = recorded_sentence(entry.path)
+    state.show(CHECKPOINT)
+    with st.sidebar:
+        if sentence is not None:
+            st.caption("The sentence in this file")
+            st.text(shorten(sentence, 600) or "(without a text)")
+        _draw_checkpoint(usable, entry)
+        st.caption(
+            ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
+            "sentence."
+        )
+    return View(entry.name, entry.path, "cpu", sentence or "", beam_size=1, kind="archive")
 
 
 def device_label(device: str) -> str:
@@ -139,12 +176,12 @@ def device_label(device: str) -> str:
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _settle_checkpoint(entries: Sequence[CheckpointEntry], usable: tuple[str, ...]) -> str:
+def _settle_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
     """The checkpoint to use: the one asked for, else the default one, else the first."""
     asked = state.get(CHECKPOINT)
     if asked in usable:
         return asked
-    broken = next((entry for entry in entries if entry.name == asked), None)
+    broken = next((entry for entry in found if entry.name == asked), None)
     fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
     if asked and fallback:
         why = "cannot be used" if broken else "is not here"
@@ -220,7 +257,7 @@ def _take_example() -> None:
         restart()
 
 
-def _draw_checkpoint(usable: tuple[str, ...], entry: CheckpointEntry | None) -> None:
+def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
     if entry is None:
         return
     fill("checkpoint_box", entry.name)
@@ -235,6 +272,8 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: CheckpointEntry | None) -> 
             f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
             f"{config.n_heads} heads, {_millions(config.n_parameters)} parameters."
         )
+    elif entry.about:
+        st.caption(plain(entry.about))
 
 
 def _take_checkpoint() -> None:
@@ -247,7 +286,7 @@ def _millions(count: int) -> str:
     return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"
 
 
-def _draw_broken(broken: Sequence[CheckpointEntry]) -> None:
+def _draw_broken(broken: Sequence[Entry]) -> None:
     """Name what cannot be used and why; the app goes on without it."""
     if not broken:
         return

@@ -62,28 +62,29 @@ def sampling() -> Sampling | None:
     )  # fmt: skip
 
 
-def beam_size() -> int:
-    """Hypotheses kept; 1 where tokens are drawn."""
-    return 1 if state.get(SAMPLE) else state.get(BEAM)
+def beam_size(samples: bool = True) -> int:
+    """Hypotheses kept; 1 where tokens are drawn, which not every model can (`samples`)."""
+    return 1 if samples and state.get(SAMPLE) else state.get(BEAM)
 
 
-def settle_decoding() -> None:
+def settle_decoding(samples: bool = True) -> None:
     """Write the settings out, so that a link says them, and show those that apply."""
-    applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE)
-    if state.get(SAMPLE):
+    applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE) if samples else (BEAM, ALPHA)
+    if samples and state.get(SAMPLE):
         applying += (TEMPERATURE, TOP_K, TOP_P, SEED)
     for param in applying:
         state.put(param, state.get(param))
     state.show(*applying)
 
 
-def draw_decoding() -> None:
-    """The controls, in an expander."""
-    how = "Sample" if state.get(SAMPLE) else "Greedy" if state.get(BEAM) == 1 else "Beam"
+def draw_decoding(samples: bool = True) -> None:
+    """The controls, in an expander; without sampling where the model cannot."""
+    sampled = samples and state.get(SAMPLE)
+    how = "Sample" if sampled else "Greedy" if state.get(BEAM) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
         fill("search_box", how)
         st.segmented_control(
-            "Search", _HOW, key="search_box", on_change=_take_search,
+            "Search", _HOW if samples else _HOW[:2], key="search_box", on_change=_take_search,
             label_visibility="collapsed", width="stretch", required=True,
         )  # fmt: skip
         if how == "Beam":

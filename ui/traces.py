@@ -21,8 +21,8 @@ class TraceKey:
     """Everything a trace depends on.
 
     Attributes:
-        path: the checkpoint's folder.
-        mark: its files as they were, see `fingerprint`.
+        path: the checkpoint's folder, or the file.
+        mark: its files as they were, see `transformer.opening.mark_of`.
         device: where it runs.
         sentence: as typed.
         beam_size, alpha: how to search.
@@ -40,7 +40,7 @@ class TraceKey:
     sampling: Sampling | None = None
 
     def arguments(self, eos_id: int) -> dict[str, Any]:
-        """Keyword arguments of `Translator.trace` beside the sentence; none that say nothing.
+        """Keyword arguments of `Tracer.trace` beside the sentence; none that say nothing.
 
         A prefix that ends in `</s>` leaves nothing to search: it is followed like a target.
         """

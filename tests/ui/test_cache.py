@@ -143,7 +143,7 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
                 running[0] -= 1
             return make_trace()
 
-    monkeypatch.setattr(cache, "translator", lambda path, device: Slow())
+    monkeypatch.setattr(cache, "tracer", lambda path, device: Slow())
     keys = [key_of(dataclasses.replace(view, sentence=f"sentence {i}")) for i in range(6)]
     threads = [threading.Thread(target=cache.trace, args=(key, silent)) for key in keys]
     for thread in threads:
