@@ -57,6 +57,7 @@ def main() -> None:
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui import presenter, tours
     from ui.controls import draw_sidebar
+    from ui.offers import draw_not_offered, why_not
     from ui.roots import checkpoints_root
 
     libraries.set()
@@ -66,12 +67,15 @@ def main() -> None:
         beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
         st.switch_page(pages[beside.url_path])
     view = draw_sidebar()
-    stop_page = tours.follow(view, presenter.wanted_step("stop"))
+    guided = view.kind == "checkpoint"  # tours ask the model what only our own can tell
+    stop_page = tours.follow(view, presenter.wanted_step("stop")) if guided else None
     if stop_page is not None:
         st.switch_page(pages[stop_page.url_path])
     with corner:
-        presenter.draw_presenter(spec.title, touring=tours.place() is not None)
-    tours.draw_bar(view, spec)
+        presenter.draw_presenter(spec.title, touring=guided and tours.place() is not None)
+    if guided:
+        tours.draw_bar(view, spec)
+    why = why_not(view, spec)
     if spec.needs_model and not view.checkpoint:
         st.header("No checkpoint to look into")
         st.text(
@@ -79,6 +83,8 @@ def main() -> None:
             "Train a model (python -m transformer train --help), "
             "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
         )
+    elif why is not None:
+        draw_not_offered(view, spec, why)
     else:
         with frame():
             page.run()
