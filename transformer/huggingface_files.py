@@ -1,0 +1,375 @@
+"""A model's folder in the format of the `transformers` library, read without believing it.
+
+The config and the weights are read here, as data: no file's code is run, no address in a file is
+followed, and the library is handed values and tensors instead of a path. How large a model the
+config asks for is counted while it is built without memory, and compared with what the weight file
+holds, before any memory is taken.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.modules import module as torch_module
+
+from transformer.checkpoint import MAX_LAYERS
+from transformer.importers.marian_config import json_object
+from transformer.weights import (
+    CheckpointError,
+    Described,
+    check_type,
+    describe_weights,
+    in_memory,
+    read_tensors,
+)
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+#: Where weights are looked for, in this order.
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+INDEX = ".index.json"
+
+#: Files to fetch from the hub.
+FILES = (
+    "config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt", "*.spm",
+    "*.model", "*.tiktoken", "model.safetensors", "model-*.safetensors",
+    "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model-*.bin",
+    "pytorch_model.bin.index.json",
+)  # fmt: skip
+
+#: Largest model that is opened: 8 GB in float32, as for this project's own.
+MAX_PARAMETERS = 2_000_000_000
+#: Largest whole number in a config, apart from the bases of rotary positions.
+MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_MODULES, MAX_SHARDS = 10**8, 10_000, 10_000, 100_000, 1_000
+#: Parameters that files leave out, like tables of sinusoids and unused heads.
+UNSTORED_SHARE, UNSTORED = 0.1, 4_000_000
+
+#: Settings of the library's that have no say here, or that would make it look elsewhere.
+IGNORED = frozenset({
+    "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
+    "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
+    "name_or_path", "_name_or_path", "_commit_hash", "attn_implementation",
+    "_attn_implementation", "_attn_implementation_internal", "attn_implementation_internal",
+    "experts_implementation", "_experts_implementation", "gradient_checkpointing",
+})  # fmt: skip
+#: Stored types that hold masks and position numbers, which are computed anew.
+COUNTED = frozenset({
+    "I64", "I32", "I16", "I8", "U8", "BOOL", "torch.int64", "torch.int32", "torch.int16",
+    "torch.int8", "torch.uint8", "torch.bool",
+})  # fmt: skip
+
+Family = Literal["encoder_decoder", "decoder", "encoder"]
+
+#: Building a model changes settings of the whole process for a moment.
+_building = threading.Lock()
+
+
+def library(path: Path) -> Any:
+    """The `transformers` library, kept quiet. Raises `CheckpointError` where it is missing."""
+    check_installed(path)
+    try:
+        transformers: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise CheckpointError(
+            f"{path}: the transformers library cannot be used ({one_line(error)}); "
+            "pip install .[hf]"
+        ) from None
+    warnings.filterwarnings("ignore", module=r"(transformers|tokenizers|huggingface_hub)(\.|$)")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def check_installed(path: Path) -> None:
+    """Raise `CheckpointError` where the library is not there; it is not imported."""
+    if importlib.util.find_spec("transformers") is None:
+        raise CheckpointError(
+            f"{path}: a model of the transformers library, which is not installed; "
+            "pip install .[hf]"
+        )
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """What config.json says, checked. Raises `CheckpointError` naming the file."""
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder")
+    path = folder / CONFIG
+    values = json_object(path)
+    if not isinstance(values.get("model_type"), str):
+        raise CheckpointError(f"{path}: model_type is missing; it says which architecture this is")
+    _check_values(path, values)
+    return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+
+
+def _check_values(path: Path, values: object, name: str = "") -> None:
+    if isinstance(values, dict):
+        for key, value in values.items():
+            if key == "auto_map" and value:
+                raise CheckpointError(
+                    f"{path}: auto_map asks for code of the model's own, which is never run"
+                )
+            if key in ("quantization_config", "compression_config") and value:
+                raise CheckpointError(
+                    f"{path}: {key}: quantised weights are not supported; "
+                    "allowed are float32, float16 and bfloat16"
+                )
+            _check_values(path, value, f"{key}")
+    elif isinstance(values, list):
+        for value in values:
+            _check_values(path, value, name)
+    elif isinstance(values, int) and not isinstance(values, bool):
+        allowed = MAX_NUMBER
+        for part, most in (
+            ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
+        ):  # fmt: skip
+            if part in name and "token" not in name and "dim" not in name and "size" not in name:
+                allowed = most
+        if abs(values) > allowed and "theta" not in name:
+            raise CheckpointError(f"{path}: {name}={values:,}; at most {allowed:,} are allowed")
+
+
+def _without_ignored(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+    return [_without_ignored(value) for value in values] if isinstance(values, list) else values
+
+
+def decoding_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """How the model generates; older ones have it in config.json among the rest."""
+    path = folder / GENERATION
+    if not path.exists():
+        return dict(values)
+    given = json_object(path)
+    return {**values, **{key: value for key, value in given.items() if value is not None}}
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights, safetensors before others.
+
+    Raises: `CheckpointError` where there are none, or the index names others than this folder's.
+    """
+    for name in WEIGHTS:
+        if (folder / name).exists():
+            return [folder / name]
+        index = folder / (name + INDEX)
+        if not index.exists():
+            continue
+        shards = json_object(index).get("weight_map")
+        names = sorted({str(each) for each in shards.values()}) if isinstance(shards, dict) else []
+        if not names or len(names) > MAX_SHARDS:
+            raise CheckpointError(f"{index}: expected a weight_map of at most {MAX_SHARDS:,} files")
+        suffix = Path(name).suffix
+        for each in names:
+            if Path(each).name != each or "\\" in each or not each.endswith(suffix):
+                raise CheckpointError(f"{index}: {each!r} is no {suffix} file of this folder")
+        return [folder / each for each in names]
+    raise CheckpointError(f"{folder / WEIGHTS[0]}: the file is missing")
+
+
+def is_hugging_face(folder: Path) -> bool:
+    """Whether a folder's config.json names one of the library's architectures."""
+    try:
+        return isinstance(json_object(folder / CONFIG).get("model_type"), str)
+    except CheckpointError:
+        return False
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `CheckpointError` for what is wrong as far as it shows without the library."""
+    read_values(folder)
+    for path in weight_files(folder):
+        if path.suffix == ".safetensors":
+            describe_weights(path)
+        elif not path.exists():
+            raise CheckpointError(f"{path}: the file is missing")
+
+
+def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Family]:
+    """The model in evaluation mode, float32, on the CPU, with eager attention.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
+    values = read_values(folder)
+    library(folder)
+    files = weight_files(folder)
+    stored: dict[str, tuple[Path, Described]] = {}
+    for path in files:
+        for name, described in describe_weights(path).items():
+            if described[1] in COUNTED:
+                continue
+            check_type(path, name, described[1])
+            stored[name] = path, described
+    n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
+    _check_count(files[0], n_stored, max_parameters)
+    config, kind, family = _architecture(folder / CONFIG, values)
+    with _building:
+        _check_shapes(folder, kind, config, stored, n_stored, max_parameters)
+        state: dict[str, Tensor] = {}
+        for path in files:
+            for name, tensor in read_tensors(path).items():
+                if name in stored and tensor.is_floating_point():
+                    state[name] = in_memory(path, name, tensor)
+        try:
+            model, report = kind.from_pretrained(
+                None, config=config, state_dict=state, attn_implementation="eager",
+                dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True,
+                local_files_only=True, trust_remote_code=False,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - a library's code for any architecture
+            raise CheckpointError(f"{folder}: cannot be built ({one_line(error)})") from None
+    _check_report(files[0], report, family)
+    return model.eval().requires_grad_(False), family
+
+
+def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
+    """The library's config, the class of the model, and what it consists of."""
+    from transformers.models.auto import modeling_auto as auto
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    model_type = values["model_type"]
+    try:
+        config = CONFIG_MAPPING[model_type].from_dict(values)
+    except KeyError:
+        raise CheckpointError(
+            f"{path}: model_type={model_type!r} is not one that the transformers library knows"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - every architecture checks its own settings
+        raise CheckpointError(f"{path}: {one_line(error)}") from None
+    architectures = values.get("architectures")
+    named = architectures[0] if isinstance(architectures, list) and architectures else None
+    generates = model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and (
+        named in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+        or model_type not in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    )
+    family: Family
+    if getattr(config, "is_encoder_decoder", False):
+        family, mapping = "encoder_decoder", auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    elif generates:
+        family, mapping = "decoder", auto.MODEL_FOR_CAUSAL_LM_MAPPING
+    elif model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        family, mapping = "encoder", auto.MODEL_MAPPING
+    else:
+        raise CheckpointError(f"{path}: model_type={model_type!r} is no model of text")
+    try:
+        kind = mapping[type(config)]
+    except (KeyError, ImportError) as error:
+        raise CheckpointError(
+            f"{path}: model_type={model_type!r} is no model of text ({one_line(error)})"
+        ) from None
+    return config, kind[0] if isinstance(kind, tuple | list) else kind, family
+
+
+def _check_count(path: Path, count: int, most: int) -> None:
+    if count > most:
+        raise CheckpointError(f"{path}: {count:,} parameters; at most {most:,} are allowed")
+
+
+class _TooLargeError(Exception):
+    """A model under construction has more parts than allowed."""
+
+
+@contextmanager
+def _counting(most: int) -> Iterator[None]:
+    """Stop this thread's construction of a model once it has more parts than allowed."""
+    thread = threading.get_ident()
+    counts = {"modules": 0, "numbers": 0}
+
+    def count_module(_: Any, name: str, part: Any) -> None:
+        if threading.get_ident() == thread and part is not None:
+            counts["modules"] += 1
+            if counts["modules"] > MAX_MODULES:
+                raise _TooLargeError(f"more than {MAX_MODULES:,} modules")
+
+    def count_numbers(_: Any, name: str, tensor: Any) -> None:
+        if threading.get_ident() == thread and tensor is not None:
+            counts["numbers"] += tensor.numel()
+            if counts["numbers"] > 2 * most:  # tied ones are counted twice
+                raise _TooLargeError(f"more than {most:,} parameters")
+
+    handles = [
+        torch_module.register_module_module_registration_hook(count_module),
+        torch_module.register_module_parameter_registration_hook(count_numbers),
+        torch_module.register_module_buffer_registration_hook(count_numbers),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _check_shapes(
+    folder: Path,
+    kind: Any,
+    config: Any,
+    stored: Mapping[str, tuple[Path, Described]],
+    n_stored: int,
+    most: int,
+) -> None:
+    """Build the model without memory and compare its tensors with those that are stored."""
+    from transformers import initialization
+
+    path = folder / CONFIG
+    try:
+        with _counting(most), torch.device("meta"), initialization.no_init_weights():
+            model = kind(config)
+        model.tie_weights()
+        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        # A tied tensor is one parameter by all of its names.
+        count = sum(parameter.numel() for parameter in model.parameters())
+    except _TooLargeError as error:
+        raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
+    except Exception as error:  # noqa: BLE001 - a library's code for any architecture
+        raise CheckpointError(f"{path}: no model can be made of it ({one_line(error)})") from None
+    _check_count(path, count, most)
+    prefix = f"{kind.base_model_prefix}."
+    for name, (file, (shape, _)) in stored.items():
+        for alias in (name, prefix + name, name.removeprefix(prefix)):
+            if alias in expected and expected[alias] != shape:
+                raise CheckpointError(
+                    f"{file}: tensor {name!r} has shape {list(shape)}, "
+                    f"but {CONFIG} asks for {list(expected[alias])}"
+                )
+    if count > (1 + UNSTORED_SHARE) * n_stored + UNSTORED:
+        raise CheckpointError(
+            f"{path}: asks for {count:,} parameters, but the weights are only {n_stored:,}"
+        )
+
+
+def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None:
+    """What the library found missing, left over or of another shape, as one line."""
+    mismatched = sorted(report.get("mismatched_keys") or ())
+    if mismatched:
+        name, found, wanted = mismatched[0]
+        raise CheckpointError(
+            f"{path}: tensor {name!r} has shape {list(found)}, but {CONFIG} asks for {list(wanted)}"
+        )
+    missing = sorted(report.get("missing_keys") or ())
+    if family == "encoder":  # attention takes no part of what reads the encoder's output
+        missing = [name for name in missing if "pooler" not in name]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
+    # Other heads on the same model are no harm, another number of layers is.
+    extra = sorted(
+        name
+        for name in report.get("unexpected_keys") or ()
+        if any(part.isdecimal() for part in name.split("."))
+    )
+    if extra:
+        raise CheckpointError(f"{path}: tensor {extra[0]!r} does not belong to this model")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of another library's says, short."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
