@@ -12,10 +12,12 @@ class Example:
     Attributes:
         sentence: as a user would type it.
         watch: the source word whose translation the player opens on, "" for the first step.
+        beside: the same with one word changed, to stand beside it.
     """
 
     sentence: str
     watch: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,11 @@ _LETTERS = Examples(
     task="reverses strings of letters",
     hint="letters, such as abcdefgh",
     items=(
-        Example("transformer"),
-        Example("attention"),
-        Example("abcdefghijklm"),
-        Example("aabbaabbcc"),
-        Example("level"),
+        Example("transformer", beside="transformed"),
+        Example("attention", beside="attentive"),
+        Example("abcdefghijklm", beside="abcdefghijkln"),
+        Example("aabbaabbcc", beside="aabbaabbcd"),
+        Example("level", beside="lever"),
     ),
 )
 
@@ -57,11 +59,31 @@ _CAPTIONS = Examples(
     task="translates photo captions",
     hint="a photo caption in English",
     items=(
-        Example("A man in a blue shirt is standing on a ladder cleaning a window.", "ladder"),
-        Example("Two young girls are playing with a red ball in the park.", "ball"),
-        Example("A brown dog is running through the snow.", "snow"),
-        Example("A woman with long hair plays the guitar on a stage.", "guitar"),
-        Example("Several people are waiting at a bus stop in the rain.", "bus"),
+        Example(
+            "A man in a blue shirt is standing on a ladder cleaning a window.",
+            "ladder",
+            "A woman in a blue shirt is standing on a ladder cleaning a window.",
+        ),
+        Example(
+            "Two young girls are playing with a red ball in the park.",
+            "ball",
+            "Two young boys are playing with a red ball in the park.",
+        ),
+        Example(
+            "A brown dog is running through the snow.",
+            "snow",
+            "A black dog is running through the snow.",
+        ),
+        Example(
+            "A woman with long hair plays the guitar on a stage.",
+            "guitar",
+            "A man with long hair plays the guitar on a stage.",
+        ),
+        Example(
+            "Several people are waiting at a bus stop in the rain.",
+            "bus",
+            "Several people are waiting at a bus stop in the snow.",
+        ),
     ),
 )
 
@@ -70,12 +92,36 @@ _SENTENCES = Examples(
     task="translates everyday sentences",
     hint="a sentence in English",
     items=(
-        Example("The animal didn't cross the street because it was too tired.", "it"),
-        Example("The cat sat on the mat because it was tired.", "it"),
-        Example("I have never been to Germany, but my brother lives there.", "brother"),
-        Example("Do you know where the nearest bank is?", "bank"),
-        Example("She opened the window because it was hot.", "hot"),
-        Example("A dog runs through the snow.", "snow"),
+        Example(
+            "The animal didn't cross the street because it was too tired.",
+            "it",
+            "The animal didn't cross the street because it was too wide.",
+        ),
+        Example(
+            "The cat sat on the mat because it was tired.",
+            "it",
+            "The cat sat on the mat because it was soft.",
+        ),
+        Example(
+            "I have never been to Germany, but my brother lives there.",
+            "brother",
+            "I have never been to Germany, but my sister lives there.",
+        ),
+        Example(
+            "Do you know where the nearest bank is?",
+            "bank",
+            "Do you know where the nearest station is?",
+        ),
+        Example(
+            "She opened the window because it was hot.",
+            "hot",
+            "She closed the window because it was hot.",
+        ),
+        Example(
+            "A dog runs through the snow.",
+            "snow",
+            "A cat runs through the snow.",
+        ),
     ),
 )
 

@@ -64,6 +64,7 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/beam_page.py", "beam", "Beam search", ":material/account_tree:", needs=("search",)
     ),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
+    PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
         "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
         needs=("internals",),

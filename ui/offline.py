@@ -71,6 +71,8 @@ COMPONENTS: dict[str, Files] = {
     "cut": _plain("cut"),
     "stages": _plain("stages", "pictures.js", "equations.js"),
     "parts": _plain("parts"),
+    "match": _plain("match"),
+    "strip": _plain("strip"),
     "tree": Files((_SHARED, "tree/draw.js", "tree/tree.js"), "tree/tree.css", "tree"),
     "branches": _plain("branches", folder="tree"),
 }

@@ -20,9 +20,16 @@ class Progress:
     the Stop button included: the call does not return then.
     """
 
-    def __init__(self, work: Hashable) -> None:
-        """Args: work: what is being made; pressing Stop marks it, see `stopped`."""
-        self._work = work
+    def __init__(
+        self, work: Hashable, doing: str = "Decoding: step {step} of at most {most}"
+    ) -> None:
+        """Make one; it draws nothing yet.
+
+        Args:
+            work: what is being made; pressing Stop marks it, see `stopped`.
+            doing: how far it is in words, with {step} and {most}.
+        """
+        self._work, self._doing = work, doing
         self._slot = st.empty()
         self._bar: DeltaGenerator | None = None
         self._started = time.monotonic()
@@ -39,7 +46,7 @@ class Progress:
                 self._bar = st.progress(0.0)
                 st.button("Stop", icon=":material/stop:", on_click=_mark, args=(self._work,))
         if most:
-            self._bar.progress(min(1.0, step / most), f"Decoding: step {step} of at most {most}")
+            self._bar.progress(min(1.0, step / most), self._doing.format(step=step, most=most))
         else:
             self._bar.progress(0.0, "Waiting for another sentence to finish")
 

@@ -41,8 +41,8 @@ def divergence(one: Floats, other: Floats) -> Reals:
     p, q = _distributions(one), _distributions(other)
     if p.shape[-1] != q.shape[-1]:
         raise ValueError(f"rows over {p.shape[-1]} and {q.shape[-1]} keys cannot be compared")
-    mixed = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
-    return np.clip(_without_empty(mixed, p, q), 0.0, 1.0)
+    bits = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
+    return _within_one(bits, p, q)
 
 
 def similarity(one: Floats, other: Floats) -> Reals:
@@ -64,8 +64,7 @@ def similarity(one: Floats, other: Floats) -> Reals:
     found = np.empty((len(p), len(q)))
     for at, rows in enumerate(p):  # [n, m] against [B, n, m]: memory of one model's maps
         bits = _entropy((rows + q) / 2) - (p_entropy[at] + q_entropy) / 2
-        bits = np.clip(_without_empty(bits, rows, q), 0.0, 1.0)
-        found[at] = 1 - bits.mean(axis=-1)
+        found[at] = 1 - _within_one(bits, rows, q).mean(axis=-1)
     return found
 
 
@@ -160,7 +159,8 @@ def _entropy(rows: Reals) -> Reals:
     return result
 
 
-def _without_empty(bits: Reals, p: Reals, q: Reals) -> Reals:
-    """The divergences, right also where a row holds no weight at all."""
+def _within_one(bits: Reals, p: Reals, q: Reals) -> Reals:
+    """The divergences without rounding below 0, right also where a row holds no weight at all."""
     nothing = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
-    return np.where(nothing, 1.0, bits)
+    result: Reals = np.clip(np.where(nothing, 1.0, bits), 0.0, 1.0)
+    return result

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from figures.attention import check_map, describe
+from figures.compare import describe_difference, scale_limit
 from figures.labels import show_token
+from figures.palette import THEMES, signed_table
 from transformer.records import Floats
 from ui.components.held import listener, message, still
-from ui.components.packing import attention_look, component
+from ui.components.packing import attention_look, colours_as_text, component
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
@@ -41,6 +43,8 @@ class Map:
         query_notes: [queries] or nothing: said about a query when the pointer is in its row.
         dimmed_keys: columns covered in grey; hovering still tells their values.
         causal: keys after the query are masked; they are drawn apart from weights of 0.
+        signed: the weights are differences, -1 to 1, on a scale of two colours whose ends, the
+            negative one first, are called so; None for weights.
 
     Raises: `ValueError` where the shape is not [queries, keys].
     """
@@ -54,13 +58,18 @@ class Map:
     query_notes: Sequence[str] = ()
     dimmed_keys: Sequence[int] = ()
     causal: bool = False
+    signed: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
 
     def header(self, max_height: int) -> dict[str, Any]:
         """The message's header, without what is selected."""
-        described = describe(self.weights, self.query_tokens, self.key_tokens)
+        tell = describe_difference if self.signed else describe
+        described = tell(self.weights, self.query_tokens, self.key_tokens)
+        look = attention_look()
+        if self.signed:
+            look["colours"] = {theme: colours_as_text(signed_table(theme)) for theme in THEMES}
         return {
             "label": f"{self.name}: {described}. Arrow keys read the values.",
             "query_tokens": [show_token(token, 18) for token in self.query_tokens],
@@ -71,7 +80,9 @@ class Map:
             "dimmed": sorted(self.dimmed_keys),
             "causal": self.causal,
             "max_height": max_height,
-            **attention_look(),
+            "limit": scale_limit(self.weights) if self.signed else 0,
+            "ends": self.signed or [],
+            **look,
         }
 
     def body(self) -> bytes:

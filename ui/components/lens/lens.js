@@ -3,6 +3,7 @@
 // Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
 // the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
 // becomes textContent. Where labels can be selected, [queries, keys] goes back to Python (held.py).
+// With a limit above 0 the weights are differences, and the colours run from -limit to limit.
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
@@ -88,7 +89,7 @@ function makeLabel(map, talk, side, token, at) {
 }
 
 function build(root, map, talk) {
-  const hint = "Point at a cell to read its exact weight";
+  const hint = `Point at a cell to read its exact ${map.limit ? "difference" : "weight"}`;
   map.hint = map.selectable ? `${hint}; click tokens to add them up.` : `${hint}.`;
   const parts = {
     plot: make("div", "plot"),
@@ -109,8 +110,19 @@ function build(root, map, talk) {
   parts.plot.append(parts.keyTitle, parts.queryTitle, ...parts.rows, ...parts.columns);
   parts.plot.append(parts.canvas, parts.cursor);
   root.replaceChildren(parts.plot, parts.readout);
+  if (map.limit) root.append((parts.scale = makeScale(map)));
   point(map, parts, 0, null);
   return parts;
+}
+
+// What the colours of a difference mean.
+function makeScale(map) {
+  const scale = make("div", "scale");
+  scale.setAttribute("aria-hidden", "true");
+  const [low, high] = map.ends;
+  scale.append(make("span", "", `${low} \u2212${map.limit}`), document.createElement("canvas"));
+  scale.append(make("span", "", `+${map.limit} ${high}`));
+  return scale;
 }
 
 // Sets every size and place; returns the side of a cell in px, 0 while hidden.
@@ -165,6 +177,7 @@ function paint(root, map, parts, cell) {
   const table = map.colours[theme];
   const ratio = window.devicePixelRatio || 1;
   const { canvas } = parts;
+  if (parts.scale) paintScale(parts.scale.querySelector("canvas"), table);
   canvas.width = Math.round(cell * map.keys * ratio);
   canvas.height = Math.round(cell * map.queries * ratio);
   const pen = canvas.getContext("2d");
@@ -186,13 +199,13 @@ function paint(root, map, parts, cell) {
         continue;
       }
       const weight = map.weights[i * map.keys + j];
-      const level = Math.round(255 * Math.min(1, Math.max(0, weight)));
+      const level = levelOf(map, weight);
       const covered = map.covered.has(j);
       pen.fillStyle = `#${covered ? map.cover[theme] : table.slice(6 * level, 6 * level + 6)}`;
       pen.fillRect(x, y, cell - 1, cell - 1);
-      if (written && !covered && weight >= 0.005) {
+      if (written && !covered && Math.abs(weight) >= 0.005) {
         pen.fillStyle = inkOn(pen.fillStyle);
-        pen.fillText(weight.toFixed(2), x + cell / 2, y + cell / 2);
+        pen.fillText(number(map, weight, 2), x + cell / 2, y + cell / 2);
       }
     }
   }
@@ -208,7 +221,7 @@ function paintImage(pen, map, cell, table, cover, ink) {
   for (let i = 0; i < queries; i++) {
     for (let j = 0; j < keys; j++) {
       if (map.causal && j > i) continue; // transparent
-      const level = Math.round(255 * Math.min(1, Math.max(0, map.weights[i * keys + j])));
+      const level = levelOf(map, map.weights[i * keys + j]);
       const word = map.covered.has(j) ? colour(cover, 0) : rgb[level];
       image.data.set([word >> 16, (word >> 8) & 255, word & 255, 255], 4 * (i * keys + j));
     }
@@ -231,6 +244,29 @@ function cross(pen, x, y, cell, colour) {
   pen.arc(x + cell / 2, y + cell / 2, Math.min(1.4, Math.max(0.5, cell / 8)), 0, 2 * Math.PI);
   pen.fill();
   pen.globalAlpha = 1;
+}
+
+function paintScale(canvas, table) {
+  canvas.width = 256;
+  canvas.height = 1;
+  const pen = canvas.getContext("2d");
+  for (let level = 0; level < 256; level++) {
+    pen.fillStyle = `#${table.slice(6 * level, 6 * level + 6)}`;
+    pen.fillRect(level, 0, 1, 1);
+  }
+}
+
+// The entry of the colour table.
+function levelOf(map, weight) {
+  const share = map.limit ? (weight / map.limit + 1) / 2 : weight;
+  return Math.round(255 * Math.min(1, Math.max(0, share)));
+}
+
+// A weight as text; a difference with its sign.
+function number(map, weight, digits) {
+  const text = Math.abs(weight).toFixed(digits);
+  if (!map.limit) return text;
+  return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
 }
 
 function inkOn(colour) {
@@ -256,6 +292,6 @@ function point(map, parts, cell, cursor) {
   const value =
     map.causal && column > row
       ? "masked: this key comes later than the query"
-      : map.weights[row * map.keys + column].toFixed(4) + (map.covered.has(column) ? " (dimmed)" : "");
+      : number(map, map.weights[row * map.keys + column], 4) + (map.covered.has(column) ? " (dimmed)" : "");
   parts.readout.textContent = plain(`${query} → ${key}: ${value}`);
 }

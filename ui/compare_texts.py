@@ -1,0 +1,155 @@
+"""The two translations of the Compare page: their numbers, and where they first differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from transformer.measures.compare import not_shared, parting
+from transformer.measures.words import Groups, group_labels, word_groups
+from transformer.records import Trace
+from ui.compare_choice import Setup
+from ui.components.strip import strip, strip_message
+from ui.controls import View
+from ui.text import code, plain, shorten
+
+
+@dataclass(frozen=True)
+class Text:
+    """What one side writes, by words.
+
+    Attributes:
+        words: without `</s>`, pieces joined.
+        log_probs: of each word, the sum over its pieces, in nats.
+        groups: positions of each word's pieces among the predicted tokens.
+        total: log P of all predicted tokens, `</s>` included.
+        tokens: how many they are.
+    """
+
+    words: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    groups: Groups
+    total: float
+    tokens: int
+
+
+def text_of(trace: Trace) -> Text:
+    """What a trace's model wrote, or followed."""
+    predicted = trace.predicted_tokens
+    ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
+    written = predicted[:ended]
+    groups = word_groups(written)
+    scores = tuple(
+        float(sum(trace.log_probs[at] for at in group if at < len(trace.log_probs)))
+        for group in groups
+    )
+    total = float(trace.log_probs.sum(dtype="f8"))
+    return Text(group_labels(written, groups), scores, groups, total, len(predicted))
+
+
+def source_words(trace: Trace) -> tuple[str, ...]:
+    """The words of the source, without `</s>`."""
+    special = set(trace.src_special)
+    kept = [token for at, token in enumerate(trace.src_tokens) if at not in special]
+    return group_labels(kept, word_groups(kept))
+
+
+def where_they_differ(one: Text, other: Text, names: tuple[str, str]) -> str:
+    """One sentence, Markdown."""
+    if not one.words and not other.words:
+        return "Neither side writes anything."
+    at = parting(one.words, other.words)
+    if at is None:
+        gap = one.total - other.total
+        same = "Both write the same words"
+        if abs(gap) < 5e-4:
+            return f"{same}, with the same probability."
+        likelier = names[0] if gap > 0 else names[1]
+        return f"{same}; {plain(likelier)} is surer of them, by {abs(gap):.2f} nats."
+    said = [
+        f"{plain(name)} writes {_word(text, at)}"
+        for name, text in zip(names, (one, other), strict=True)
+    ]
+    start = "They differ from the first word on"
+    if at:
+        start = f"They share {at} word{'' if at == 1 else 's'} and part at word {at + 1}"
+    return f"{start}: {said[0]}, {said[1]}."
+
+
+def _word(text: Text, at: int) -> str:
+    if at >= len(text.words):
+        return "nothing more"
+    return f"{code(text.words[at], 30)} (log p {signed(text.log_probs[at])})"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with a true minus sign; no minus before zero."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
+    """Both sides next to each other, and the sentence about them."""
+    texts = text_of(left), text_of(right)
+    differing = not_shared(texts[0].words, texts[1].words)
+    part = parting(texts[0].words, texts[1].words)
+    read = source_words(left), source_words(right)
+    changed = not_shared(*read)
+    columns = st.columns(2, gap="large")
+    for side, column in enumerate(columns):
+        trace, text = (left, right)[side], texts[side]
+        with column.container():
+            _draw_side(
+                setup, side, trace, text, _pieces(text.groups, differing[side]),
+                None if part is None or part >= len(text.groups) else text.groups[part][0],
+                (read[side], changed[side]),
+            )  # fmt: skip
+    st.markdown(where_they_differ(*texts, setup.names))
+
+
+def _draw_side(
+    setup: Setup,
+    side: int,
+    trace: Trace,
+    text: Text,
+    differing: Sequence[int],
+    part: int | None,
+    source: tuple[Sequence[str], Sequence[int]],
+) -> None:
+    letter, view = "AB"[side], (setup.left, setup.right)[side]
+    st.markdown(f"**{letter}** · {_what(setup, view, side)}")
+    if setup.pairing == "sentences":
+        message = strip_message(source[0], (), source[1], label=f"Sentence {letter} in words")
+        strip(message, key=f"compare_source_{letter}")
+    with st.container(key=f"headline_compare_{letter}"):
+        st.text(trace.text or "(empty)")
+    if not trace.predicted_tokens:
+        st.caption("This model writes nothing; it only reads.")
+        return
+    message = strip_message(
+        trace.predicted_tokens, trace.log_probs.tolist(), differing, parts_at=part,
+        label=f"What {letter} writes, token by token, with log-probabilities",
+    )  # fmt: skip
+    strip(message, key=f"compare_strip_{letter}")
+    st.caption(
+        f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
+        f"tokens · {signed(text.total / max(1, len(text.words)))} a word"
+    )
+
+
+def _what(setup: Setup, view: View, side: int) -> str:
+    """What this side is, in a few words."""
+    named = plain(view.checkpoint) if setup.pairing == "models" else ("first", "second")[side]
+    if setup.pairing == "sentences":
+        named += f" sentence, {plain(view.checkpoint)}"
+    if side == 1 and setup.follow:
+        return f"{named}, following A's translation"
+    if view.target is not None:
+        return f"{named}, following {code(shorten(view.target, 40))}"
+    return named
+
+
+def _pieces(groups: Groups, words: Sequence[int]) -> tuple[int, ...]:
+    return tuple(at for word in words for at in groups[word])

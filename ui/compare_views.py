@@ -1,0 +1,306 @@
+"""Maps of two sides next to each other: one matrix each, their difference, grids, lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from transformer.measures.compare import divergence
+from transformer.measures.heads import HOWS
+from transformer.records import AttentionKind, Trace
+from ui import state
+from ui.attention_choice import (
+    COMBINE,
+    DIM,
+    HEADS,
+    MASS,
+    PIN,
+    Choice,
+    choose_heads,
+    choose_kind,
+    to_pieces,
+    to_units,
+)
+from ui.attention_maps import (
+    STORIES,
+    Maps,
+    get_drawing,
+    get_maps,
+    get_sheet,
+    shown_map,
+)
+from ui.bound import bound
+from ui.compare_choice import (
+    BESIDE,
+    DISPLAYS,
+    FOLLOW,
+    OTHER_HEAD,
+    OTHER_LAYER,
+    Setup,
+    can_follow,
+    cells,
+    choice_of,
+    choose_left,
+    choose_right,
+    join_cells,
+    joined,
+)
+from ui.compare_maps import Fit, changed_places, difference_map, fit_of
+from ui.components.grid import attention_grid
+from ui.components.lens import Map, attention_lens
+from ui.components.lines import Pin, attention_lines
+from ui.controls import View
+from ui.state import HEAD, LAYER, Param
+from ui.text import code, plain
+from ui.units import units_control
+
+_NAMES = {
+    "matrix": "One map each", "difference": "Difference", "grid": "All heads", "lines": "Lines",
+}  # fmt: skip
+
+#: Pixels that a map beside another one may take in height.
+_TALL = 430
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """What both sides show of one kind of attention.
+
+    Attributes:
+        setup: the sides.  traces: of left and right.
+        kind: of attention.  fit: how the two line up.
+        choices, maps: of left and right; in the units of `fit` for the difference.
+    """
+
+    setup: Setup
+    traces: tuple[Trace, Trace]
+    kind: AttentionKind
+    fit: Fit
+    choices: tuple[Choice, Choice]
+    maps: tuple[Maps, Maps]
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """Left and right."""
+        return self.setup.left, self.setup.right
+
+
+def read_both(
+    setup: Setup, left: Trace, right: Trace, kind: AttentionKind, units: str, display: str
+) -> Both:
+    """What the store says, as far as both sides have it."""
+    fit = fit_of(left, right, kind, units, by_place=setup.pairing == "sentences")
+    shown = fit.units if display == "difference" and fit.units else units
+    traces = left, right
+    both = cells(left, right, kind)
+    choices = tuple(
+        choice_of(trace, kind, cell, shown) for trace, cell in zip(traces, both, strict=True)
+    )
+    maps = tuple(
+        get_maps(view, trace, choice)
+        for view, trace, choice in zip((setup.left, setup.right), traces, choices, strict=True)
+    )
+    return Both(setup, traces, kind, fit, (choices[0], choices[1]), (maps[0], maps[1]))
+
+
+def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
+    """Which attention, of those that both sides have."""
+    _fill("kind_widget", kind)
+    st.segmented_control(
+        "Kind of attention", kinds, label_visibility="collapsed", required=True,
+        key="kind_widget", on_change=choose_kind,
+        format_func={each: story.name for each, story in STORIES.items()}.__getitem__,
+    )  # fmt: skip
+
+
+def draw_controls(both: Both) -> None:
+    """How to look: one set of controls for both sides."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "View", DISPLAYS, label_visibility="collapsed", required=True, **bound(BESIDE),
+            format_func=_NAMES.__getitem__,
+        )  # fmt: skip
+        units_control()
+        st.toggle("Dim special tokens", **bound(DIM), help="Cover the columns of `<s>` and `</s>`.")
+        if both.setup.follow or (both.fit.helps and can_follow(both.setup.right)):
+            st.toggle(
+                "B follows A’s translation", **bound(FOLLOW),
+                help="Teacher forcing: the right side reads the left side's translation in place "
+                "of making its own, so that rows mean the same on both sides.",
+            )  # fmt: skip
+        with st.popover("Combine", icon=":material/stacks:", type="tertiary"):
+            st.segmented_control(
+                "Combine heads by", HOWS, required=True, **bound(COMBINE),
+                format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
+                help="How several layers or heads become one map.",
+            )  # fmt: skip
+
+
+def draw_cells(both: Both) -> None:
+    """Layer and head of each side, by name."""
+    boxes = st.columns(4, vertical_alignment="bottom")
+    shapes = [maps.weights.shape[:2] for maps in both.maps]
+    for axis, (name, param) in enumerate((("layer", LAYER), ("head", HEAD))):
+        options = [None, *range(1, shapes[0][axis] + 1)]
+        at = both.choices[0].cell[axis]
+        _fill(f"{param.name}_widget", None if at is None else at + 1)
+        boxes[axis].selectbox(
+            f"A {name}", options, key=f"{param.name}_widget", on_change=bound_store(param),
+            format_func=partial(_number, name),
+        )  # fmt: skip
+    for axis, (name, param) in enumerate((("layer", OTHER_LAYER), ("head", OTHER_HEAD))):
+        raws = ["same", "mean", *map(str, range(1, shapes[1][axis] + 1))]
+        raw = state.get(param)
+        _fill(f"{param.name}_widget", raw if raw in raws else "mean")
+        boxes[2 + axis].selectbox(
+            f"B {name}", raws, key=f"{param.name}_widget", on_change=bound_store(param),
+            format_func=partial(_number, name),
+        )  # fmt: skip
+
+
+def bound_store(param: Param[Any]) -> Callable[[], None]:
+    """A callback that keeps what a widget says."""
+
+    def store() -> None:
+        state.put(param, st.session_state[f"{param.name}_widget"])
+
+    return store
+
+
+def _number(name: str, value: int | str | None) -> str:
+    if value == "same":
+        return "As A"
+    return f"All {name}s" if value in (None, "mean") else f"{name.capitalize()} {value}"
+
+
+def draw_maps(both: Both, display: str) -> None:
+    """The view that is chosen."""
+    if display in ("matrix", "difference"):
+        draw_cells(both)
+    {"matrix": _matrices, "difference": _difference, "grid": _grids, "lines": _lines}[display](both)
+
+
+def _matrices(both: Both) -> None:
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            draw_lens(both, side, f"compare_lens_{side}")
+
+
+def draw_lens(both: Both, side: int, key: str, max_height: int = _TALL) -> None:
+    """One side's map with its name above it."""
+    shown = shown_map(both.maps[side], both.choices[side])
+    st.markdown(f"**{'AB'[side]}** · {plain(shown.name)}")
+    attention_lens(shown, key=key, max_height=max_height)
+
+
+def _difference(both: Both) -> None:
+    if not both.fit.units:
+        st.info(both.fit.why, icon=":material/join_inner:")
+        if both.fit.helps and can_follow(both.setup.right):
+            st.caption("Let B follow A’s translation, above, and rows line up.")
+        _matrices(both)
+        return
+    shown = difference_map(*both.maps, both.choices)
+    picture, words = st.columns([0.62, 0.38], gap="large")
+    with picture.container():
+        st.markdown(f"**{plain(shown.name)}**")
+        attention_lens(shown, key="compare_difference", max_height=_TALL + 40)
+    with words.container():
+        for line in difference_words(both, shown):
+            st.markdown(line)
+        if both.fit.why:
+            st.caption(both.fit.why)
+        changed = changed_places(*both.maps)
+        if changed:
+            st.caption(changed)
+
+
+def difference_words(both: Both, shown: Map) -> list[str]:
+    """What the difference amounts to, in Markdown."""
+    if not shown.weights.any():
+        return ["**Every weight is the same on both sides.**"]
+    one, other = (
+        shown_map(maps, choice).weights
+        for maps, choice in zip(both.maps, both.choices, strict=True)
+    )
+    apart = divergence(one, other)
+    row = int(apart.argmax())
+    return [
+        f"On average a row differs by **{apart.mean():.3f} bits** (Jensen-Shannon divergence: 0 "
+        "for equal rows, 1 for rows that share no key).",
+        f"Farthest apart is query {row + 1} {code(shown.query_tokens[row], 40)}: "
+        f"{apart[row]:.3f} bits.",
+        "Every row of A and of B sums to 1, so each row of the difference sums to 0: what one side "
+        "gains at a key it lacks at others."
+        if both.choices[0].how == "mean" else "",
+    ]  # fmt: skip
+
+
+def _grids(both: Both) -> None:
+    takes = choose_left, choose_right
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            view, choice = both.views[side], both.choices[side]
+            st.markdown(f"**{'AB'[side]}** · {plain(_short(both, side))}")
+            attention_grid(
+                get_sheet(view, choice), chosen=choice.cell, on_choose=takes[side],
+                key=f"compare_grid_{side}", cell_width=56,
+            )  # fmt: skip
+    if not joined():
+        st.button(
+            "Show the same head in B", on_click=join_cells, icon=":material/link:",
+            type="tertiary", key="compare_join",
+        )  # fmt: skip
+    _matrices(both)
+
+
+def _short(both: Both, side: int) -> str:
+    n_layers, n_heads = both.maps[side].weights.shape[:2]
+    layers = "layer" if n_layers == 1 else "layers"
+    return f"{n_layers} {layers} of {n_heads} head{'' if n_heads == 1 else 's'}"
+
+
+def _lines(both: Both) -> None:
+    st.slider(
+        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
+        help="For each query and head the strongest lines are drawn until together they hold this "
+        "share of its weight.",
+    )  # fmt: skip
+    same = [maps.weights.shape[2:] for maps in both.maps]
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            _draw_lines(both, side, pins=side == 0 or same[0] == same[1])
+
+
+def _draw_lines(both: Both, side: int, *, pins: bool) -> None:
+    choice, maps = both.choices[side], both.maps[side]
+    drawn = get_drawing(both.views[side], choice)
+    heads = f"{len(choice.heads)} head{'' if len(choice.heads) == 1 else 's'}"
+    st.markdown(f"**{'AB'[side]}** · {drawn.lines:,} lines of {heads}")
+    pinned: Pin | None = None
+    if pins and choice.pin is not None:
+        groups = maps.query_groups if choice.pin[0] == "query" else maps.key_groups
+        units = to_units((choice.pin[1],), groups)
+        pinned = (choice.pin[0], units[0]) if units else None
+
+    def changed(heads: tuple[tuple[int, int], ...], pin: Pin | None) -> None:
+        # A head that only the other side has stays chosen there.
+        n_layers, n_heads = maps.weights.shape[:2]
+        stored = state.get(HEADS) or ()
+        beyond = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
+        choose_heads((*heads, *beyond))
+        if pins:
+            groups = maps.query_groups if pin and pin[0] == "query" else maps.key_groups
+            state.put(PIN, (pin[0], to_pieces((pin[1],), groups)[0]) if pin else None)
+
+    attention_lines(drawn, pinned=pinned, on_change=changed, key=f"compare_lines_{side}")
+
+
+def _fill(key: str, value: object) -> None:
+    """Let a widget show what the store says."""
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value

@@ -1,0 +1,108 @@
+"""How alike each head of one model is to each head of another, with the best pairing marked.
+
+Rows are heads of the one, columns heads of the other, a gap after each layer. A click, or Enter on
+the cell under the cursor, chooses a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ui.components.held import listener, message, still
+from ui.components.packing import attention_look, component
+
+_component = component("match", Path(__file__).parent)
+
+#: A head of the one and a head of the other, both counted through all layers from 0.
+HeadPair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """What the view shows.
+
+    Attributes:
+        values: [A, B], 0 to 1.
+        shapes: (layers, heads) of the one and of the other; A and B are their products.
+        pairs: the pairing to mark.
+        names: what the one and the other are called.
+        about: said to a screen reader after "How alike ... are".
+
+    Raises: `ValueError` where the shapes do not agree.
+    """
+
+    values: NDArray[np.floating]
+    shapes: tuple[tuple[int, int], tuple[int, int]]
+    pairs: tuple[HeadPair, ...]
+    names: tuple[str, str]
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        expected = tuple(layers * heads for layers, heads in self.shapes)
+        if self.values.shape != expected or 0 in expected:
+            raise ValueError(f"similarities of shape {self.values.shape}; expected {expected}")
+
+    def header(self) -> dict[str, Any]:
+        """The message's header, without what is chosen."""
+        best = max(self.pairs, key=lambda pair: self.values[pair], default=(0, 0))
+        return {
+            "label": f"How alike {self.names[0]} (rows) and {self.names[1]} (columns) are, head by "
+            f"head{self.about}. The most alike of the {len(self.pairs)} matched pairs are "
+            f"{head_name(best[0], self.shapes[0])} and {head_name(best[1], self.shapes[1])}, "
+            f"{self.values[best]:.2f}. Arrow keys move, Enter shows a pair.",
+            "names": list(self.names),
+            "heads": [shape[1] for shape in self.shapes],
+            "rows": [head_name(at, self.shapes[0]) for at in range(self.values.shape[0])],
+            "columns": [head_name(at, self.shapes[1]) for at in range(self.values.shape[1])],
+            "pairs": [list(pair) for pair in self.pairs],
+            **attention_look(),
+        }
+
+    def body(self) -> bytes:
+        """The similarities as float32, row by row."""
+        return np.ascontiguousarray(self.values, dtype="<f4").tobytes()
+
+
+def head_name(at: int, shape: tuple[int, int]) -> str:
+    """A head counted through all layers as `layer.head`, both from 1."""
+    layer, head = divmod(at, shape[1])
+    return f"{layer + 1}.{head + 1}"
+
+
+def head_matches(
+    shown: Likeness, *, chosen: HeadPair, on_choose: Callable[[HeadPair], None], key: str
+) -> None:
+    """Show the similarities and report the pair that is chosen.
+
+    Args:
+        chosen: the pair to outline; outside of the matrix it is none.
+        on_choose: called with the new pair before the script reruns.
+    """
+    n, m = shown.values.shape
+
+    def parse(reported: Any) -> HeadPair | None:
+        return parse_pair(reported, n, m)
+
+    data = message(key, shown.header(), shown.body(), list(chosen))
+    _component(key=key, data=data, on_held_change=listener(key, parse, on_choose))
+
+
+def still_matches(shown: Likeness, chosen: HeadPair) -> bytes:
+    """The message for a page without a server."""
+    return still(shown.header(), shown.body(), list(chosen))
+
+
+def parse_pair(reported: Any, rows: int, columns: int) -> HeadPair | None:
+    """The pair that the browser reports, or None where it says nothing that fits."""
+    if not isinstance(reported, Sequence) or isinstance(reported, str) or len(reported) != 2:
+        return None
+    for at, limit in zip(reported, (rows, columns), strict=True):
+        if type(at) is not int or not 0 <= at < limit:
+            return None
+    return reported[0], reported[1]
