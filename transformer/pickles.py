@@ -29,18 +29,22 @@ ALLOWED = re.compile(
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
 
 
-def check_pickles(path: Path) -> None:
+def check_pickles(path: Path, allowed: re.Pattern[str] = ALLOWED, hint: str = "") -> None:
     """Refuse a torch file that is not made of tensors, or that would grow when it is unpacked.
+
+    Args:
+        allowed: what its pickles may name.
+        hint: added to the reason where they name something else.
 
     Raises: `CheckpointError` naming the file.
     """
     try:
         if zipfile.is_zipfile(path):
-            _check_archive(path)
+            _check_archive(path, allowed, hint)
         else:
             with path.open("rb") as file:
                 for _ in range(OLD_PICKLES):
-                    _check_pickle(path, file)
+                    _check_pickle(path, file, allowed, hint)
     except CheckpointError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way
@@ -48,7 +52,7 @@ def check_pickles(path: Path) -> None:
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
 
 
-def _check_archive(path: Path) -> None:
+def _check_archive(path: Path, allowed: re.Pattern[str], hint: str) -> None:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         # torch itself compresses nothing.
@@ -67,19 +71,19 @@ def _check_archive(path: Path) -> None:
                         f"{MAX_PICKLE:,} are looked through"
                     )
                 with archive.open(each) as file:
-                    _check_pickle(path, file)
+                    _check_pickle(path, file, allowed, hint)
 
 
-def _check_pickle(path: Path, file: IO[bytes]) -> None:
+def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
     for operation, argument, position in pickletools.genops(file):
         if position is not None and position > MAX_PICKLE:
             raise CheckpointError(f"{path}: a pickle of more than {MAX_PICKLE:,} bytes")
         calls = operation.name in ("GLOBAL", "INST")
         if operation.name in ("STACK_GLOBAL", "OBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4") or (
-            calls and not ALLOWED.fullmatch(str(argument))
+            calls and not allowed.fullmatch(str(argument))
         ):
             what = f" ({str(argument).replace(' ', '.')})" if calls else ""
             raise CheckpointError(
                 f"{path}: holds more than weights{what}; it is not loaded, since it could run code "
-                "or fill the memory"
+                f"or fill the memory{hint}"
             )

@@ -12,14 +12,12 @@ believed, see `transformer.weights`; no code of another library is needed or run
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from pathlib import Path
 
-from transformer.checkpoint import inspect_checkpoint, read_small, write_checkpoint
+from transformer.checkpoint import read_small
 from transformer.config import ModelConfig
 from transformer.importers import Report
+from transformer.importers.finishing import called, card_of, check_place, finish
 from transformer.importers.marian_config import (
     CONFIG,
     GENERATION,
@@ -32,7 +30,7 @@ from transformer.importers.marian_weights import WEIGHTS, read_weights
 from transformer.table_tokenizer import TableTokenizer, table_of
 from transformer.tokenizer import TokenizerError
 from transformer.tokenizer_files import blaming
-from transformer.weights import CheckpointError, write_atomic
+from transformer.weights import CheckpointError
 
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 #: Every file that is read.
@@ -56,36 +54,15 @@ def import_marian(
 
     Raises: `CheckpointError`, one line that names the file and says what is wrong.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CheckpointError(f"{out}: exists already; give a folder that does not")
+    check_place(out)
     config = read_config(folder)
     tokenizer = read_tokenizer(folder, config)
     config, state, dtype = read_weights(folder, config, report)
-    called = " ".join((name or folder.resolve().name).split())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
-        metrics = {"imported": {"format": "marian", "source": called}, "stored_as": dtype}
-        write_checkpoint(unfinished, config, state, tokenizer, metrics=metrics, dtype=dtype)
-        write_atomic(unfinished / "README.md", _card(out.name, called, config, dtype).encode())
-        error = inspect_checkpoint(unfinished).error
-        if error is not None:
-            raise CheckpointError(error)
-        unfinished.chmod(0o755)
-        put_in_place(unfinished, out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
-    return out
-
-
-def put_in_place(unfinished: Path, out: Path) -> None:
-    """Give a finished folder its name, unless another got there first."""
-    try:
-        os.replace(unfinished, out)
-    except OSError as error:
-        if out.exists():
-            raise CheckpointError(f"{out}: exists already; give a folder that does not") from None
-        raise CheckpointError(f"{out}: {error.strerror or error}") from None
+    source = called(name, folder)
+    card = card_of(out.name, "A Marian", "marian", source, config, dtype, _notes(config))
+    return finish(
+        out, config, state, tokenizer, dtype=dtype, kind="marian", source=source, card=card
+    )
 
 
 def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
@@ -128,25 +105,6 @@ def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
             )
 
 
-def _card(name: str, source: str, config: ModelConfig, dtype: str) -> str:
-    """The model card, in Markdown; what comes from outside stands in code."""
-    sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
-    pieces = sizes if config.tgt_vocab_size else f"{config.vocab_size:,} shared"
-    return f"""# {_code(name)}
-
-A Marian model, imported from {_code(source)} by `python -m transformer import marian`:
-{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
-
-## Data, figures, licence
-
-See the card of the model that was imported; nothing was measured or trained here.
-
-## What differs from the paper
-
-{config.activation} in the feed-forward networks, biases on all projections and on the logits,
-sinusoids laid out as sines then cosines, and a decoder that starts from `<pad>`.
-"""  # noqa: E501 - one line in the card
-
-
-def _code(text: str) -> str:
-    return f"`{text.replace('`', ' ')}`"
+def _notes(config: ModelConfig) -> str:
+    return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
+sinusoids laid out as sines then cosines, and a decoder that starts from `<pad>`."""  # noqa: E501 - one line in the card

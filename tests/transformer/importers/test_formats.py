@@ -9,7 +9,8 @@ import pytest
 from tests.transformer.importers.models import make_folder
 from transformer.checkpoint import inspect_checkpoint
 from transformer.importers import FORMATS
-from transformer.importers.marian import FILES, import_marian, put_in_place
+from transformer.importers.finishing import put_in_place
+from transformer.importers.marian import FILES, import_marian
 from transformer.weights import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers

@@ -1,0 +1,127 @@
+"""Weights under other names, gathered and checked against a config before memory is taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.importers import Report
+from transformer.weights import (
+    CheckpointError,
+    check_memory,
+    check_type,
+    expected_shapes,
+    in_memory,
+    stored_names,
+)
+
+_TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+_STORED = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+
+class Alias(NamedTuple):
+    """Where a tensor may be found.
+
+    Attributes:
+        name: in the file.
+        first, total: it is the rows from `first` on of a tensor that has `total`; all by default.
+    """
+
+    name: str
+    first: int = 0
+    total: int | None = None
+
+
+def wanted_names(config: ModelConfig) -> tuple[str, ...]:
+    """This project's names of the tensors that a checkpoint stores."""
+    return tuple(name for name in expected_shapes(config) if name not in stored_names(config))
+
+
+def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> str | None:
+    """The name of a layer's tensor elsewhere, None for one that belongs to no layer.
+
+    Args:
+        layers: what "encoder" and "decoder" are called, the number of the layer following.
+        parts: parts of names here, in the order in which they are replaced, and there.
+    """
+    stack, number, part = [*name.split(".", 2), "", ""][:3]
+    if stack not in layers or not number.isdigit():
+        return None
+    for ours, theirs in parts.items():
+        part = part.replace(ours, theirs)
+    return f"{layers[stack]}.{number}.{part}"
+
+
+def gather(
+    path: Path,
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    names: Mapping[str, Sequence[Alias]],
+    *,
+    ignored: re.Pattern[str],
+    said_by: str,
+    report: Report | None = None,
+) -> tuple[dict[str, Tensor], str]:
+    """The weights in float32 by this project's names, and the type to store them as.
+
+    Args:
+        tensors: as the file has them, perhaps mapped from disk.
+        names: where each may be found. Of several that are there, all have to be equal: they are
+            tied.
+        ignored: names of tensors that are of no use here.
+        said_by: what asks for these shapes, for messages.
+        report: called with (tensors read, of how many).
+
+    Raises: `CheckpointError`, one line that names the file.
+    """
+    expected = expected_shapes(config)
+    used: set[str] = set()
+    found: dict[str, list[Alias]] = {}
+    for name, aliases in names.items():
+        found[name] = [alias for alias in aliases if alias.name in tensors]
+        if not found[name]:
+            raise CheckpointError(f"{path}: tensor {aliases[0].name!r} is missing")
+        for alias in found[name]:
+            tensor, shape = tensors[alias.name], expected[name]
+            if alias.total is not None:
+                shape = (alias.total, *shape[1:])
+            if tuple(tensor.shape) != shape:
+                raise CheckpointError(
+                    f"{path}: tensor {alias.name!r} has shape {list(tensor.shape)}, "
+                    f"but {said_by} asks for {list(shape)}"
+                )
+            check_type(path, alias.name, _TYPES.get(tensor.dtype, str(tensor.dtype)))
+            used.add(alias.name)
+    for name in tensors:
+        if name not in used and not ignored.fullmatch(name):
+            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
+    check_memory(path, config)
+    state: dict[str, Tensor] = {}
+    for name, aliases in found.items():
+        if report is not None:
+            report(len(state), len(found))
+        first, *others = (_rows(path, alias, tensors, expected[name]) for alias in aliases)
+        for alias, other in zip(aliases[1:], others, strict=True):
+            if not torch.equal(first, other):
+                raise CheckpointError(
+                    f"{path}: tensors {aliases[0].name!r} and {alias.name!r} differ, "
+                    f"but {said_by} ties them"
+                )
+        state[name] = first
+    kinds = {tensors[name].dtype for name in used}
+    return state, _STORED.get(kinds.pop(), "float32") if len(kinds) == 1 else "float32"
+
+
+def _rows(
+    path: Path, alias: Alias, tensors: Mapping[str, Tensor], shape: tuple[int, ...]
+) -> Tensor:
+    tensor = tensors[alias.name]
+    if alias.total is not None:
+        tensor = tensor[alias.first : alias.first + shape[0]]
+    return in_memory(path, alias.name, tensor)
