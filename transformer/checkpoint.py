@@ -219,8 +219,15 @@ def _inspect(path: Path, mark: str) -> CheckpointEntry:
         _read_tokenizer(path, config)
         check_weights(path, config)
     except CheckpointError as error:
-        return CheckpointEntry(path.resolve().name, path, config, str(error), mark)
-    return CheckpointEntry(path.resolve().name, path, config, None, mark, _read_metrics(path))
+        return CheckpointEntry(_name_of(path), path, config, str(error), mark)
+    return CheckpointEntry(_name_of(path), path, config, None, mark, _read_metrics(path))
+
+
+def _name_of(path: Path) -> str:
+    try:
+        return path.resolve().name
+    except (OSError, ValueError, RuntimeError):
+        return path.name
 
 
 def read_small(path: Path) -> bytes:
