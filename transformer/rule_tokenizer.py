@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
 from transformer.config import ModelConfig
-from transformer.merges import Merges, Pair
+from transformer.merges import END, Merges, Pair
 from transformer.preparation import Preparation
 from transformer.table_tokenizer import Numbered
 from transformer.tokenizer import Tokenized, TokenizerError
@@ -33,7 +33,7 @@ class RuleTokenizer(Numbered):
         *,
         merges: Sequence[Pair] = (),
         end_apart: bool = False,
-        joint: str = "@@",
+        joint: str | None = None,
         within: bool = False,
     ) -> None:
         """Join rules and a table of pieces, in the order of their ids.
@@ -44,11 +44,13 @@ class RuleTokenizer(Numbered):
             target: the other side's tokenizer, where it is not this one.
             preparation: what is done to text before it is cut.
             merges, end_apart: see `Merges`.
-            joint: the mark of a piece that does not end its word.
+            joint: the mark of a piece that does not end its word; "" where none has a mark.
+                Default "@@" for merges, else "". With "word" the text is marked already.
             within: take merges back whose result the vocabulary lacks.
 
         Raises: `TokenizerError` where the table, or the merges for it, cannot be right.
         """
+        joint = ("@@" if unit == "merges" else "") if joint is None else joint
         if unit == "merges" and not joint:
             raise TokenizerError("a piece that does not end its word needs a mark")
         self._unit, self._joint, self._within = unit, joint, within
@@ -56,6 +58,7 @@ class RuleTokenizer(Numbered):
         self._merges = Merges(
             merges, end_apart=end_apart, known=self._ids if within else (), joint=joint
         )
+        self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()
         self._kind = unit
@@ -91,9 +94,10 @@ class RuleTokenizer(Numbered):
     def settings(self) -> dict[str, Any]:
         """What `of` reads."""
         rules: dict[str, Any] = {"unit": self._unit, **super().settings}
+        if self._joint:
+            rules["joint"] = self._joint
         if self._unit == "merges":
             rules |= {
-                "joint": self._joint,
                 "end_apart": self._merges.end_apart,
                 "within": self._within,
                 "merges": [list(pair) for pair in self._merges.pairs],
@@ -106,10 +110,13 @@ class RuleTokenizer(Numbered):
         if self._unit == "char":
             found = [(each, each) for each in self.normalize(text)]
         else:
+            starts = True
             for word in self.prepared(text).split():
                 *before, last = self._merges.cut(word) if self._unit == "merges" else (word,)
                 written = [*(piece + self._joint for piece in before), last]
-                found += zip(written, (f"▁{(*before, last)[0]}", *(*before, last)[1:]), strict=True)
+                for each in written:
+                    found.append((each, self._as_shown(each, starts)))
+                    starts = not self._is_open(each)
         ids = tuple(self.piece_to_id(piece) for piece, _ in found)
         return Tokenized(
             pieces=tuple(shown for _, shown in found),
@@ -123,29 +130,43 @@ class RuleTokenizer(Numbered):
         pieces, starts = [], after is None or not self._goes_on(after)
         for index in ids:
             piece = self.pieces[index]
-            if index not in self._special and self._unit != "char":
-                inside = self._unit == "merges" and self._goes_on(index)
-                plain = piece.removesuffix(self._joint) if inside else piece
-                pieces.append(f"▁{plain}" if starts else plain)
-            else:
-                pieces.append(piece)
+            special = index in self._special or self._unit == "char"
+            pieces.append(piece if special else self._as_shown(piece, starts))
             starts = not self._goes_on(index)
         return tuple(pieces)
 
     def _goes_on(self, index: int) -> bool:
         """Whether the word of this piece continues after it."""
-        return (
-            self._unit == "merges"
-            and index not in self._special
-            and self.pieces[index].endswith(self._joint)
-        )
+        return index not in self._special and self._is_open(self.pieces[index])
+
+    def _is_open(self, piece: str) -> bool:
+        return bool(self._joint) and piece.endswith(self._joint) and piece != self._joint
+
+    def _as_shown(self, piece: str, starts: bool) -> str:
+        plain = piece.removesuffix(self._joint) if self._is_open(piece) else piece
+        return f"▁{plain}" if starts else plain
+
+    def _check_merges(self) -> None:
+        """Refuse merges that hardly make anything that the table knows."""
+        made = {
+            joined.removesuffix(END) if joined.endswith(END) else joined + self._joint
+            for joined in map("".join, self._merges.pairs)
+        }
+        n_shared = len(made & self._ids.keys())
+        # Joint merges of both languages, and those that only lead to others, leave less than half.
+        if 10 * n_shared < len(made):
+            raise TokenizerError(
+                f"only {n_shared:,} of the {len(made):,} pieces that it makes are in the "
+                "vocabulary, so the two are not of one model"
+            )
 
     def normalize(self, text: str) -> str:
         """The text that is cut: prepared, spaces written as `▁`."""
         prepared = self.prepared(text)
         if self._unit == "char" or not prepared:
             return prepared.replace(" ", "▁")
-        return "▁" + prepared.replace(" ", "▁")
+        marked = self._unit == "word"  # then the text is typed as it is cut
+        return "▁" + (self._closed(prepared) if marked else prepared).replace(" ", "▁")
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
@@ -161,7 +182,8 @@ class RuleTokenizer(Numbered):
         kept = self._kept(ids)
         if self._unit == "char":
             return self.preparation.undo("".join(kept).replace("▁", " ").strip())
-        text = " ".join(kept)
-        if self._unit == "merges":
-            text = f"{text} ".replace(f"{self._joint} ", "").rstrip()
-        return self.preparation.undo(text)
+        return self.preparation.undo(self._closed(" ".join(kept)))
+
+    def _closed(self, text: str) -> str:
+        """Join the pieces of words."""
+        return f"{text} ".replace(f"{self._joint} ", "").rstrip() if self._joint else text

@@ -120,6 +120,7 @@ def test_sentences_and_back() -> None:
     assert BPE.decode(BPE.encode("newer low lowest")) == "newer low lowest"
     assert BPE.decode([0, BPE.piece_to_id("new@@"), 2, 1]) == "new"
     assert "".join(cut.pieces) == BPE.normalize("newer  low\tlowest q <unk> </s>")
+    assert "".join(BPE.tokenize("low@@ er").pieces) == BPE.normalize("low@@ er")
     assert BPE.tokenize(" ").ids == ()
     assert BPE.normalize("  ") == ""
     assert (BPE.kind, BPE.n_best("low", 3), BPE.sample("low", alpha=0.5)) == ("merges", [], [4])
@@ -133,6 +134,11 @@ def test_shown_pieces_start_words() -> None:
     assert BPE.shown((3, ids[0])) == ("<unk>", "▁new")
     words = tokenizer("word", ("low", "new@@"))
     assert words.shown((4, 5, 2)) == ("▁low", "▁new@@", "</s>")
+    marked = tokenizer("word", ("low@@", "er", "@@"), joint="@@")
+    assert marked.shown((4, 5, 4, 5, 6)) == ("▁low", "er", "▁low", "er", "▁@@")
+    assert marked.tokenize("low@@ er er").pieces == ("▁low", "er", "▁er")
+    assert marked.normalize("low@@ er er") == "▁lower▁er"
+    assert marked.decode([4, 5, 5]) == "lower er"
     letters = tokenizer("char", ("▁", "a", "b"))
     assert letters.shown(letters.encode("ab a")) == ("a", "b", "▁", "a")
 
@@ -160,6 +166,11 @@ def test_text_is_prepared_and_joined_again() -> None:
     assert normalised.undo("a b ?") == "a b?"
     assert Preparation.of(moses.settings()) == moses
     assert Preparation()("as  it is") == "as it is"
+
+
+def test_merges_of_another_vocabulary() -> None:
+    with pytest.raises(TokenizerError, match=r"only 0 of the 8 pieces .* not of one model"):
+        tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
 @pytest.mark.parametrize("settings", [
