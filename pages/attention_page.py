@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
-from transformer.records import ATTENTION_KINDS
+from transformer.records import Trace
 from ui import state
 from ui.attention_choice import (
     DIM,
@@ -14,11 +14,13 @@ from ui.attention_choice import (
     KIND,
     PARAMS,
     choose_kind,
+    kinds_of,
     read_choice,
+    settle_kind,
     settle_tokens,
 )
 from ui.attention_exhibits import offer
-from ui.attention_maps import STORIES, get_maps
+from ui.attention_maps import get_maps, story_of
 from ui.attention_views import draw_aggregate, draw_grid, draw_heads, draw_matrix
 from ui.bound import bound
 from ui.cache import get_trace
@@ -30,8 +32,8 @@ require_frame()
 
 WAYS = {"grid": draw_grid, "heads": draw_heads, "matrix": draw_matrix}
 HINTS = {
-    "grid": "Each small map is one head. **Click one to read it large**, and compare its "
-    "neighbours.",
+    "grid": "Each small map is one head. **Click one to read it large**, or shift and click to "
+    "combine several.",
     "heads": "Each colour is one head. **Point at a token to see its lines alone**, click to keep "
     "them, and switch heads on and off in the legend.",
     "matrix": "One map with its numbers. **Click tokens on either axis** to add up their weight in "
@@ -59,12 +61,13 @@ def explain() -> None:
     st.markdown(f"**Whole words.** {WORD_RULE}")
 
 
-def draw_kinds() -> None:
-    """Which attention, and what it is."""
+def draw_kinds(trace: Trace) -> None:
+    """Which attention of those that there are, and what it is."""
+    kinds = kinds_of(trace)
     left, right = st.columns([5, 1], vertical_alignment="center")
     left.segmented_control(
-        "Kind of attention", ATTENTION_KINDS, label_visibility="collapsed", required=True,
-        format_func={kind: story.name for kind, story in STORIES.items()}.__getitem__,
+        "Kind of attention", kinds, label_visibility="collapsed", required=True,
+        format_func={kind: story_of(trace, kind).name for kind in kinds}.__getitem__,
         **{**bound(KIND), "on_change": choose_kind},
     )  # fmt: skip
     with (
@@ -78,8 +81,9 @@ def draw_kinds() -> None:
 def maps(view: View) -> None:
     """Controls and one of the views. Runs again by itself when something here is chosen."""
     trace = get_trace(view)
+    settle_kind(trace)
     hint = st.empty()
-    draw_kinds()
+    draw_kinds(trace)
     left, right = st.columns([2, 5], vertical_alignment="center")
     left.segmented_control(
         "View", DISPLAYS, format_func=str.capitalize, label_visibility="collapsed", required=True,

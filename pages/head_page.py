@@ -11,6 +11,7 @@ from figures.head import head_name
 from figures.labels import show_token
 from transformer.records import ATTENTION_KINDS, Trace
 from ui import state
+from ui.attention_choice import MAP
 from ui.cache import get_trace
 from ui.components.stages import head_stages
 from ui.computed import computed
@@ -82,6 +83,18 @@ def draw_controls(shown: Trace, place: Place) -> None:
         select("Query token", "query", n_queries, query_label)
 
 
+def draw_way_back(place: Place) -> None:
+    """A link to this head among all others."""
+    st.page_link(
+        "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
+        help="This head's map on the Attention page.",
+        query_params=state.query() | {
+            KIND.name: place.kind, LAYER.name: str(place.layer + 1),
+            HEAD.name: str(place.head + 1), MAP.name: "cell",
+        },
+    )  # fmt: skip
+
+
 @st.fragment
 def story(view: View) -> None:
     """Controls and stages. Runs again by itself when something here is chosen."""
@@ -103,10 +116,12 @@ def story(view: View) -> None:
             exhibit(view, place, chosen), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
-    st.markdown(
-        f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
-        f"The query {code(stages.query_token)} looks at the {names[1]}."
-    )
+    said = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown(
+            f"{said}The query {code(stages.query_token)} looks at the {names[1]}.", width="content"
+        )
+        draw_way_back(place)
     head_stages(
         stages, names=names, difference=difference(stages, shown), chosen=chosen,
         on_choose=keep_chosen, key="stages",

@@ -122,9 +122,24 @@ class Choice:
     keys: tuple[int, ...]
 
 
+def kinds_of(trace: Trace) -> tuple[AttentionKind, ...]:
+    """The kinds of maps that a trace holds; at least one."""
+    return tuple(kind for kind in ATTENTION_KINDS if trace.attention(kind).size)
+
+
+def settle_kind(trace: Trace) -> None:
+    """See that the kind chosen is one that the trace holds."""
+    kinds = kinds_of(trace)
+    if state.get(KIND) not in kinds:
+        # Cross-attention is what pages open on; without it, what the text looked at itself.
+        state.put(KIND, kinds[-1])
+        state.forget(PIN, QUERIES, KEYS)
+
+
 def read_choice(trace: Trace) -> Choice:
     """The choice as the store holds it, without what this model or sentence does not have."""
-    kind = next(kind for kind in ATTENTION_KINDS if kind == state.get(KIND))
+    kinds = kinds_of(trace)
+    kind = next((kind for kind in kinds if kind == state.get(KIND)), kinds[-1])
     n_layers, n_heads, n, m = trace.attention(kind).shape
     layer, head = state.get(LAYER), state.get(HEAD)
     cell = (
@@ -188,6 +203,12 @@ def choose_cell(cell: Cell) -> None:
 def choose_heads(heads: Sequence[Head]) -> None:
     """Keep a set of heads."""
     state.put(HEADS, tuple(heads))
+
+
+def mark_heads(heads: Sequence[Head]) -> None:
+    """Keep a set of heads and put them under the lens."""
+    choose_heads(heads)
+    state.put(MAP, "heads")
 
 
 def choose_selection(selection: Selection) -> None:

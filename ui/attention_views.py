@@ -14,6 +14,7 @@ from ui import state
 from ui.attention_choice import (
     COMBINE,
     HEADS,
+    KIND,
     MAP,
     MASS,
     PIN,
@@ -21,6 +22,7 @@ from ui.attention_choice import (
     choose_cell,
     choose_heads,
     choose_selection,
+    mark_heads,
     to_pieces,
     to_units,
 )
@@ -37,6 +39,7 @@ from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
 from ui.components.lines import Pin, attention_lines
 from ui.controls import View
+from ui.state import HEAD, LAYER
 from ui.text import code
 from ui.theme import current_theme
 
@@ -61,6 +64,7 @@ def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
         attention_grid(
             get_sheet(view, choice), chosen=choice.cell, on_choose=choose_cell, key="grid",
             cell_width=120 if beside else 56,
+            marked=choice.heads if choice.chosen else (), on_mark=mark_heads,
         )  # fmt: skip
         st.caption(_NOT_AN_EXPLANATION)
     with lens.container():
@@ -99,6 +103,8 @@ def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
         state.put(PIN, pin)
 
     attention_lines(drawn, pinned=pinned, on_change=changed, key="lines")
+    if choice.heads:
+        _draw_way_inside(choice)
     st.caption(_NOT_AN_EXPLANATION)
 
 
@@ -209,6 +215,30 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
     st.caption(alt.partition(". ")[2])
 
 
+def _draw_way_inside(choice: Choice) -> None:
+    """A link into the head that is shown, at the query that was chosen; of several the first."""
+    layer, head = choice.heads[0] if choice.chosen or choice.display == "heads" else choice.cell
+    query = choice.queries[0] if choice.queries else None
+    if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
+        query = choice.pin[1]
+    one = layer is not None and head is not None
+    st.page_link(
+        "pages/head_page.py",
+        label=f"Open layer {layer + 1}, head {head + 1}" if one else "Open a head",
+        icon=":material/center_focus_strong:",
+        help="Follow one query through every stage of this head, with the real numbers."
+        if one
+        else "Follow one query through every stage of a head in which there is much to see.",
+        query_params=state.query()
+        | {
+            KIND.name: choice.kind,
+            LAYER.name: LAYER.write(None if layer is None else layer + 1),
+            HEAD.name: HEAD.write(None if head is None else head + 1),
+        }
+        | ({} if query is None else {"query": str(query + 1)}),
+    )
+
+
 def _say_name(shown: Map, choice: Choice) -> None:
     hidden = ""
     if shown.dimmed_keys:
@@ -216,7 +246,9 @@ def _say_name(shown: Map, choice: Choice) -> None:
         hidden = f" · dimming {' and '.join(labels)} hides " + _share(
             shown.weights, shown.dimmed_keys
         )
-    st.markdown(f"**{shown.name}**" + hidden)
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.markdown(f"**{shown.name}**" + hidden, width="content")
+        _draw_way_inside(choice)
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

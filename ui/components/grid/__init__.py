@@ -1,5 +1,7 @@
 """All layers and heads of one kind of attention in a grid; click or press Enter to choose a map.
 
+With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it.
+
 The last row combines all layers and the last column all heads, so that every map one can read is a
 cell one can choose, with the mouse and with the keyboard.
 """
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 from figures.attention import entropy_bits, mass_on
 from figures.labels import show_token
 from figures.palette import to_weight_bytes
-from transformer.measures.heads import How, widen
+from transformer.measures.heads import Head, How, widen
 from transformer.records import Floats
 from ui.components.held import listener, message, still
 from ui.components.packing import attention_look, component, deflate
@@ -96,21 +98,37 @@ def attention_grid(
     on_choose: Callable[[Cell], None],
     key: str,
     cell_width: int = 120,
+    marked: Sequence[Head] = (),
+    on_mark: Callable[[tuple[Head, ...]], None] | None = None,
 ) -> None:
     """Show every map of one kind and report the one that is chosen.
 
     Args:
-        chosen: the cell to outline.
-        on_choose: called with the new cell before the script reruns.
+        chosen: the cell to outline where no heads are marked.
+        on_choose: called with the new cell before the script reruns; no heads are marked then.
         cell_width: most pixels that a map may take across.
+        marked: heads to outline in place of the cell.
+        on_mark: called with the heads now marked, at least one; None marks nothing.
     """
-    header = {"cell_width": cell_width}
-    data = message(key, header, sheet.body.tobytes(), _place(sheet, chosen))
+    header = {"cell_width": cell_width, "markable": on_mark is not None}
+    held = [*_place(sheet, chosen), [list(head) for head in marked]]
+    limits = sheet.rows - 1, sheet.columns - 1
 
-    def parse(reported: Any) -> Cell | None:
-        return parse_choice(reported, sheet.rows - 1, sheet.columns - 1)
+    def parse(reported: Any) -> tuple[Cell, tuple[Head, ...]] | None:
+        if not isinstance(reported, list | tuple) or len(reported) != 3:
+            return None
+        cell, heads = parse_choice(reported[:2], *limits), parse_marks(reported[2], *limits)
+        return None if cell is None or heads is None else (cell, heads)
 
-    _component(key=key, data=data, on_held_change=listener(key, parse, on_choose))
+    def take(said: tuple[Cell, tuple[Head, ...]]) -> None:
+        cell, heads = said
+        if heads and on_mark is not None:
+            on_mark(heads)
+        else:
+            on_choose(cell)
+
+    data = message(key, header, sheet.body.tobytes(), held)
+    _component(key=key, data=data, on_held_change=listener(key, parse, take))
 
 
 def still_grid(sheet: Sheet, chosen: Cell) -> bytes:
@@ -127,6 +145,19 @@ def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= limit:
             return None
     return (None if row == n_layers else row, None if column == n_heads else column)
+
+
+def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
+    """The heads that the browser says are marked, or None where that does not fit this grid."""
+    if not isinstance(reported, list | tuple) or len(reported) > n_layers * n_heads:
+        return None
+    heads = []
+    for each in reported:
+        cell = parse_choice(each, n_layers - 1, n_heads - 1)
+        if cell is None:
+            return None
+        heads.append((int(each[0]), int(each[1])))
+    return tuple(heads) if len(set(heads)) == len(heads) else None
 
 
 def shrink(

@@ -2,7 +2,8 @@
 //
 // Input: one message of ui/components/packing.py, deflated. The header names the maps and the
 // colours, the body holds them as bytes, 255 = weight 1, in the order of `fold` in __init__.py. Text
-// only ever becomes textContent. A choice goes back to Python as [row, column], 0-based (see held.py).
+// only ever becomes textContent. A choice goes back to Python as [row, column, marks], 0-based (see
+// held.py): marks are the heads marked with Shift, as [layer, head], and left out offline.
 //
 // Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
 // block, so that a single bright cell never disappears; smaller ones grow without blur.
@@ -26,18 +27,37 @@ function mount(root, component, header, body) {
   const talk = agree(component, header);
   const cells = build(root, header, talk.held);
 
+  const show = () => {
+    const chosen = selected(talk.held);
+    cells.forEach((line, row) =>
+      line.forEach(({ button }, column) =>
+        button.setAttribute("aria-selected", String(chosen(row, column))),
+      ),
+    );
+  };
   const choose = (row, column) => {
-    if (!cells[row] || !cells[row][column]) return;
-    for (const cell of cells.flat()) cell.button.setAttribute("aria-selected", "false");
-    cells[row][column].button.setAttribute("aria-selected", "true");
-    talk.tell([row, column]);
+    talk.tell(header.markable ? [row, column, []] : [row, column]);
+    show();
+  };
+  const mark = (row, column) => {
+    talk.tell([...talk.held.slice(0, 2), toggled(talk.held, row, column, cells)]);
+    show();
+    say(row, column);
   };
 
   const note = root.querySelector(".note");
   const say = (row, column) => {
     note.textContent = plain(summary(header, row, column));
   };
-  const sayChosen = () => say(talk.held[0], talk.held[1]);
+  const sayChosen = () => {
+    const marks = talk.held[2] ?? [];
+    if (!marks.length) return say(talk.held[0], talk.held[1]);
+    const heads = marks.length === 1 ? "1 head is" : `${marks.length} heads are`;
+    note.textContent =
+      `${heads} marked and combined. Shift and click adds one or takes it away; on a mean, all of ` +
+      "its heads. A click alone reads one map again.";
+    return undefined;
+  };
   sayChosen();
 
   const focus = (row, column) => {
@@ -55,15 +75,21 @@ function mount(root, component, header, body) {
   };
   cells.forEach((line, row) =>
     line.forEach(({ button }, column) => {
-      button.onclick = () => {
+      button.onclick = (event) => {
         focus(row, column);
-        choose(row, column);
+        if (event.shiftKey && header.markable) mark(row, column);
+        else choose(row, column);
       };
       button.onpointerenter = button.onfocus = () => say(row, column);
       button.onpointerleave = button.onblur = sayChosen;
       button.onkeydown = (event) => {
+        if (event.shiftKey && header.markable && (event.key === "Enter" || event.key === " ")) {
+          event.preventDefault(); // also the click that would follow
+          mark(row, column);
+          return;
+        }
         const move = moves[event.key];
-        if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
+        if (!move || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
         event.preventDefault();
         const [r, c] = move(row, column);
         if (cells[r] && cells[r][c]) focus(r, c);
@@ -113,6 +139,29 @@ function unfold(header, body) {
   return maps;
 }
 
+// Whether a cell is outlined: the marked heads, or the one cell where none is marked.
+function selected([row, column, marks]) {
+  if (!marks?.length) return (r, c) => r === row && c === column;
+  const held = new Set(marks.map(String));
+  return (r, c) => held.has(`${r},${c}`);
+}
+
+// The marks after a cell was pressed with Shift. The one head shown before is marked with it; a cell
+// of combined maps stands for all of its heads, which go once all of them are marked.
+function toggled([row, column, marks], r, c, cells) {
+  const [layers, heads] = [cells.length - 1, cells[0].length - 1];
+  const first = !marks.length && row < layers && column < heads ? [[row, column]] : marks;
+  const wanted = [];
+  for (let i = 0; i < layers; i++) {
+    for (let j = 0; j < heads; j++) {
+      if ((r === layers || r === i) && (c === heads || c === j)) wanted.push([i, j]);
+    }
+  }
+  const has = (list, each) => list.some(([i, j]) => i === each[0] && j === each[1]);
+  if (wanted.every((each) => has(marks, each))) return first.filter((each) => !has(wanted, each));
+  return [...first, ...wanted.filter((each) => !has(first, each))];
+}
+
 // Builds the table of buttons afresh; returns [row][column] -> {button, canvas}.
 function build(root, header, chosen) {
   const { row_names: rows, column_names: columns } = header;
@@ -121,6 +170,7 @@ function build(root, header, chosen) {
   const table = make("div", "table");
   table.setAttribute("role", "grid");
   table.setAttribute("aria-label", header.label);
+  if (header.markable) table.setAttribute("aria-multiselectable", "true");
   const head = make("div", "line");
   head.setAttribute("role", "row");
   head.append(make("span", "corner"));
@@ -129,6 +179,7 @@ function build(root, header, chosen) {
     head.append(heading("columnheader", name, short, i === columns.length - 1));
   });
   table.append(head);
+  const outlined = selected(chosen);
   const cells = rows.map((name, row) => {
     const line = make("div", "line");
     line.setAttribute("role", "row");
@@ -136,11 +187,10 @@ function build(root, header, chosen) {
     table.append(line);
     return columns.map((_, column) => {
       const button = make("button", "map");
-      const here = chosen[0] === row && chosen[1] === column;
       button.type = "button";
-      button.tabIndex = here ? 0 : -1;
+      button.tabIndex = chosen[0] === row && chosen[1] === column ? 0 : -1;
       button.setAttribute("role", "gridcell");
-      button.setAttribute("aria-selected", String(here));
+      button.setAttribute("aria-selected", String(outlined(row, column)));
       button.setAttribute("aria-label", summary(header, row, column));
       const canvas = document.createElement("canvas");
       canvas.setAttribute("aria-hidden", "true");
