@@ -1,253 +1,206 @@
-"""The decoder, packed for speed: one token a row at a time, few and large operations.
+"""The model, packed for speed: few and large operations in place of many small ones.
 
-The same numbers as `Transformer.decode` (tests hold them equal), arranged for inference:
+The same numbers as `Transformer`'s, up to rounding (tests hold them equal), arranged for inference:
 
-- Queries, keys and values come from one product; 1 / sqrt(d_k) is part of the weights.
-- The keys and values of a source are kept once for all its rows, which attend together.
-- Prefixes are moved only where beams really move, all layers at once.
-- With few rows a product is bound by reading its weights from memory, and W h^T reads them two to
-  three times faster than h W^T does.
+- Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
+- Products are those of `transformer.products`, which are bound by memory and little else; the
+  activation and the residual sum are part of them.
+- Keys and values of the source are made for all layers at once and kept once for all rows of a
+  sentence.
+
+What a search keeps from step to step is in `transformer.packed_steps`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from transformer.attention import MultiHeadAttention
-from transformer.model import DecoderLayer, Encoded, Residual, Transformer
-from transformer.search import StepOutput
-
-#: A decoder with at least this many weights does not stay in the processor's caches.
-LARGE = 4_000_000
-FEW_ROWS = 4
-
-
-@dataclass(frozen=True, eq=False)
-class _Affine:
-    """x W^T + b. `weight` is [n_out, n_in], `bias` [n_out] or None."""
-
-    weight: Tensor
-    bias: Tensor | None
-
-    def __call__(self, x: Tensor, *, from_memory: bool = False) -> Tensor:
-        """Map [R, n_in] to [R, n_out]; `from_memory` where the weights are not in a cache."""
-        n_rows = x.size(0)
-        if not from_memory or n_rows > FEW_ROWS:
-            return F.linear(x, self.weight, self.bias)
-        # One row alone would take the slow way of a product with a vector.
-        columns = x.t() if n_rows > 1 else x.repeat(2, 1).t()
-        made = torch.mm(self.weight, columns).t()[:n_rows]
-        return made.contiguous() if self.bias is None else (made + self.bias).contiguous()
+from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.model import (
+    Decoded,
+    DecoderLayer,
+    Encoded,
+    EncoderLayer,
+    FeedForward,
+    Residual,
+    Transformer,
+)
+from transformer.packed_steps import PackedSteps
+from transformer.products import Parts, parts_of, product, stacked
 
 
-@dataclass(frozen=True, eq=False)
-class _Layer:
-    """One decoder layer's weights; `own` makes q, and per head k and v, of the row's token."""
+class FeedForwardBlock:
+    """Section 3.3 and the connection around it."""
 
-    own: _Affine
-    own_out: _Affine
-    query: _Affine
-    cross_out: _Affine
-    inner: _Affine
-    outer: _Affine
-    around: tuple[Residual, Residual, Residual]
+    def __init__(self, feed: FeedForward, around: Residual) -> None:
+        self.inner, self.outer = product(feed.w_1, feed.activation), product(feed.w_2)
+        self.around = around
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map [R, d_model]."""
+        return self.around.norm_sum(self.outer(self.inner(self.around.enter(x)), x))
+
+
+class AttentionBlock:
+    """One attention block and the connection around it.
+
+    In self-attention `project` makes queries, keys and values; in cross-attention only queries,
+    and `keys_values` says how the source's are made.
+    """
+
+    def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
+        self.n_heads, self.d_k, self.d_v = attention.n_heads, attention.d_k, attention.d_v
+        self.around, self.out = around, product(attention.w_o)
+        scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
+        query = (weight * scale, None if bias is None else bias * scale)
+        self.keys_values = self._keys_values(attention)
+        self.project = stacked([query] if cross else [query, self.keys_values])
+
+    def _keys_values(self, attention: MultiHeadAttention) -> Parts:
+        """Head by head, keys then values: [H (d_k + d_v), d_model]."""
+        parts, heads = [parts_of(attention.w_k), parts_of(attention.w_v)], self.n_heads
+        weights = [weight.view(heads, -1, weight.size(1)) for weight, _ in parts]
+        biases = [bias.view(heads, -1) for _, bias in parts if bias is not None]
+        bias = torch.cat(biases, dim=1).flatten() if biases else None
+        return torch.cat(weights, dim=1).flatten(0, 1), bias
+
+    def split(self, made: Tensor) -> tuple[Tensor, Tensor]:
+        """What `project` made, [..., n], as queries [..., H, d_k] and keys and values together.
+
+        Keys and values are [..., H, d_k + d_v], and empty in cross-attention.
+        """
+        n_queries = self.n_heads * self.d_k
+        q = made[..., :n_queries].unflatten(-1, (self.n_heads, self.d_k))
+        rest = made[..., n_queries:]
+        return q, rest.unflatten(-1, (self.n_heads, -1)) if rest.size(-1) else rest
+
+    def attend(
+        self, q: Tensor, source: Tensor, mask: Tensor | None, *, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Section 3.2.1, eq. 1, of queries that are scaled already.
+
+        Args:
+            q: [B, H, T, d_k].  source: [B, H, S, d_k + d_v].  mask: bool, True = may attend.
+
+        Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] where asked for.
+        """
+        k, v = source[..., : self.d_k], source[..., self.d_k :]
+        weights = None
+        if need_weights:
+            scores = q @ k.mT
+            if mask is not None:
+                scores = scores.masked_fill(~mask, -math.inf)
+            weights = scores.softmax(-1)
+            heads = weights @ v
+        else:
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+        return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights
+
+    def leave(self, joined: Tensor, x: Tensor) -> Tensor:
+        """From the heads side by side [R, H d_v] and the stream x [R, d_model] to the stream."""
+        return self.around.norm_sum(self.out(joined, x))
+
+
+class PackedLayer:
+    """One layer's blocks; `cross` is None in the encoder."""
+
+    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
+        self.own = AttentionBlock(layer.self_attention, layer.around_self, cross=False)
+        self.cross: AttentionBlock | None = None
+        if isinstance(layer, DecoderLayer):
+            self.cross = AttentionBlock(layer.cross_attention, layer.around_cross, cross=True)
+        self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward)
+
+    def look_within(
+        self, x: Tensor, shape: Sequence[int], mask: Tensor | None, *, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Self-attention among the T tokens of each of B rows; shape is (B, T), x [B T, d_model].
+
+        Returns: the stream [B T, d_model], and weights [B, H, T, T] where asked for.
+        """
+        q, keys_values = self.own.split(self.own.project(self.own.around.enter(x)))
+        q = q.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k]
+        source = keys_values.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k + d_v]
+        joined, weights = self.own.attend(q, source, mask, need_weights=need_weights)
+        return self.own.leave(joined, x), weights
+
+
+class PackedEncoder:
+    """A model's encoder. The weights are copied: after changing the model, make a new one."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.layers = [
+            PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
+        ]
+
+    def encode(self, src: Tensor, *, need_weights: bool = False) -> Encoded:
+        """As `Transformer.encode`, without gates."""
+        mask = self.model.source_mask(src)
+        x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
+        maps = []
+        for layer in self.layers:
+            x, weights = layer.look_within(x, src.shape, mask, need_weights=need_weights)
+            x = layer.feed(x)
+            if weights is not None:
+                maps.append(weights)
+        memory = self.model.encoder_norm(x).unflatten(0, src.shape)
+        return Encoded(memory, mask, torch.stack(maps) if need_weights else None)
 
 
 class PackedDecoder:
-    """A model's decoder with its weights fused; makes step functions for the search.
-
-    The weights are copied in part: after changing the model, make a new one.
-    """
+    """A model's decoder. The weights are copied: after changing the model, make a new one."""
 
     def __init__(self, model: Transformer) -> None:
-        layers = [layer for layer in model.decoder if isinstance(layer, DecoderLayer)]
-        own = layers[0].self_attention
-        self.model, self.n_heads, self.d_k, self.d_v = model, own.n_heads, own.d_k, own.d_v
-        self.layers = [self._pack(layer) for layer in layers]
+        self.model = model
+        self.layers = [
+            PackedLayer(layer) for layer in model.decoder if isinstance(layer, DecoderLayer)
+        ]
+        self.crosses = [layer.cross for layer in self.layers if layer.cross is not None]
         # Keys and values of the source, for all layers at once: [L H (d_k + d_v), d_model].
-        sources = [self._keys_values(layer.cross_attention) for layer in layers]
-        self.source = _stacked(sources)
-        self.activation = layers[0].feed_forward.activation
-        self.generator = _affine(model.generator)
-        n_weights = sum(each.numel() for each in model.decoder.parameters())
-        n_weights += model.generator.weight.numel()
-        self.from_memory = model.generator.weight.device.type == "cpu" and n_weights >= LARGE
+        self.keys_values = stacked([cross.keys_values for cross in self.crosses])
+        self.generator = product(model.generator)
 
-    def _pack(self, layer: DecoderLayer) -> _Layer:
-        own, cross, feed = layer.self_attention, layer.cross_attention, layer.feed_forward
-        return _Layer(
-            own=_stacked([self._scaled_query(own), self._keys_values(own)]),
-            own_out=_affine(own.w_o),
-            query=self._scaled_query(cross),
-            cross_out=_affine(cross.w_o),
-            inner=_affine(feed.w_1),
-            outer=_affine(feed.w_2),
-            around=(layer.around_self, layer.around_cross, layer.around_feed_forward),
-        )
-
-    def _scaled_query(self, attention: MultiHeadAttention) -> _Affine:
-        scale, affine = 1 / math.sqrt(self.d_k), _affine(attention.w_q)
-        return _Affine(affine.weight * scale, None if affine.bias is None else affine.bias * scale)
-
-    def _keys_values(self, attention: MultiHeadAttention) -> _Affine:
-        """Head by head, keys then values: [H (d_k + d_v), d_model]."""
-        k, v, heads = _affine(attention.w_k), _affine(attention.w_v), self.n_heads
-        rows = [part.weight.view(heads, -1, part.weight.size(1)) for part in (k, v)]
-        weight = torch.cat(rows, dim=1).flatten(0, 1)
-        if k.bias is None or v.bias is None:
-            return _Affine(weight, None)
-        bias = torch.cat([k.bias.view(heads, -1), v.bias.view(heads, -1)], dim=1)
-        return _Affine(weight, bias.flatten())
+    def sources(self, encoded: Encoded) -> Tensor:
+        """Keys and values of the sources, for every layer: [L, B, H, S, d_k + d_v]."""
+        shape = encoded.memory.shape[:2]
+        made = self.keys_values(encoded.memory.flatten(0, 1))  # [B S, L H (d_k + d_v)]
+        split = made.view(*shape, len(self.layers), self.crosses[0].n_heads, -1)
+        return split.permute(2, 0, 3, 1, 4).contiguous()
 
     def start(self, encoded: Encoded, *, need_weights: bool = False) -> PackedSteps:
         """A step function for the sentences in `encoded`, one row each at first."""
         return PackedSteps(self, encoded, need_weights=need_weights)
 
+    def read(self, tgt_in: Tensor, encoded: Encoded) -> tuple[Decoded, Tensor]:
+        """Teacher forcing: as `Transformer.decode` with all attention, without cache and gates.
 
-class PackedSteps:
-    """A `transformer.search.StepFunction`: the state of one search.
+        Args:
+            tgt_in: [B, T].
 
-    Shape letters: N sentences held, R rows, W the most rows that one sentence has, t tokens read.
-
-    Attributes:
-        prefix: [capacity, L, R, H, d_k + d_v], keys and values of the tokens read; t are filled.
-        source: [L, N, H, S, d_k + d_v].  mask: [N, 1, 1, S] bool or None.
-        sentence: [R], the place in `source` of each row's sentence.
-    """
-
-    def __init__(self, packed: PackedDecoder, encoded: Encoded, *, need_weights: bool) -> None:
-        self.packed, self.need_weights = packed, need_weights
-        n, n_source = encoded.memory.shape[:2]
-        width = packed.d_k + packed.d_v
-        projected = packed.source(encoded.memory)  # [N, S, L H (d_k + d_v)]
-        split = projected.view(n, n_source, len(packed.layers), packed.n_heads, width)
-        self.source = split.permute(2, 0, 3, 1, 4).contiguous()
-        self.mask = encoded.src_mask
-        self.sentence = list(range(n))
-        self.length = 0
-        self.prefix = projected.new_empty(16, len(packed.layers), n, packed.n_heads, width)
-        self._place()
-
-    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        """See `transformer.search.StepFunction`."""
-        packed, model = self.packed, self.packed.model
-        slow = packed.from_memory
-        if parents is not None:
-            self._move(parents)
-        self._reserve()
-        t = self.length
-        tgt_in = torch.tensor(tokens, device=self.source.device)[:, None]
-        x = model.embed_target(tgt_in, start=t)[:, 0]  # [R, d_model]
-        self.length = t + 1
-        own_maps, cross_maps = [], []
-        for index, layer in enumerate(packed.layers):
-            around_own, around_cross, around_feed = layer.around
-            output, own = self._attend_prefix(index, layer, around_own.enter(x))
-            x = around_own.leave(x, output)
-            output, cross = self._attend_source(index, layer, around_cross.enter(x))
-            x = around_cross.leave(x, output)
-            inner = layer.inner(around_feed.enter(x), from_memory=slow)
-            outer = layer.outer(packed.activation(inner), from_memory=slow)
-            x = around_feed.leave(x, outer)
-            own_maps.append(own)
-            cross_maps.append(cross)
-        logits = packed.generator(model.decoder_norm(x), from_memory=slow)
-        if not self.need_weights:
-            return StepOutput(logits)
-        return StepOutput(logits, torch.stack(own_maps), self._rows(torch.stack(cross_maps)))
-
-    def _attend_prefix(self, index: int, layer: _Layer, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """Self-attention of one layer: output [R, d_model], weights [R, H, t]."""
-        d_k, heads = self.packed.d_k, self.packed.n_heads
-        made = layer.own(seen, from_memory=self.packed.from_memory)  # [R, H d_k + H (d_k + d_v)]
-        q = made[:, : heads * d_k].view(-1, heads, 1, d_k)  # [R, H, 1, d_k]
-        self.prefix[self.length - 1, index] = made[:, heads * d_k :].view(len(made), heads, -1)
-        prefix = self.prefix[: self.length, index].permute(1, 2, 0, 3)  # [R, H, t, d_k + d_v]
-        weights = (q @ prefix[..., :d_k].mT).softmax(-1)  # [R, H, 1, t]
-        joined = (weights @ prefix[..., d_k:]).flatten(1)  # [R, H d_v]
-        output = layer.own_out(joined, from_memory=self.packed.from_memory)
-        return output, weights[:, :, 0]
-
-    def _attend_source(self, index: int, layer: _Layer, seen: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-attention of one layer: output [R, d_model], weights [N, H, W, S] by sentence.
-
-        The rows of a sentence attend together; where one has fewer than W, a row of zeros attends
-        in its place and is left out again.
+        Returns: what was decoded, and logits [B, T, V].
         """
-        d_k, heads = self.packed.d_k, self.packed.n_heads
-        n, width = self.source.size(1), self.width
-        q = layer.query(seen, from_memory=self.packed.from_memory)  # [R, H d_k]
-        if self.slots is not None:
-            q = q.new_zeros(n * width, q.size(1)).index_copy_(0, self.slots, q)
-        q = q.view(n, width, heads, d_k).transpose(1, 2)  # [N, H, W, d_k]
-        source = self.source[index]  # [N, H, S, d_k + d_v]
-        scores = q @ source[..., :d_k].mT
-        if self.mask is not None:
-            scores = scores.masked_fill(~self.mask, -math.inf)
-        weights = scores.softmax(-1)  # [N, H, W, S]
-        joined = (weights @ source[..., d_k:]).transpose(1, 2).reshape(n * width, -1)
-        if self.slots is not None:
-            joined = joined[self.slots]
-        return layer.cross_out(joined, from_memory=self.packed.from_memory), weights
-
-    def _rows(self, maps: Tensor) -> Tensor:
-        """Cross-attention by sentence, [L, N, H, W, S], to one by row, [L, R, H, S]."""
-        by_slot = maps.transpose(2, 3).flatten(1, 2)  # [L, N W, H, S]
-        return by_slot if self.slots is None else by_slot[:, self.slots]
-
-    def _move(self, parents: Sequence[int]) -> None:
-        """Let row i continue what row parents[i] held; drop sentences that have no row left."""
-        rows = torch.tensor(parents, device=self.prefix.device)
-        capacity, *shape = self.prefix.shape
-        shape[1] = len(parents)
-        moved = self.prefix.new_empty(capacity, *shape)
-        held = self.prefix[: self.length]
-        torch.index_select(held, 2, rows, out=moved[: self.length])
-        self.prefix = moved
-        self.sentence = [self.sentence[parent] for parent in parents]
-        alive = sorted(set(self.sentence))
-        # Each time the rest is copied, so a few places stay empty for a while.
-        if len(alive) <= 0.75 * self.source.size(1):
-            kept = torch.tensor(alive, device=self.source.device)
-            self.source = self.source[:, kept]
-            self.mask = None if self.mask is None else self.mask[kept]
-            places = {sentence: place for place, sentence in enumerate(alive)}
-            self.sentence = [places[sentence] for sentence in self.sentence]
-        self._place()
-
-    def _place(self) -> None:
-        """Find each row's slot: a place among the W that every sentence has."""
-        count = [0] * self.source.size(1)
-        slots = []
-        for sentence in self.sentence:
-            slots.append((sentence, count[sentence]))
-            count[sentence] += 1
-        self.width = max(count)
-        numbers = [sentence * self.width + place for sentence, place in slots]
-        full = len(numbers) == len(count) * self.width
-        self.slots = None if full else torch.tensor(numbers, device=self.source.device)
-
-    def _reserve(self) -> None:
-        if self.length == self.prefix.size(0):
-            longer = self.prefix.new_empty(2 * self.length, *self.prefix.shape[1:])
-            longer[: self.length] = self.prefix
-            self.prefix = longer
-
-
-def _affine(linear: nn.Linear) -> _Affine:
-    bias = linear.bias
-    return _Affine(linear.weight.detach(), None if bias is None else bias.detach())
-
-
-def _stacked(parts: Sequence[_Affine]) -> _Affine:
-    """One product for several of the same input."""
-    biases = [part.bias for part in parts if part.bias is not None]
-    return _Affine(
-        torch.cat([part.weight for part in parts]), torch.cat(biases) if biases else None
-    )
+        sources, shape = self.sources(encoded), tgt_in.shape
+        ahead = causal_mask(shape[1], shape[1], tgt_in.device)
+        x = self.model.embed_target(tgt_in).flatten(0, 1)  # [B T, d_model]
+        own_maps, cross_maps = [], []
+        for layer, cross, source in zip(self.layers, self.crosses, sources, strict=True):
+            x, own = layer.look_within(x, shape, ahead, need_weights=True)
+            q, _ = cross.split(cross.project(cross.around.enter(x)))
+            q = q.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k]
+            joined, seen = cross.attend(q, source, encoded.src_mask, need_weights=True)
+            x = layer.feed(cross.leave(joined, x))
+            assert own is not None and seen is not None
+            own_maps.append(own)
+            cross_maps.append(seen)
+        hidden = self.model.decoder_norm(x)
+        logits = self.generator(hidden).unflatten(0, shape)
+        decoded = Decoded(
+            hidden.unflatten(0, shape), torch.stack(own_maps), torch.stack(cross_maps)
+        )
+        return decoded, logits

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer.model import Encoded, Transformer
+from transformer.packed import PackedDecoder
 from transformer.records import Bools, Floats, Ints, SearchRecord, SearchStep, Trace
 from transformer.search import Found, SearchSettings
 from transformer.tokenizer import Tokenized, Tokenizer
@@ -133,7 +134,7 @@ def forcing_gap(model: Transformer, encoded: Encoded, trace: Trace) -> float:
 
 
 def trace_target(
-    model: Transformer,
+    decoder: PackedDecoder,
     source: Source,
     encoded: Encoded,
     target: Sequence[int],
@@ -148,9 +149,9 @@ def trace_target(
     device = encoded.memory.device
     wanted = torch.tensor(target, device=device)  # [T]
     bos = torch.tensor([settings.bos_id], device=device)
-    decoded = model.decode(torch.cat([bos, wanted[:-1]])[None], encoded, need_weights=True)
+    decoded, logits = decoder.read(torch.cat([bos, wanted[:-1]])[None], encoded)
     assert decoded.self_attention is not None and decoded.cross_attention is not None
-    every = settings.log_probs(model.logits(decoded.hidden[0]))  # [T, V]
+    every = settings.log_probs(logits[0])  # [T, V]
     top_log_probs, top_ids = every.topk(min(settings.top_k, every.size(1)), dim=1)
     log_probs = every.gather(1, wanted[:, None])[:, 0]
     return _trace(

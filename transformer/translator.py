@@ -13,7 +13,7 @@ from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
 from transformer.inputs import InputError, available_devices, resolve_device, search_settings
 from transformer.model import Encoded, Transformer
-from transformer.packed import PackedDecoder
+from transformer.packed import PackedDecoder, PackedEncoder
 from transformer.reading import Prefix, Reader
 from transformer.records import ATTENTION_KINDS, AttentionKind, Hypothesis, Trace, Translation
 from transformer.sampling import Sampling
@@ -51,6 +51,7 @@ class Translator:
         """
         self._device = resolve_device(device)
         self.model = model.to(self._device).eval()
+        self._encoder = PackedEncoder(self.model)
         self._decoder = PackedDecoder(self.model)
         self.tokenizer = tokenizer
         self.name, self.path = name, path
@@ -232,7 +233,7 @@ class Translator:
             with torch.inference_mode():
                 encoded = self._encode([source], need_weights=True)
                 target_side = self.tokenizer.target
-                return trace_target(self.model, source, encoded, ids, settings, target_side)
+                return trace_target(self._decoder, source, encoded, ids, settings, target_side)
         forced = self._reader.prefix(prefix)
         limit = self._reader.limit(len(source.ids), max_length, forced)
         self._reader.check_record(len(source.ids), limit, beam_size)
@@ -283,7 +284,7 @@ class Translator:
         pad = self.config.pad_id
         rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
         src = torch.tensor(rows, device=self._device)  # [B, S]
-        return self.model.encode(src, need_weights=need_weights)
+        return self._encoder.encode(src, need_weights=need_weights)
 
     def _piece(self, token: int, before: int) -> str:
         return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]

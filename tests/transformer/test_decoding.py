@@ -12,7 +12,8 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.decoding import CachedSteps
 from transformer.model import Encoded, Transformer
-from transformer.packed import PackedDecoder, PackedSteps
+from transformer.packed import PackedDecoder
+from transformer.packed_steps import PackedSteps
 from transformer.search import Found, SearchSettings, StepOutput, search
 
 CONFIGS = {
@@ -181,8 +182,7 @@ def test_a_large_model_gives_the_same(
     """Few rows take other products where weights come from memory; here one row up to 24."""
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
     expected = find(packed_steps(model, encode(model), need_weights=True), settings)
-    monkeypatch.setattr("transformer.packed.LARGE", 1)
-    assert PackedDecoder(model).from_memory
+    monkeypatch.setattr("transformer.products.PACKED_FROM", 1)
     assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
 
 
