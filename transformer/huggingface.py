@@ -118,16 +118,17 @@ class HuggingFaceModel:
         folder = Path(path)
         values = read_values(folder)
         model, family = build(folder, max_parameters)
-        embedding = model.get_input_embeddings()
-        vocab_size = int(embedding.num_embeddings)
+        sizes = [int(model.get_input_embeddings().num_embeddings)]
+        if family == "encoder_decoder":
+            sizes.append(int(model.get_decoder().get_input_embeddings().num_embeddings))
         decoding = read_decoding(
             folder / CONFIG,
             decoding_values(folder, values),
             model.config,
-            vocab_size,
+            sizes[-1],
             starts=family == "encoder_decoder",
         )
-        text = read_text(folder, values, model.config, vocab_size, decoding.special)
+        text = read_text(folder, values, model.config, (sizes[0], sizes[-1]), decoding.special)
         return cls(
             model,
             family,
@@ -264,7 +265,7 @@ class HuggingFaceModel:
         return run(self._model, self.family, self.name, src, tgt)
 
     def _check_memory(self, n_src: int, n_tgt: int) -> None:
-        check_memory(self._seen, n_src, n_tgt, self._text.vocab_size)
+        check_memory(self._seen, n_src, n_tgt, self._text.sizes[1])
 
     def _read(self, source: Cut) -> Trace:
         """Encoder-only: the text's own maps, and no target."""

@@ -52,16 +52,16 @@ class Cut:
 class Text:
     """A tokenizer that several threads may use."""
 
-    def __init__(self, tokenizer: Any, vocab_size: int, own_special: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any, sizes: tuple[int, int], own_special: Sequence[int]) -> None:
         """Wrap a tokenizer of the library's.
 
         Args:
-            vocab_size: number of ids that the model takes.
+            sizes: number of ids that the model takes as source and as target.
             own_special: ids that the model itself treats as special.
         """
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
-        self.vocab_size = vocab_size
+        self.sizes = sizes
         unknown = getattr(tokenizer, "unk_token_id", None)
         special = {*tokenizer.all_special_ids} - {unknown}
         # GPT-2 calls its end of text "unknown" too.
@@ -76,6 +76,9 @@ class Text:
         self._source_names: Mapping[int, str] | None = None
         if getattr(tokenizer, "separate_vocabs", False):
             self._source_names = {index: piece for piece, index in tokenizer.encoder.items()}
+        self._own_languages = {
+            which: getattr(tokenizer, which, None) for which in ("src_lang", "tgt_lang")
+        }
         self.languages = self._find_languages()
         self.special_ids |= frozenset(self.languages.values())
 
@@ -88,7 +91,7 @@ class Text:
         if not given:
             names = (name for name in tokenizer.all_special_tokens if LANGUAGE.fullmatch(name))
             given = {name: tokenizer.convert_tokens_to_ids(name) for name in names}
-        return {name: index for name, index in given.items() if index < self.vocab_size}
+        return {name: index for name, index in given.items() if index < min(self.sizes)}
 
     def language(self, which: str, asked: str | None) -> str | None:
         """The language called `asked`, or the tokenizer's own; None where there is no choice.
@@ -105,7 +108,7 @@ class Text:
                 known = ", ".join(sorted(self.languages))
                 raise InputError(f"{which}={asked!r} is not one of: {known}")
             return asked
-        own = getattr(self._tokenizer, which, None)
+        own = self._own_languages[which]
         return own if own in self.languages else None
 
     def other_language(self, source: str | None) -> str | None:
@@ -153,11 +156,12 @@ class Text:
                 f"the {what} has {len(ids):,} tokens (special ones included); "
                 f"at most {most} are allowed"
             )
-        beyond = next((index for index in ids if index >= self.vocab_size), None)
+        size = self.sizes[target]
+        beyond = next((index for index in ids if index >= size), None)
         if beyond is not None:
             raise InputError(
                 f"the {what} has the token {beyond}, but the model knows 0 to "
-                f"{self.vocab_size - 1}: the tokenizer does not match it"
+                f"{size - 1}: the tokenizer does not match it"
             )
         spans = found["offset_mapping"] if offsets else None
         return Cut(
@@ -244,7 +248,11 @@ class Text:
 
 
 def read_text(
-    folder: Path, values: Mapping[str, Any], config: Any, vocab_size: int, special: Sequence[int]
+    folder: Path,
+    values: Mapping[str, Any],
+    config: Any,
+    sizes: tuple[int, int],
+    special: Sequence[int],
 ) -> Text:
     """The tokenizer in a model's folder.
 
@@ -254,7 +262,7 @@ def read_text(
     Args:
         values: what config.json says, checked.
         config: the same, as the library's.
-        vocab_size, special: see `Text`.
+        sizes, special: see `Text`.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
@@ -284,12 +292,12 @@ def read_text(
             reason = " ".join(str(error).replace(copied, ".").split())[:300]
             raise CheckpointError(f"{folder}: the tokenizer cannot be read ({reason})") from None
     n_pieces = int(tokenizer.vocab_size)
-    if n_pieces > vocab_size:
+    if n_pieces > sizes[0]:
         raise CheckpointError(
             f"{folder}: the tokenizer has {n_pieces:,} pieces, "
-            f"but the model's vocabulary has {vocab_size:,}"
+            f"but the model's vocabulary has {sizes[0]:,}"
         )
-    return Text(tokenizer, vocab_size, special)
+    return Text(tokenizer, sizes, special)
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def mbart(folder: Path) -> Made:
 
 def marian(folder: Path) -> Made:
     model = make_folder(folder, "separate vocabularies")
-    return model, transformers.MarianTokenizer.from_pretrained(folder)
+    return model.requires_grad_(False), transformers.MarianTokenizer.from_pretrained(folder)
 
 
 def gpt2(folder: Path) -> Made:
@@ -183,7 +183,8 @@ def save(folder: Path, kind: Any, config: Any, cut: Any, **decoding: Any) -> Mad
         model.generation_config.update(**decoding)
     model.save_pretrained(folder)
     cut.save_pretrained(folder)
-    return kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32), cut
+    again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    return again.eval().requires_grad_(False), cut
 
 
 ENCODER_DECODERS: dict[str, Callable[[Path], Made]] = {
