@@ -17,6 +17,7 @@ from ui.components.stages import head_stages
 from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.glossary import term
 from ui.head_choice import (
     KEY,
     KIND,
@@ -72,7 +73,9 @@ def draw_controls(shown: Trace, place: Place) -> None:
         def store() -> None:
             keep(replace(place, **{name: st.session_state[key]}))
 
-        st.selectbox(label, range(n), key=key, format_func=label_of, on_change=store)
+        st.selectbox(
+            label, range(n), key=key, format_func=label_of, on_change=store, help=term(name)
+        )
 
     boxes = st.columns([1, 1, 3, 1], vertical_alignment="bottom")
     with boxes[0]:

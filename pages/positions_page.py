@@ -12,6 +12,7 @@ from ui.bound import bound
 from ui.cache import get_translator
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.glossary import term
 from ui.position_story import (
     POS,
     SHIFT,
@@ -46,13 +47,17 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
 
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="bottom")
     width = inputs[0].number_input(
-        "Width d_model", 2, 2048, step=2, help="Opens at the checkpoint's own width.",
-        **bound(width_param),
+        "Width d_model", 2, 2048, step=2, **bound(width_param),
+        help=term("d_model") + "\n\nOpens at the checkpoint's own width.",
     )  # fmt: skip
-    n_positions = inputs[1].slider("Positions", 8, 512, **bound(LENGTH))
-    layout = inputs[2].segmented_control(
-        "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(layout_param)
+    n_positions = inputs[1].slider(
+        "Positions", 8, 512, help=term("positional encoding"), **bound(LENGTH)
     )
+    layout = inputs[2].segmented_control(
+        "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(layout_param),
+        help="Where sines and cosines stand: in turn, as in the paper's formula, or all sines "
+        "first and all cosines after them, as in other implementations.",
+    )  # fmt: skip
     if width % 2:
         st.caption(f"Sines and cosines come in pairs, so {width} dimensions become {width + 1}.")
     d_model = width + width % 2

@@ -15,6 +15,7 @@ from ui.components.cut import sentence_pieces
 from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.glossary import term
 from ui.story import section
 from ui.theme import current_theme
 from ui.token_panels import draw_cuts, draw_vocabulary
@@ -56,7 +57,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, token: int) -> None:
     place = section(
         "A number becomes a vector", token_words.about_neighbours(pieces[token], len(found))
     )
-    place.slider("Neighbours", 3, 30, **bound(choice.COUNT))
+    place.slider("Neighbours", 3, 30, **bound(choice.COUNT), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")

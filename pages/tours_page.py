@@ -8,11 +8,20 @@ from figures.training import bars, rate_curve
 from ui import tours
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.glossary import term
 from ui.theme import current_theme
 from ui.tours.stops import Tour
 from ui.tours.training import TRAINING, Told, told, whose
 
 require_frame()
+
+
+_GLOSSES = {
+    "Updates": term("update"),
+    "Epochs": term("epoch"),
+    "Target tokens": term("token"),
+    "Loss on held-out text": term("loss"),
+}
 
 
 def draw_tours() -> None:
@@ -53,7 +62,7 @@ def draw_read(facts: Told) -> None:
     }
     shown = {label: value for label, value in shown.items() if value}
     for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
-        column.metric(label, value)
+        column.metric(label, value, help=_GLOSSES.get(label))
     st.caption(
         "From the checkpoint's metrics.json."
         if facts.own

@@ -39,6 +39,7 @@ from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
 from ui.components.lines import Pin, attention_lines
 from ui.controls import View
+from ui.glossary import term
 from ui.state import HEAD, LAYER
 from ui.text import code
 from ui.theme import current_theme
@@ -179,7 +180,7 @@ def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: i
     _fill(key, "all" if value is None else str(value + 1))
     box.selectbox(
         name, ["all", *(str(i + 1) for i in range(n))], key=key, on_change=_take_cell,
-        format_func=lambda raw: all_of_them if raw == "all" else f"{name} {raw}",
+        format_func=lambda raw: all_of_them if raw == "all" else f"{name} {raw}", help=term(name),
     )  # fmt: skip
 
 
@@ -200,6 +201,7 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
         st.multiselect(
             side, named, key=key, on_change=_take_tokens, args=(maps,),
             placeholder="All queries" if side == "Queries" else "Choose keys",
+            help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
     if not choice.keys:
         st.caption("No key is chosen: choose some here, or click their labels in the matrix.")

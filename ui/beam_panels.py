@@ -30,6 +30,7 @@ from ui.beam_words import (
 from ui.bound import bound
 from ui.components.tree import branch_colours, branches
 from ui.controls import View
+from ui.glossary import term
 from ui.state import Param
 from ui.steering import begin_with
 from ui.text import code, plain, shorten
@@ -176,6 +177,7 @@ def _choose_branches(search: Search) -> None:
         column.selectbox(
             name, options, key=key, on_change=partial(_take, search, param, key),
             placeholder="Choose one", format_func=partial(branch_name, search),
+            help=term("branch"),
         )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from ui.decoding import (
     settle_decoding,
 )
 from ui.examples import Examples, examples_for
+from ui.glossary import term
 from ui.models import entries, recorded_sentence, writes
 from ui.roots import checkpoints_root, without_root
 from ui.state import Param
@@ -262,7 +263,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
         return
     fill("checkpoint_box", entry.name)
     st.selectbox(
-        "Checkpoint", usable, key="checkpoint_box",
+        "Checkpoint", usable, key="checkpoint_box", help=term("checkpoint"),
         on_change=_take_checkpoint,
     )  # fmt: skip
     config = entry.config

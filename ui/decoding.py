@@ -13,6 +13,7 @@ import streamlit as st
 
 from transformer.sampling import Sampling
 from ui import state
+from ui.glossary import term
 from ui.progress import resume
 from ui.state import Param
 
@@ -109,13 +110,13 @@ def _draw_beam() -> None:
     fill("beam_box", state.get(BEAM))
     st.slider(
         "Beam size", 2, 10, key="beam_box", on_change=follow(BEAM, "beam_box"),
-        help="Hypotheses kept alive at every step (section 6.1 of the paper).",
+        help=term("beam"),
     )  # fmt: skip
     fill("alpha_box", state.get(ALPHA))
     st.slider(
         "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
         on_change=follow(ALPHA, "alpha_box"),
-        help="Score = log P / ((5 + |Y|) / 6)^α; 0 compares log-probabilities alone.",
+        help=term("length penalty"),
     )  # fmt: skip
 
 
@@ -124,23 +125,22 @@ def _draw_sampling() -> None:
     st.slider(
         "Temperature", 0.05, 3.0, step=0.05, key="temperature_box",
         on_change=follow(TEMPERATURE, "temperature_box"),
-        help="Logits are divided by it: 1 is the model's own distribution, towards 0 it is greedy.",
+        help=term("temperature"),
     )  # fmt: skip
     fill("top_k_box", state.get(TOP_K))
     st.slider(
         "Top k", 0, 100, key="top_k_box", on_change=follow(TOP_K, "top_k_box"),
-        help="Only the k most probable tokens can be drawn; 0 is off.",
+        help=term("top-k"),
     )  # fmt: skip
     fill("top_p_box", state.get(TOP_P))
     st.slider(
         "Top p", 0.05, 1.0, step=0.05, key="top_p_box", on_change=follow(TOP_P, "top_p_box"),
-        help="Only the nucleus, the fewest tokens that together have probability p, "
-        "can be drawn; 1 is off.",
+        help=term("top-p"),
     )  # fmt: skip
     fill("seed_box", state.get(SEED))
     st.number_input(
         "Seed", 0, 999_999, step=1, key="seed_box", on_change=follow(SEED, "seed_box"),
-        help="The same seed draws the same translation.",
+        help=term("seed"),
     )  # fmt: skip
     st.button(
         "New seed", icon=":material/casino:", key="seed_button", on_click=_new_seed,

@@ -80,6 +80,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     state.show(dims)
     chosen = place.multiselect(
         "Dimensions", range(d_model), max_selections=_MOST_CURVES,
+        help="The numbers of a position's vector, counted from 0; each is a wave of its own.",
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = [f"{i} ({names[i]})" for i in chosen]
@@ -129,8 +130,13 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         "ring, which comes from the formula.",
     )  # fmt: skip
     inputs = place.columns(2)
-    pos = inputs[0].number_input("Position pos", 0, 100_000, **bound(POS))
-    k = inputs[1].number_input("Offset k", -1_000, 1_000, **bound(SHIFT))
+    pos = inputs[0].number_input(
+        "Position pos", 0, 100_000, **bound(POS), help="Where a token stands; the first is at 0."
+    )
+    k = inputs[1].number_input(
+        "Offset k", -1_000, 1_000, **bound(SHIFT),
+        help="How many places to go on from there, or back where it is negative.",
+    )  # fmt: skip
     result = encodings.shift(pos, k, d_model, layout)
     pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
     names = [f"pair {pair}" for pair in pairs]

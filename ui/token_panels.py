@@ -13,6 +13,7 @@ from ui.bound import bound
 from ui.components.cut import other_cuts
 from ui.computed import computed
 from ui.controls import View
+from ui.glossary import term
 from ui.story import section
 from ui.text import plain
 from ui.theme import current_theme
@@ -29,8 +30,13 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
     dropout, seed, text = state.get(choice.DROPOUT), state.get(choice.CUT_SEED), reading.typed
     if tokenizer.kind == "bpe":
         left, right = place.columns(2)
-        left.slider("Share of merges left out", 0.0, 1.0, step=0.05, **bound(choice.DROPOUT))
-        right.number_input("Seed of the draws", 0, 9_999, **bound(choice.CUT_SEED))
+        left.slider(
+            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(choice.DROPOUT),
+            help=term("merge"),
+        )  # fmt: skip
+        right.number_input(
+            "Seed of the draws", 0, 9_999, **bound(choice.CUT_SEED), help=term("seed")
+        )
     cuts: tuple[OtherCut, ...] = computed(
         view, "cuts", (reading.side, dropout, seed),
         lambda model, trace: cuts_of(model.tokenizer, text, dropout, seed),
