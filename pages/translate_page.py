@@ -16,7 +16,7 @@ from ui.controls import View, current_view
 from ui.examples import Example
 from ui.frame import require_frame
 from ui.player_exhibit import offer
-from ui.player_words import explain, how_decoded, say_what_is_wrong, signed
+from ui.player_words import explain, how_decoded, say_what_is_wrong, scored, why_no_player
 from ui.steer_form import draw_steer_form, out_of_date
 from ui.steering import begin_with
 from ui.units import units_control
@@ -48,24 +48,25 @@ def story(view: View) -> None:
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         with st.popover("What is this?", type="tertiary"):
             explain()
-        with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
-            draw_steer_form(view)
+        if view.kind == "checkpoint":
+            with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
+                draw_steer_form(view)
         link = st.popover("Link", type="tertiary", icon=":material/link:")
         download = st.container(width="content")
     with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
         st.text(trace.text or "(an empty translation)")
     say_what_is_wrong(trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
+    also = ", or click another candidate." if view.kind == "checkpoint" else "."
     caption.caption(
-        "Light is where the decoder looks while it picks the next token. Step through it, or "
-        "click another candidate."
+        "Light is where the decoder looks while it picks the next token. Step through it" + also
     )
     with units:
         words = units_control() == "words"
     draw_player(view, trace, words=words)
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"score {signed(trace.score)} nats ({how_decoded(view, trace)}). "
+        f"{scored(trace)} ({how_decoded(view, trace)}). "
         "Attention is not by itself an explanation."
     )
     with download:
@@ -79,8 +80,11 @@ def story(view: View) -> None:
 def draw_player(view: View, trace: Trace, *, words: bool) -> None:
     """Mount the player; what it reports is kept, and a token taken instead steers."""
     start, name = st.session_state[_START], trace_id(view)
-    config = get_translator(view).config
-    never = (config.pad_id, config.bos_id)
+    steerable = view.kind == "checkpoint"
+    never: tuple[int, ...] = ()
+    if steerable:
+        config = get_translator(view).config
+        never = (config.pad_id, config.bos_id)
 
     def follow() -> None:
         reported = place_in(st.session_state.get(_KEY), name)
@@ -94,8 +98,9 @@ def draw_player(view: View, trace: Trace, *, words: bool) -> None:
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
     message = encode(
-        trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never
-    )
+        trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never,
+        steerable=steerable,
+    )  # fmt: skip
     player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
 
 
@@ -153,5 +158,10 @@ def telling_step(trace: Trace, example: Example | None) -> int:
 
 state.show(state.STEP, state.LAYER, state.HEAD)
 view = current_view()
-settle(view, get_trace(view))
-story(view)
+missing = why_no_player(get_trace(view))
+if missing is None:
+    settle(view, get_trace(view))
+    story(view)
+else:
+    st.info(missing, icon=":material/translate:")
+    st.page_link("pages/attention_page.py", label="Attention", icon=":material/grid_view:")

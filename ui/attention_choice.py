@@ -131,9 +131,9 @@ def settle_kind(trace: Trace) -> None:
     """See that the kind chosen is one that the trace holds."""
     kinds = kinds_of(trace)
     if state.get(KIND) not in kinds:
-        # Cross-attention is what pages open on; without it, what the text looked at itself.
+        if state.stored(KIND):  # tokens chosen on other axes mean nothing here
+            state.forget(PIN, QUERIES, KEYS)
         state.put(KIND, kinds[-1])
-        state.forget(PIN, QUERIES, KEYS)
 
 
 def read_choice(trace: Trace) -> Choice:

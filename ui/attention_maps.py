@@ -58,6 +58,30 @@ STORIES: dict[AttentionKind, Story] = {
     ),
 }
 
+#: The same where there is one stack only: there is a text, and no translation of it.
+ALONE: dict[AttentionKind, Story] = {
+    "encoder_self": Story(
+        "Self-attention",
+        "Every token looks at every token of the text, before and after it. Nothing is masked.",
+        "text",
+        "text",
+    ),
+    "decoder_self": Story(
+        "Causal self-attention",
+        "Every token of the text looks at itself and at those before it, while the token after it "
+        "is predicted. Later ones are masked (dots).",
+        "text",
+        "text",
+    ),
+}
+
+
+def story_of(trace: Trace, kind: AttentionKind) -> Story:
+    """What a kind of attention is in this model."""
+    if trace.src_tokens and trace.tgt_tokens:
+        return STORIES[kind]
+    return ALONE.get(kind, STORIES[kind])
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:
@@ -88,7 +112,7 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     weights, (queries, keys) = trace.attention(kind), trace.axis_tokens(kind)
     special = special_keys(trace, kind)
     predicted = () if kind == "encoder_self" else trace.predicted_tokens
-    story, causal = STORIES[kind], kind == "decoder_self"
+    story, causal = story_of(trace, kind), kind == "decoder_self"
     if units == "tokens":
         notes = tuple(f"predicts {token}" for token in predicted)
         return Maps(weights, queries, keys, None, None, special, notes, story, causal)

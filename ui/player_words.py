@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 
 from transformer.records import Trace
@@ -14,6 +16,8 @@ UNKNOWN = "<unk>"
 
 def how_decoded(view: View, trace: Trace) -> str:
     """How the translation came about, in a few words."""
+    if view.kind == "archive":
+        return "as recorded in the file"
     if trace.forced:
         return "given, teacher forcing"
     if view.sampling is not None:
@@ -24,9 +28,35 @@ def how_decoded(view: View, trace: Trace) -> str:
         how = f"sampled, {', '.join(settings)}, seed {drawn.seed}"
     else:
         how = "greedy" if view.beam_size == 1 else f"beam {view.beam_size}, α {view.alpha:g}"
+    if view.kind == "huggingface":
+        return f"{how}; maps of one pass over it, teacher forcing"
     if trace.n_forced:
         how += f"; the first {trace.n_forced} given"
     return how
+
+
+def scored(trace: Trace) -> str:
+    """The score of the translation, as far as it is known and means the same as elsewhere."""
+    if math.isnan(trace.score):
+        return "no score"
+    return f"score {signed(trace.score)} nats"
+
+
+def why_no_player(trace: Trace) -> str | None:
+    """What a recorded sentence lacks to be played step by step, one sentence; None for nothing."""
+    missing = [
+        name
+        for name, values in (
+            ("the tokens that were predicted", trace.predicted_tokens),
+            ("their log-probabilities", trace.log_probs),
+            ("the entropy of each step", trace.entropy),
+        )
+        if not len(values)
+    ]
+    if not missing:
+        return None
+    named = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
+    return f"This page plays a translation step by step; for that this file lacks {named}."
 
 
 def signed(number: float) -> str:

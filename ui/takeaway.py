@@ -144,26 +144,42 @@ def trace_of(view: View) -> Trace:
 
 
 def snippet_header(view: View) -> str:
-    """The lines of a snippet that load the view's checkpoint and make its `trace`, steered alike.
+    """The lines of a snippet that open what the view looks into and make its `trace`, alike.
 
     What was typed stands in it as Python literals and cannot become code.
     """
+    if view.kind == "archive":
+        return _program(view, "transformer.arrays", "load_arrays", "trace = load_arrays(path)\n")
     key = key_of(view)
-    config = inspect_checkpoint(view.path).config
+    config = inspect_checkpoint(view.path).config if view.kind == "checkpoint" else None
     given = key.arguments(config.eos_id if config else -1)
     arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
-    sampled = "from transformer.sampling import Sampling\n" if "sampling" in given else ""
+    if view.kind == "huggingface":
+        module, name, model = "transformer.huggingface", "HuggingFaceModel", "model"
+    else:
+        module, name, model = "transformer.translator", "Translator", "translator"
+    lines = (
+        f"{model} = {name}.load(path, device={view.device!r})\n"
+        f"trace = {model}.trace(\n    {view.sentence!r},\n{arguments})\n"
+    )
+    return _program(view, module, name, lines, sampled="sampling" in given)
+
+
+def _program(view: View, module: str, name: str, lines: str, sampled: bool = False) -> str:
+    """Imports, the path of what the view looks into, and then `lines`."""
+    sampling = "from transformer.sampling import Sampling\n" if sampled else ""
     return (
         "import os\n"
         "from pathlib import Path\n"
         "\n"
         "import numpy as np\n"
         "\n"
-        f"{sampled}"
-        "from transformer.translator import Translator\n"
+        f"{sampling}"
+        f"from {module} import {name}\n"
         "\n"
         "# Run this in Headlight's folder, or say where the checkpoints are.\n"
-        'checkpoints = Path(os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints"))\n'
-        f"translator = Translator.load(checkpoints / {view.checkpoint!r}, device={view.device!r})\n"
-        f"trace = translator.trace(\n    {view.sentence!r},\n{arguments})\n"
+        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
+        f"paths = [Path(root) / {view.checkpoint!r} for root in roots]\n"
+        "path = next(path for path in paths if path.exists())\n"
+        f"{lines}"
     )

@@ -81,7 +81,7 @@ def test_what_is_typed_stays_a_literal(
     arguments = called(code)
     assert arguments["sentence"] == sentence
     assert arguments.get("target") == target
-    assert len(ast.parse(code).body) == 7  # four imports and three assignments, nothing more
+    assert len(ast.parse(code).body) == 9  # four imports and five assignments, nothing more
 
 
 @pytest.mark.parametrize(
