@@ -86,7 +86,10 @@ if state.get(PART) == "encoding":
     trained = encodings.trained_positions(entry.metrics) if entry else None
     draw_encoding(view, config, trained)
 elif config is None:
-    st.info("No checkpoint is loaded, so there is no layer to look into.")
+    missing = "No checkpoint is loaded"
+    if view.checkpoint:
+        missing = "This is no checkpoint of this project, and only those give out their vectors"
+    st.info(f"{missing}, so there is no layer to look into.")
 else:
     state.show(SPLIT, HEAD)
     draw_split(view, config)
