@@ -9,9 +9,18 @@ from ui import tours
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.glossary import term
+from ui.takeaway import take_away
 from ui.theme import current_theme
 from ui.tours.stops import Tour
 from ui.tours.training import TRAINING, Told, told, whose
+from ui.training_exhibits import (
+    PAPER_SCORES,
+    rate_exhibit,
+    scores_exhibit,
+    smoothed_target,
+    smoothing_exhibit,
+    tried,
+)
 
 require_frame()
 
@@ -89,13 +98,7 @@ def draw_rate(facts: Told) -> None:
 
 def draw_smoothing(facts: Told) -> None:
     """What the model is asked to say, with and without smoothing."""
-    epsilon = facts.recipe.label_smoothing or 0.1
-    each = epsilon / facts.vocab_size
-    target = {
-        "the right token": 1 - epsilon + each,
-        "each other token": each,
-        f"all {facts.vocab_size - 1:,} others together": each * (facts.vocab_size - 1),
-    }
+    target = smoothed_target(facts)
     st.altair_chart(
         bars(
             target, "share of the target", current_theme(), marked=("the right token",), height=170
@@ -107,20 +110,15 @@ def draw_smoothing(facts: Told) -> None:
 
 def draw_scores(facts: Told) -> None:
     """BLEU on validation for what was tried, and on the tests."""
-    tried = {
-        (f"beam {beam}, α {alpha:g}" if beam > 1 else "greedy"): score
-        for beam, alpha, score in facts.tried
-        if score > 0
-    }
-    if not tried:
-        tried = {"base, 65M parameters": 27.3, "big, 213M parameters": 28.4}
+    found = tried(facts)
+    if found is PAPER_SCORES:
         st.caption("The paper's table 2, newstest2014 English to German.")
-    top = max(tried, key=tried.__getitem__)
+    top = max(found, key=found.__getitem__)
     st.altair_chart(
-        bars(tried, "BLEU", current_theme(), marked=(top,), written=".1f", height=230),
+        bars(found, "BLEU", current_theme(), marked=(top,), written=".1f", height=230),
         theme=None,
         alt="BLEU by setting. "
-        + "; ".join(f"{name}: {score:.1f}" for name, score in tried.items()),
+        + "; ".join(f"{name}: {score:.1f}" for name, score in found.items()),
     )
     st.caption(
         "; ".join(f"test {name}: {score:.1f} BLEU" for name, score in facts.tests.items() if score)
@@ -131,6 +129,14 @@ def draw_training(view: View, number: int) -> None:
     """The picture of a stop of the training tour."""
     facts = told(tours.scene_of(view))
     (draw_read, draw_rate, draw_smoothing, draw_scores)[number - 1](facts)
+    take = {
+        2: ("learning-rate", lambda: rate_exhibit(facts)),
+        3: ("label-smoothing", lambda: smoothing_exhibit(facts)),
+        4: ("bleu-by-setting", lambda: scores_exhibit(view, facts)),
+    }.get(number)
+    if take is not None:
+        with st.container(horizontal=True, horizontal_alignment="right"):
+            take_away(take[1], key="training", name=take[0])
 
 
 now = tours.place()
