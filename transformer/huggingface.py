@@ -30,6 +30,7 @@ from transformer.huggingface_files import (
     is_hugging_face,
     library,
     read_values,
+    vocabulary_sizes,
 )
 from transformer.huggingface_text import Cut, Text, read_text
 from transformer.huggingface_tracing import (
@@ -118,17 +119,15 @@ class HuggingFaceModel:
         folder = Path(path)
         values = read_values(folder)
         model, family = build(folder, max_parameters)
-        sizes = [int(model.get_input_embeddings().num_embeddings)]
-        if family == "encoder_decoder":
-            sizes.append(int(model.get_decoder().get_input_embeddings().num_embeddings))
+        sizes = vocabulary_sizes(model, family)
         decoding = read_decoding(
             folder / CONFIG,
             decoding_values(folder, values),
             model.config,
-            sizes[-1],
+            sizes[1],
             starts=family == "encoder_decoder",
         )
-        text = read_text(folder, values, model.config, (sizes[0], sizes[-1]), decoding.special)
+        text = read_text(folder, values, model.config, sizes, decoding.special)
         return cls(
             model,
             family,

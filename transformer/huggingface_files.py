@@ -247,16 +247,18 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
         raise CheckpointError(f"{path}: {one_line(error)}") from None
     architectures = values.get("architectures")
     named = architectures[0] if isinstance(architectures, list) and architectures else None
-    generates = model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and (
-        named in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
-        or model_type not in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
-    )
+    causal, masked = (
+        auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )  # fmt: skip
+    generates = model_type in causal and (named in causal.values() or model_type not in masked)
+    if generates and named in masked.values():  # XLM's class is for both
+        generates = bool(getattr(config, "causal", False) or getattr(config, "is_decoder", False))
     family: Family
     if getattr(config, "is_encoder_decoder", False):
         family, mapping = "encoder_decoder", auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
     elif generates:
         family, mapping = "decoder", auto.MODEL_FOR_CAUSAL_LM_MAPPING
-    elif model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+    elif model_type in masked:
         family, mapping = "encoder", auto.MODEL_MAPPING
     else:
         raise CheckpointError(f"{path}: model_type={model_type!r} is no model of text")
@@ -267,6 +269,17 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
             f"{path}: model_type={model_type!r} is no model of text ({one_line(error)})"
         ) from None
     return config, kind[0] if isinstance(kind, tuple | list) else kind, family
+
+
+def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
+    """How many ids the model takes as source and as target."""
+    source = int(model.get_input_embeddings().num_embeddings)
+    if family != "encoder_decoder":
+        return source, source
+    decoder = model.get_decoder()
+    if hasattr(decoder, "get_input_embeddings"):
+        return source, int(decoder.get_input_embeddings().num_embeddings)
+    return source, int(getattr(model.config, "tgt_vocab_size", source))
 
 
 def _check_count(path: Path, count: int, most: int) -> None:

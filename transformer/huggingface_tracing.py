@@ -86,17 +86,21 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
     what = kind.replace("_", " ")
     if not layers or any(layer is None for layer in layers):
         raise CheckpointError(f"{name}: the library gives no {what} attention for this model")
-    heads = layers[0].shape[1] if layers[0].dim() == 4 else 0
-    for layer in layers:
-        if tuple(layer.shape) != (1, heads, n_queries, n_keys):
-            raise CheckpointError(
-                f"{name}: {what} attention of shape {list(layer.shape)}; "
-                f"maps of every query and key have [1, {heads}, {n_queries}, {n_keys}]"
-            )
+    shapes = [tuple(getattr(layer, "shape", ())) for layer in layers]
+    if len(set(shapes)) > 1 or shapes[0][:1] + shapes[0][2:] != (1, n_queries, n_keys):
+        odd = next((each for each in shapes if each[2:] != (n_queries, n_keys)), shapes[-1])
+        raise CheckpointError(
+            f"{name}: {what} attention of shape {list(odd)} is not a map of {n_queries} queries "
+            f"and {n_keys} keys for each head, the same number of heads in every layer"
+        )
     maps: Floats = torch.cat(list(layers)).float().cpu().numpy()
     if not np.isfinite(maps).all() or np.abs(maps.sum(-1) - 1).max() > ROW_TOLERANCE:
         raise CheckpointError(
             f"{name}: rows of {what} attention do not sum to 1, so they cannot be shown as weights"
+        )
+    if kind == "decoder_self" and np.triu(maps, 1).any():
+        raise CheckpointError(
+            f"{name}: {what} attention looks at later tokens, so it is no decoder"
         )
     return maps
 

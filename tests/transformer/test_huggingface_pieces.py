@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.huggingface_pieces import Style, byte_characters, rewritten, style_of
-from transformer.measures.words import group_labels, word_groups
+from transformer.measures.words import word_groups
 
 
 def spelled(text: str) -> str:
@@ -35,10 +37,11 @@ def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.Dat
     cuts = sorted(data.draw(st.sets(st.integers(0, len(whole)), max_size=3)))
     parts = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     pieces = [rewritten(part, "bytes") for part in parts]
-    # Joined as the views join them, bytes become characters again.
-    groups = (tuple(range(len(pieces))),)
-    labels = "".join(group_labels(pieces, groups))
-    assert labels.replace("▁", "") == text.replace(" ", "")
+    named = re.split("<0x([0-9A-F]{2})>", "".join(pieces))
+    data_again = b"".join(
+        bytes([int(each, 16)]) if at % 2 else each.encode() for at, each in enumerate(named)
+    )
+    assert data_again.decode() == text.replace(" ", "▁")
 
 
 @pytest.mark.parametrize(
