@@ -260,6 +260,7 @@ def _take_example() -> None:
 
 def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
     if entry is None:
+        _draw_models_link()
         return
     fill("checkpoint_box", entry.name)
     st.selectbox(
@@ -275,6 +276,14 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
         )
     elif entry.about:
         st.caption(plain(entry.about))
+    _draw_models_link()
+
+
+def _draw_models_link() -> None:
+    st.page_link(
+        "pages/models_page.py", label="All models, and your own",
+        icon=":material/deployed_code:",
+    )  # fmt: skip
 
 
 def _take_checkpoint() -> None:

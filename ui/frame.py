@@ -77,6 +77,9 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),
     PageSpec(
+        "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
+    ),
+    PageSpec(
         "pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False,
         needs=("any_sentence", "search", "internals"),
     ),

@@ -1,0 +1,50 @@
+"""Models: what is here, how good it is, which one is in use, and how to bring another."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import state
+from ui.controls import CHECKPOINT, current_view
+from ui.decoding import restart
+from ui.frame import require_frame
+from ui.import_form import bring, draw_import
+from ui.model_rows import draw_rows
+from ui.models import entries
+from ui.roots import checkpoint_roots
+from ui.steering import drop_ids
+from ui.text import plain
+
+require_frame()
+
+
+def use(name: str) -> None:
+    """Make this the checkpoint of every page."""
+    state.put(CHECKPOINT, name)
+    drop_ids()
+    restart()
+
+
+found = entries()
+st.subheader("What is here", anchor=False)
+if not found:
+    roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
+    st.text(f"There is no checkpoint in {roots} yet.")
+draw_rows(found, current_view().checkpoint, use, bring)
+
+heading, info = st.columns([6, 1], vertical_alignment="center")
+heading.subheader("Bring your own", anchor=False)
+with info.popover("How", icon=":material/info:", type="tertiary"):
+    st.markdown(
+        "A model of another library becomes a checkpoint of this app: its numbers are copied under "
+        "other names, and every page can look into it. Its files are read as data and never run; "
+        "shapes are compared with its config before memory is taken. It appears whole or not at "
+        "all, and nothing that is here already is changed."
+    )
+    st.caption(
+        "A browser on the server's own machine may import; others only where the app was started "
+        "with HEADLIGHT_IMPORT=on, and nobody where it is off. Folders are taken from the "
+        f"configured roots alone ({plain(', '.join(root.name for root in checkpoint_roots()))}, "
+        "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
+    )
+draw_import(use)
