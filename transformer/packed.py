@@ -31,7 +31,7 @@ from transformer.model import (
     Transformer,
 )
 from transformer.packed_steps import PackedSteps
-from transformer.products import Parts, parts_of, product, stacked
+from transformer.products import parts_of, product, stacked
 
 
 class FeedForwardBlock:
@@ -50,7 +50,7 @@ class AttentionBlock:
     """One attention block and the connection around it.
 
     In self-attention `project` makes queries, keys and values; in cross-attention only queries,
-    and `keys_values` says how the source's are made.
+    and `sources` are the weights that make the source's keys and values.
     """
 
     def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
@@ -58,38 +58,26 @@ class AttentionBlock:
         self.around, self.out = around, product(attention.w_o)
         scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
         query = (weight * scale, None if bias is None else bias * scale)
-        self.keys_values = self._keys_values(attention)
-        self.project = stacked([query] if cross else [query, self.keys_values])
+        self.sources = [parts_of(attention.w_k), parts_of(attention.w_v)]
+        self.project = stacked([query] if cross else [query, *self.sources])
 
-    def _keys_values(self, attention: MultiHeadAttention) -> Parts:
-        """Head by head, keys then values: [H (d_k + d_v), d_model]."""
-        parts, heads = [parts_of(attention.w_k), parts_of(attention.w_v)], self.n_heads
-        weights = [weight.view(heads, -1, weight.size(1)) for weight, _ in parts]
-        biases = [bias.view(heads, -1) for _, bias in parts if bias is not None]
-        bias = torch.cat(biases, dim=1).flatten() if biases else None
-        return torch.cat(weights, dim=1).flatten(0, 1), bias
-
-    def split(self, made: Tensor) -> tuple[Tensor, Tensor]:
-        """What `project` made, [..., n], as queries [..., H, d_k] and keys and values together.
-
-        Keys and values are [..., H, d_k + d_v], and empty in cross-attention.
-        """
-        n_queries = self.n_heads * self.d_k
-        q = made[..., :n_queries].unflatten(-1, (self.n_heads, self.d_k))
-        rest = made[..., n_queries:]
-        return q, rest.unflatten(-1, (self.n_heads, -1)) if rest.size(-1) else rest
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Columns of queries, of keys and of values, all heads side by side."""
+        return self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v
 
     def attend(
-        self, q: Tensor, source: Tensor, mask: Tensor | None, *, need_weights: bool
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Section 3.2.1, eq. 1, of queries that are scaled already.
 
         Args:
-            q: [B, H, T, d_k].  source: [B, H, S, d_k + d_v].  mask: bool, True = may attend.
+            q, k, v: [B, T, H d_k], [B, S, H d_k] and [B, S, H d_v].
+            mask: bool, broadcastable to [B, H, T, S]; True = may attend.
 
         Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] where asked for.
         """
-        k, v = source[..., : self.d_k], source[..., self.d_k :]
+        q, k, v = (each.unflatten(2, (self.n_heads, -1)).transpose(1, 2) for each in (q, k, v))
         weights = None
         if need_weights:
             scores = q @ k.mT
@@ -123,10 +111,9 @@ class PackedLayer:
 
         Returns: the stream [B T, d_model], and weights [B, H, T, T] where asked for.
         """
-        q, keys_values = self.own.split(self.own.project(self.own.around.enter(x)))
-        q = q.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k]
-        source = keys_values.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k + d_v]
-        joined, weights = self.own.attend(q, source, mask, need_weights=need_weights)
+        made = self.own.project(self.own.around.enter(x)).unflatten(0, shape)
+        q, k, v = made.split(self.own.widths, dim=2)
+        joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
         return self.own.leave(joined, x), weights
 
 
@@ -162,16 +149,16 @@ class PackedDecoder:
             PackedLayer(layer) for layer in model.decoder if isinstance(layer, DecoderLayer)
         ]
         self.crosses = [layer.cross for layer in self.layers if layer.cross is not None]
-        # Keys and values of the source, for all layers at once: [L H (d_k + d_v), d_model].
-        self.keys_values = stacked([cross.keys_values for cross in self.crosses])
+        # Keys and values of the source, for all layers at once: [L (H d_k + H d_v), d_model].
+        self.project = stacked([parts for cross in self.crosses for parts in cross.sources])
         self.generator = product(model.generator)
 
-    def sources(self, encoded: Encoded) -> Tensor:
-        """Keys and values of the sources, for every layer: [L, B, H, S, d_k + d_v]."""
-        shape = encoded.memory.shape[:2]
-        made = self.keys_values(encoded.memory.flatten(0, 1))  # [B S, L H (d_k + d_v)]
-        split = made.view(*shape, len(self.layers), self.crosses[0].n_heads, -1)
-        return split.permute(2, 0, 3, 1, 4).contiguous()
+    def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
+        """Keys [B, S, H d_k] and values [B, S, H d_v] of the sources, for every layer."""
+        memory = encoded.memory
+        made = self.project(memory.flatten(0, 1)).unflatten(0, memory.shape[:2])
+        parts = made.split(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
+        return list(zip(parts[::2], parts[1::2], strict=True))
 
     def start(self, encoded: Encoded, *, need_weights: bool = False) -> PackedSteps:
         """A step function for the sentences in `encoded`, one row each at first."""
@@ -189,11 +176,10 @@ class PackedDecoder:
         ahead = causal_mask(shape[1], shape[1], tgt_in.device)
         x = self.model.embed_target(tgt_in).flatten(0, 1)  # [B T, d_model]
         own_maps, cross_maps = [], []
-        for layer, cross, source in zip(self.layers, self.crosses, sources, strict=True):
+        for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
             x, own = layer.look_within(x, shape, ahead, need_weights=True)
-            q, _ = cross.split(cross.project(cross.around.enter(x)))
-            q = q.unflatten(0, shape).transpose(1, 2)  # [B, H, T, d_k]
-            joined, seen = cross.attend(q, source, encoded.src_mask, need_weights=True)
+            q = cross.project(cross.around.enter(x)).unflatten(0, shape)  # [B, T, H d_k]
+            joined, seen = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
             x = layer.feed(cross.leave(joined, x))
             assert own is not None and seen is not None
             own_maps.append(own)

@@ -1,13 +1,15 @@
 """What a search keeps of the packed decoder's work: one token a row at a time.
 
-The keys and values of a source are kept once for all its rows, which attend together. Prefixes are
-moved only where beams really move, all layers at once.
+Nothing is moved when beams move. Every row adds the keys and values of its token to a pool that its
+sentence's rows share, and a mask says which of them are the row's own past. The rows of a sentence
+attend together, to the pool and to the source, which is kept once a sentence. When the pool is
+full, what no living row descends from is left out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -19,121 +21,220 @@ from transformer.search import StepOutput
 if TYPE_CHECKING:
     from transformer.packed import AttentionBlock, PackedDecoder
 
+#: Logits are made for so many rows at a time, which stay in the processor's caches.
+BLOCK_ROWS = 96
+#: Tokens that a pool holds at first.
+FIRST_CAPACITY = 32
+
 
 class PackedSteps:
     """A `transformer.search.StepFunction`: the state of one search.
 
-    Shape letters: N sentences held, R rows, W the most rows that one sentence has, t tokens read.
+    Shape letters: N sentences held, R rows, W the most rows that one sentence has, C places in a
+    pool, of which c are taken, t tokens read. A row is at home in one of the N W homes.
 
     Attributes:
-        prefix: [capacity, L, R, H, d_k + d_v], keys and values of the tokens read; t are filled.
-        source: [L, N, H, S, d_k + d_v].  mask: [N, 1, 1, S] bool or None.
-        sentence: [R], the place in `source` of each row's sentence.
+        keys: [L, N, H, d_k, C].  values: [L, N, H, C, d_v].  The pools.
+        past: [N W, c], 0 for the tokens that a home's row has read and -inf for others; None where
+            no sentence ever had two rows.
+        path: [N W, t], where those tokens are in the pool, in order; None where no map is wanted.
+        source_keys: [L, N, H, d_k, S].  source_values: [L, N, H, S, d_v].
+        source_mask: [N, 1, 1, S], 0 or -inf, or None.
+        sentence: [R], the place of each row's sentence among the N.
+        homes: [R], each row's home; None where row i is at home in i.
     """
 
     def __init__(self, packed: PackedDecoder, encoded: Encoded, *, need_weights: bool) -> None:
         self.packed, self.need_weights = packed, need_weights
-        self.source = packed.sources(encoded)
-        self.mask = encoded.src_mask
-        n_layers, n, n_heads, _, width = self.source.shape
+        n_heads, sources = packed.crosses[0].n_heads, packed.sources(encoded)
+        keys = torch.stack([k for k, _ in sources]).unflatten(3, (n_heads, -1))
+        values = torch.stack([v for _, v in sources]).unflatten(3, (n_heads, -1))
+        self.source_keys = keys.permute(0, 1, 3, 4, 2).contiguous()
+        self.source_values = values.transpose(2, 3).contiguous()
+        n_layers, n = self.source_keys.shape[:2]
+        self.source_mask = None
+        if encoded.src_mask is not None:
+            self.source_mask = self._additive(encoded.src_mask)
+        own = packed.layers[0].own
+        self.keys = keys.new_empty(n_layers, n, n_heads, own.d_k, FIRST_CAPACITY)
+        self.values = keys.new_empty(n_layers, n, n_heads, FIRST_CAPACITY, own.d_v)
+        self.past: Tensor | None = None
+        self.path: Tensor | None = None
+        if need_weights:
+            self.path = torch.empty(n, 0, dtype=torch.long, device=keys.device)
+        self.length, self.taken, self.width = 0, 0, 1
         self.sentence = list(range(n))
-        self.length = 0
-        self.prefix = self.source.new_empty(16, n_layers, n, n_heads, width)
-        self._place()
+        self.homes: Tensor | None = None
+
+    def _additive(self, mask: Tensor) -> Tensor:
+        return torch.zeros_like(mask, dtype=self.source_keys.dtype).masked_fill(~mask, -math.inf)
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.StepFunction`."""
-        packed, model = self.packed, self.packed.model
         if parents is not None:
-            self._move(parents)
-        self._reserve()
-        t = self.length
-        tgt_in = torch.tensor(tokens, device=self.source.device)[:, None]
-        x = model.embed_target(tgt_in, start=t)[:, 0]  # [R, d_model]
-        self.length = t + 1
+            self._follow(parents)
+        if self.taken + self.width > self.keys.size(4):
+            self._make_room()
+        before, self.taken = self.taken, self.taken + self.width
+        self._admit(before)
+        model = self.packed.model
+        tgt_in = torch.tensor(tokens, device=self.keys.device)[:, None]
+        x = model.embed_target(tgt_in, start=self.length)[:, 0]  # [R, d_model]
+        self.length += 1
+        pools = zip(
+            self.keys[..., : self.taken].unbind(0), self.values[..., : self.taken, :].unbind(0),
+            self.source_keys.unbind(0), self.source_values.unbind(0), strict=True,
+        )  # fmt: skip
+        past = self.past
+        if past is not None:
+            past = past.view(-1, 1, self.width, self.taken)  # [N, 1, W, c]
         own_maps, cross_maps = [], []
-        for index, layer in enumerate(packed.layers):
+        for layer, (keys, values, source_keys, source_values) in zip(
+            self.packed.layers, pools, strict=True
+        ):
             assert layer.cross is not None
-            joined, own = self._attend_prefix(index, layer.own, x)
+            made = self._home(layer.own.project(layer.own.around.enter(x)))
+            q, k, v = made.split(layer.own.widths, dim=1)
+            keys[..., before:] = self._heads(k, layer.own).mT
+            values[..., before:, :] = self._heads(v, layer.own)
+            joined, own = self._attend(layer.own, q, keys, values, past)
             x = layer.own.leave(joined, x)
-            joined, cross = self._attend_source(index, layer.cross, x)
+            q = self._home(layer.cross.project(layer.cross.around.enter(x)))
+            joined, cross = self._attend(
+                layer.cross, q, source_keys, source_values, self.source_mask
+            )
             x = layer.feed(layer.cross.leave(joined, x))
             own_maps.append(own)
             cross_maps.append(cross)
-        logits = packed.generator(model.decoder_norm(x))
+        logits = self._logits(model.decoder_norm(x))
         if not self.need_weights:
             return StepOutput(logits)
-        return StepOutput(logits, torch.stack(own_maps), self._rows(torch.stack(cross_maps)))
+        return StepOutput(logits, self._in_order(torch.stack(own_maps)), self._rows(cross_maps))
 
-    def _attend_prefix(self, index: int, block: AttentionBlock, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Self-attention of one layer: heads side by side [R, H d_v], weights [R, H, t]."""
-        q, made = block.split(block.project(block.around.enter(x)))
-        self.prefix[self.length - 1, index] = made
-        prefix = self.prefix[: self.length, index].permute(1, 2, 0, 3)  # [R, H, t, d_k + d_v]
-        weights = (q[:, :, None] @ prefix[..., : block.d_k].mT).softmax(-1)  # [R, H, 1, t]
-        return (weights @ prefix[..., block.d_k :]).flatten(1), weights[:, :, 0]
+    def _logits(self, hidden: Tensor) -> Tensor | Iterator[Tensor]:
+        if len(hidden) <= BLOCK_ROWS:
+            return self.packed.generator(hidden)
+        return (self.packed.generator(block) for block in hidden.split(BLOCK_ROWS))
 
-    def _attend_source(self, index: int, block: AttentionBlock, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Cross-attention of one layer: heads side by side [R, H d_v], weights [N, H, W, S].
+    def _heads(self, x: Tensor, block: AttentionBlock) -> Tensor:
+        """[N W, H d] as [N, H, W, d]."""
+        return x.view(-1, self.width, block.n_heads, x.size(1) // block.n_heads).transpose(1, 2)
 
-        The rows of a sentence attend together; where one has fewer than W, a row of zeros attends
-        in its place and is left out again.
+    def _attend(
+        self, block: AttentionBlock, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """What the rows make of keys [N, H, d_k, m] and values [N, H, m, d_v].
+
+        Args:
+            q: [N W, H d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
+
+        Returns: heads side by side [R, H d_v], and weights [N, H, W, m].
         """
-        d_k, heads = block.d_k, block.n_heads
-        n, width = self.source.size(1), self.width
-        q = block.project(block.around.enter(x))  # [R, H d_k]
-        if self.slots is not None:
-            q = q.new_zeros(n * width, q.size(1)).index_copy_(0, self.slots, q)
-        q = q.view(n, width, heads, d_k).transpose(1, 2)  # [N, H, W, d_k]
-        source = self.source[index]  # [N, H, S, d_k + d_v]
-        scores = q @ source[..., :d_k].mT
-        if self.mask is not None:
-            scores = scores.masked_fill(~self.mask, -math.inf)
-        weights = scores.softmax(-1)  # [N, H, W, S]
-        joined = (weights @ source[..., d_k:]).transpose(1, 2).reshape(n * width, -1)
-        if self.slots is not None:
-            joined = joined[self.slots]
-        return joined, weights
+        heads = self._heads(q, block)
+        n_heads = heads.shape[:2]
+        scores = torch.bmm(heads.flatten(0, 1), keys.flatten(0, 1)).unflatten(0, n_heads)
+        weights = (scores if mask is None else scores.add_(mask)).softmax(-1)
+        joined = torch.bmm(weights.flatten(0, 1), values.flatten(0, 1)).unflatten(0, n_heads)
+        joined = joined.transpose(1, 2).reshape(len(q), -1)
+        return joined if self.homes is None else joined[self.homes], weights
 
-    def _rows(self, maps: Tensor) -> Tensor:
-        """Cross-attention by sentence, [L, N, H, W, S], to one by row, [L, R, H, S]."""
-        by_slot = maps.transpose(2, 3).flatten(1, 2)  # [L, N W, H, S]
-        return by_slot if self.slots is None else by_slot[:, self.slots]
+    def _home(self, rows: Tensor, empty: float = 0) -> Tensor:
+        """Rows [R, n] at their homes, [N W, n]; homes without a row hold `empty`."""
+        if self.homes is None:
+            return rows
+        n_homes = self.keys.size(1) * self.width
+        return rows.new_full((n_homes, rows.size(1)), empty).index_copy_(0, self.homes, rows)
 
-    def _move(self, parents: Sequence[int]) -> None:
+    def _rows(self, maps: Sequence[Tensor]) -> Tensor:
+        """A map [N, H, W, m] for each layer as [L, R, H, m]."""
+        by_home = torch.stack(list(maps)).transpose(2, 3).flatten(1, 2)  # [L, N W, H, m]
+        return by_home if self.homes is None else by_home[:, self.homes]
+
+    def _in_order(self, maps: Tensor) -> Tensor:
+        """Weights onto the pool [L, N, H, W, c] as weights onto each row's past, [L, R, H, t]."""
+        assert self.path is not None
+        path = self.path.view(-1, 1, self.width, self.length)
+        places = path.expand(len(maps), *maps.shape[1:4], -1)
+        return self._rows(maps.gather(4, places).unbind(0))
+
+    def _admit(self, before: int) -> None:
+        """Let every home's row see the place that its token takes in the pool."""
+        n = self.keys.size(1)
+        if self.path is not None:
+            own = torch.arange(before, before + self.width, device=self.keys.device)
+            self.path = torch.cat([self.path, own.repeat(n)[:, None]], dim=1)
+        if self.width == 1 and self.past is None:
+            return
+        if self.past is None:  # so far, a row for each sentence that had read everything
+            self.past = self.keys.new_zeros(n * self.width, before)
+        fresh = self._additive(torch.eye(self.width, dtype=torch.bool, device=self.keys.device))
+        self.past = torch.cat([self.past, fresh.repeat(n, 1)], dim=1)
+
+    def _follow(self, parents: Sequence[int]) -> None:
         """Let row i continue what row parents[i] held; drop sentences that have no row left."""
-        rows = torch.tensor(parents, device=self.prefix.device)
-        capacity, *shape = self.prefix.shape
-        shape[1] = len(parents)
-        moved = self.prefix.new_empty(capacity, *shape)
-        held = self.prefix[: self.length]
-        torch.index_select(held, 2, rows, out=moved[: self.length])
-        self.prefix = moved
+        device = self.keys.device
+        old = torch.tensor(parents, device=device)
+        if self.homes is not None:
+            old = self.homes[old]
         self.sentence = [self.sentence[parent] for parent in parents]
         alive = sorted(set(self.sentence))
         # Each time the rest is copied, so a few places stay empty for a while.
-        if len(alive) <= 0.75 * self.source.size(1):
-            kept = torch.tensor(alive, device=self.source.device)
-            self.source = self.source[:, kept]
-            self.mask = None if self.mask is None else self.mask[kept]
+        if len(alive) <= 0.75 * self.keys.size(1):
+            self._keep(torch.tensor(alive, device=device))
             places = {sentence: place for place, sentence in enumerate(alive)}
             self.sentence = [places[sentence] for sentence in self.sentence]
-        self._place()
+        self._settle()
+        if self.path is not None:
+            self.path = self._home(self.path[old])
+        if self.past is not None:
+            # A home without a row sees what it adds itself, and nothing else.
+            self.past = self._home(self.past[old], -math.inf)
 
-    def _place(self) -> None:
-        """Find each row's slot: a place among the W that every sentence has."""
-        count = [0] * self.source.size(1)
-        slots = []
+    def _settle(self) -> None:
+        """Find each row's home: a place among the W that every sentence has."""
+        count = [0] * self.keys.size(1)
+        numbers = []
         for sentence in self.sentence:
-            slots.append((sentence, count[sentence]))
+            numbers.append((sentence, count[sentence]))
             count[sentence] += 1
         self.width = max(count)
-        numbers = [sentence * self.width + place for sentence, place in slots]
-        full = len(numbers) == len(count) * self.width
-        self.slots = None if full else torch.tensor(numbers, device=self.source.device)
+        homes = [sentence * self.width + place for sentence, place in numbers]
+        full = len(homes) == len(count) * self.width
+        self.homes = None if full else torch.tensor(homes, device=self.keys.device)
 
-    def _reserve(self) -> None:
-        if self.length == self.prefix.size(0):
-            longer = self.prefix.new_empty(2 * self.length, *self.prefix.shape[1:])
-            longer[: self.length] = self.prefix
-            self.prefix = longer
+    def _keep(self, sentences: Tensor) -> None:
+        self.keys, self.values = self.keys[:, sentences], self.values[:, sentences]
+        self.source_keys = self.source_keys[:, sentences]
+        self.source_values = self.source_values[:, sentences]
+        if self.source_mask is not None:
+            self.source_mask = self.source_mask[sentences]
+
+    def _make_room(self) -> None:
+        """Leave out what no row descends from; where that is not enough, make the pool larger."""
+        if self.past is not None:
+            self._leave_out()
+        capacity = self.keys.size(4)
+        if self.taken + self.width > capacity // 2:
+            more = max(capacity, self.width)
+            self.keys = torch.nn.functional.pad(self.keys, (0, more))
+            self.values = torch.nn.functional.pad(self.values, (0, 0, 0, more))
+
+    def _leave_out(self) -> None:
+        assert self.past is not None
+        past = self.past.view(-1, self.width, self.taken)  # [N, W, c]
+        needed = (past == 0).any(1)  # [N, c]
+        self.taken = int(needed.sum(1).max())
+        # Needed places first, in their order; a sentence that needs fewer keeps some others.
+        order = needed.long().argsort(dim=1, descending=True, stable=True)[:, : self.taken]
+        n = len(order)
+        index = order.view(1, n, 1, 1, -1)
+        shape = (*self.keys.shape[:4], self.taken)
+        self.keys[..., : self.taken] = self.keys.gather(4, index.expand(shape))
+        shape = (*self.values.shape[:3], self.taken, self.values.size(4))
+        index = order.view(1, n, 1, -1, 1)
+        self.values[..., : self.taken, :] = self.values.gather(3, index.expand(shape))
+        self.past = past.gather(2, order[:, None].expand(n, self.width, -1)).flatten(0, 1)
+        if self.path is not None:
+            places = torch.zeros_like(needed, dtype=torch.long)  # [N, c]
+            places.scatter_(1, order, torch.arange(self.taken, device=order.device).expand(n, -1))
+            self.path = places.gather(1, self.path.view(n, -1)).view(self.path.shape)

@@ -16,25 +16,24 @@ the paper takes the penalty from Wu et al. 2016, which leaves open what |Y| coun
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from transformer.beam_rule import PAPER, BeamRule
 from transformer.hypotheses import (
     Continuations,
-    Draws,
     Name,
     Node,
     length_penalty,
     recorded_hypothesis,
     recorded_step,
 )
-from transformer.records import Fate, Floats, Hypothesis, SearchStep
+from transformer.records import Fate, Hypothesis, SearchStep
 from transformer.sampling import Sampling
+from transformer.scoring import Wanted, normalised, score
 
 __all__ = [
     "Found",
@@ -51,12 +50,13 @@ class StepOutput:
     """What a step function returns for R rows that have read t tokens each.
 
     Attributes:
-        logits: [R, V], unnormalised log-probabilities of the next token.
+        logits: [R, V], unnormalised log-probabilities of the next token; or blocks of its rows,
+            each made when it is asked for, which are done before the next step.
         decoder_self: [Ld, R, H, t], attention of the newest position onto the prefix, or None.
         cross: [Ld, R, H, S], its attention onto the source, or None.
     """
 
-    logits: Tensor
+    logits: Tensor | Iterable[Tensor]
     decoder_self: Tensor | None = None
     cross: Tensor | None = None
 
@@ -132,10 +132,7 @@ class SearchSettings:
 
     def log_probs(self, logits: Tensor) -> Tensor:
         """Normalise logits [R, V] to log-probabilities."""
-        if self.excluded:
-            at = torch.tensor(self.excluded, device=logits.device)
-            logits = logits.index_fill(1, at, -math.inf)
-        return logits.log_softmax(1)
+        return normalised(logits, self.excluded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,50 +240,24 @@ def _start(
 def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
 ) -> Continuations:
-    """Normalise the logits and bring every row's best continuations to the CPU."""
-    every = settings.log_probs(output.logits)  # [R, V]
-    n_rows, vocab_size = every.shape
-    n_chosen = min(settings.n_ranked + len(settings.suppressed), vocab_size)
-    n_shown = min(settings.top_k, vocab_size) if settings.record else 0
-    values, ids = every.topk(max(n_chosen, n_shown), dim=1)
-    log_probs: list[list[float]] = values[:, :n_chosen].tolist()
-    if any(math.isnan(row[0]) for row in log_probs):
-        raise FloatingPointError("the model's scores are not numbers (NaN)")
-    drawn = None
-    if settings.sampling is not None:
-        drawn = Draws.of(every, settings.sampling, t, settings.suppressed)
-    forced = [math.nan] * n_rows
+    """What the search looks at, of every row."""
+    forced = None
     if any(t < len(state.prefix) for state in active):
-        wanted = [
+        forced = [
             state.prefix[t] if t < len(state.prefix) else settings.eos_id
             for state in active
             for _ in state.live
         ]
-        at = torch.tensor(wanted, device=every.device)[:, None]
-        forced = every.gather(1, at)[:, 0].tolist()
-    if not settings.record:
-        return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
-    # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
-    entropy = -torch.linalg.vecdot(every.exp(), every.clamp_min(-1e4))
-    return Continuations(
-        ids[:, :n_chosen].tolist(),
-        log_probs,
-        forced,
-        ids[:, :n_shown].cpu().numpy(),
-        values[:, :n_shown].float().cpu().numpy(),
-        entropy.float().cpu().numpy(),
-        _by_row(output.decoder_self),
-        _by_row(output.cross),
-        drawn,
+    wanted = Wanted(
+        n_chosen=settings.n_ranked + len(settings.suppressed),
+        n_shown=settings.top_k if settings.record else 0,
+        excluded=settings.excluded,
+        forced=forced,
+        sampling=settings.sampling,
+        step=t,
+        suppressed=settings.suppressed,
     )
-
-
-def _by_row(weights: Tensor | None) -> Floats | None:
-    """[L, R, H, n] on any device to [R, L, H, n] in NumPy."""
-    if weights is None:
-        return None
-    array: Floats = weights.transpose(0, 1).float().cpu().numpy()
-    return array
+    return score(output.logits, wanted, output.decoder_self, output.cross)
 
 
 def _advance(
