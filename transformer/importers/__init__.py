@@ -27,7 +27,13 @@ class Importer(Protocol):
     """
 
     def __call__(  # noqa: D102 - said above
-        self, folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
+        self,
+        folder: Path,
+        out: Path,
+        *,
+        name: str | None = None,
+        report: Report | None = None,
+        **more: Any,
     ) -> Path: ...
 
 
@@ -83,6 +89,26 @@ FORMATS: dict[str, Format] = {
             holds="config.json, vocab.json, source.spm, target.spm, and model.safetensors or "
             "pytorch_model.bin",
         ),
+        Format(
+            name="joeynmt",
+            title="JoeyNMT",
+            module="transformer.importers.joeynmt",
+            function="import_joeynmt",
+            files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
+            marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
+            holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
+            "SentencePiece models or files of merges that text is cut with",
+        ),
+        Format(
+            name="fairseq",
+            title="fairseq",
+            module="transformer.importers.fairseq",
+            function="import_fairseq",
+            files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
+            marks=("*.pt", "dict*.txt"),
+            holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "
+            "models or files of merges that text is cut with",
+        ),
     )
 }  # fmt: skip
 
@@ -93,18 +119,41 @@ def add_command(commands: Any) -> None:
     kinds = "; ".join(f"{each.name}: {each.title}" for each in FORMATS.values())
     parser.add_argument("kind", choices=tuple(FORMATS), help=kinds)
     parser.add_argument(
-        "source", metavar="DIR", help="its folder; or owner/name on the Hugging Face hub"
-    )
-    parser.add_argument("--out", required=True, metavar="PATH", help="the checkpoint to write")
-    parser.set_defaults(run=_import)
+        "source", nargs="?", metavar="DIR",
+        help="its folder; or owner/name on the Hugging Face hub; of joeynmt and fairseq also the "
+        "checkpoint's file",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="PATH", help="the checkpoint to write")
+    parser.add_argument(
+        "--moses", action=argparse.BooleanOptionalAction,
+        help="fairseq: text was prepared by the Moses tokenizer; default where merges cut it",
+    )  # fmt: skip
+    parser.add_argument(
+        "--explain", action="store_true",
+        help="joeynmt, fairseq: print how to convert a file that is refused",
+    )  # fmt: skip
+    parser.set_defaults(run=_import, usage_error=parser.error)
 
 
 def _import(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from transformer.importers import hub
+    from transformer.importers import explanations, hub
 
+    if options.explain:
+        if options.kind not in explanations.KEPT:
+            options.usage_error(f"nothing is to be converted before {options.kind} is imported")
+        print(explanations.explanation(options.kind), end="")  # noqa: T201 - part of the command line
+        return
+    if options.source is None or options.out is None:
+        options.usage_error("say what to import, and where to with --out")
+    more: dict[str, Any] = {} if options.moses is None else {"moses": options.moses}
+    if more and options.kind != "fairseq":
+        options.usage_error(f"--moses is not said of {options.kind}, whose files say it")
     kind, out = FORMATS[options.kind], Path(options.out)
+    if options.kind in explanations.KEPT and Path(options.source).is_file():
+        print(kind.importer(Path(options.source), out, name=options.source, **more))  # noqa: T201
+        return
     with tqdm(unit="B", unit_scale=True, disable=None, leave=False) as bar:
 
         def report(received: int, total: int) -> None:
@@ -112,5 +161,5 @@ def _import(options: argparse.Namespace) -> None:
             bar.update(received - bar.n)
 
         with hub.opened(options.source, kind.files, out.parent, report) as folder:
-            path = kind.importer(folder, out, name=options.source)
+            path = kind.importer(folder, out, name=options.source, **more)
     print(path)  # noqa: T201 - part of the command line

@@ -1,0 +1,397 @@
+"""fairseq and JoeyNMT models with random weights, and what text is cut with beside them."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import sentencepiece as spm
+import torch
+import yaml
+from sacremoses import MosesTokenizer
+from torch import Tensor
+
+from tests.conftest import SENTENCES
+from tests.transformer.importers.reference import Reference, drawn, learned_merges
+from transformer.merges import Merges
+
+ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
+TEXTS = {"en": ENGLISH, "de": GERMAN}
+
+FAIRSEQ_NAMES = {
+    "encoder": "encoder.layers", "decoder": "decoder.layers",
+    "encoder self": "self_attn", "decoder self": "self_attn", "cross": "encoder_attn",
+    "encoder self norm": "self_attn_layer_norm", "decoder self norm": "self_attn_layer_norm",
+    "cross norm": "encoder_attn_layer_norm", "feed norm": "final_layer_norm",
+    "first": "fc1", "second": "fc2",
+    "q": "q_proj", "k": "k_proj", "v": "v_proj", "out": "out_proj",
+    "encoder embedding": "encoder.embed_tokens.weight",
+    "decoder embedding": "decoder.embed_tokens.weight",
+    "output": "decoder.output_projection.weight",
+}  # fmt: skip
+JOEYNMT_NAMES = {
+    "encoder": "encoder.layers", "decoder": "decoder.layers",
+    "encoder self": "src_src_att", "decoder self": "trg_trg_att", "cross": "src_trg_att",
+    "encoder self norm": "layer_norm", "decoder self norm": "x_layer_norm",
+    "cross norm": "dec_layer_norm", "feed norm": "feed_forward.layer_norm",
+    "first": "feed_forward.pwff_layer.0", "second": "feed_forward.pwff_layer.3",
+    "q": "q_layer", "k": "k_layer", "v": "v_layer", "out": "output_layer",
+    "encoder embedding": "src_embed.lut.weight", "decoder embedding": "trg_embed.lut.weight",
+    "output": "decoder.output_layer.weight",
+}  # fmt: skip
+
+#: What each model's settings are, on top of BASE; "stored" and "cut" are how its files look.
+FAIRSEQ: dict[str, dict[str, Any]] = {
+    "post-norm, all shared": {"share_all_embeddings": True, "stored": "cfg", "cut": "merges"},
+    "pre-norm, nothing shared": {
+        "encoder_normalize_before": True, "decoder_normalize_before": True,
+        "encoder_learned_pos": True, "decoder_learned_pos": True, "activation_fn": "gelu",
+        "encoder_embed_dim": 20, "decoder_embed_dim": 20, "encoder_attention_heads": 5,
+        "decoder_attention_heads": 2, "encoder_ffn_embed_dim": 12, "decoder_ffn_embed_dim": 28,
+        "encoder_layers": 3, "decoder_layers": 1, "no_scale_embedding": True,
+        "max_source_positions": 70, "max_target_positions": 60, "stored": "cfg", "cut": "spm",
+    },
+    "an old version": {
+        "share_decoder_input_output_embed": True, "stored": "old", "cut": "fastbpe",
+        "activation_fn": "swish",
+    },
+    "positions of both kinds": {
+        "encoder_learned_pos": True, "encoder_normalize_before": True,
+        "decoder_normalize_before": True, "max_source_positions": 70, "stored": "groups",
+        "cut": "none", "share_decoder_input_output_embed": True,
+    },
+}  # fmt: skip
+FAIRSEQ_BASE: dict[str, Any] = {
+    "arch": "transformer", "source_lang": "en", "target_lang": "de", "activation_fn": "relu",
+    "encoder_embed_dim": 24, "decoder_embed_dim": 24, "encoder_ffn_embed_dim": 40,
+    "decoder_ffn_embed_dim": 40, "encoder_layers": 2, "decoder_layers": 3,
+    "encoder_attention_heads": 3, "decoder_attention_heads": 3, "dropout": 0.2,
+    "attention_dropout": 0.1, "share_all_embeddings": False,
+    "share_decoder_input_output_embed": False, "no_scale_embedding": False,
+    "encoder_normalize_before": False, "decoder_normalize_before": False,
+    "encoder_learned_pos": False, "decoder_learned_pos": False, "layernorm_embedding": False,
+    "adaptive_softmax_cutoff": None, "max_source_positions": 1024, "max_target_positions": 1024,
+}  # fmt: skip
+
+JOEYNMT: dict[str, dict[str, Any]] = {
+    "version 1, all tied": {
+        "tied_embeddings": True, "tied_softmax": True, "cut": "old", "pre": True, "said": None,
+    },
+    "post-norm, separate": {
+        "tied_softmax": True, "cut": "merges", "pre": False, "said": "post", "scale": False,
+        "activation": "gelu", "width": 20, "heads": (5, 2), "inner": (12, 28), "depths": (3, 1),
+    },
+    "pre-norm, other ids": {
+        "cut": "spm", "pre": True, "said": "pre", "activation": "swish",
+        "special": {"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3, "unk_token": "<?>"},
+    },
+    "characters, embeddings tied": {
+        "tied_embeddings": True, "cut": "char", "pre": False, "said": "post",
+    },
+}  # fmt: skip
+
+
+def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
+    """Write a fairseq model to `folder`, and return it as it is computed."""
+    values = {**FAIRSEQ_BASE, **FAIRSEQ[shape], **changes}
+    stored, cut = values.pop("stored"), values.pop("cut")
+    folder.mkdir(parents=True, exist_ok=True)
+    joint = values["share_all_embeddings"]
+    sizes = [4 + count for count in _fairseq_text(folder, cut, joint)]
+    width = values["encoder_embed_dim"]
+    state = drawn(_fairseq_shapes(values, sizes, stored == "old"), seed)
+    state["encoder.embed_tokens.weight"][1] = 0
+    state["decoder.embed_tokens.weight"][1] = 0
+    names = dict(FAIRSEQ_NAMES)
+    if joint:
+        state["decoder.embed_tokens.weight"] = state["encoder.embed_tokens.weight"]
+    if joint or values["share_decoder_input_output_embed"]:
+        names["output"] = names["decoder embedding"]
+        state.pop("decoder.output_projection.weight")
+        if stored != "old":
+            state["decoder.output_projection.weight"] = state["decoder.embed_tokens.weight"]
+    for stack in ("encoder", "decoder"):
+        state[f"{stack}.version"] = torch.tensor([3.0])
+        if not values[f"{stack}_learned_pos"]:
+            state[f"{stack}.embed_positions._float_tensor"] = torch.ones(1)
+    reference = Reference(
+        dict(state),
+        heads=(values["encoder_attention_heads"], values["decoder_attention_heads"]),
+        depths=(values["encoder_layers"], values["decoder_layers"]),
+        names=names,
+        positions=_fairseq_positions(state, width),
+        scale=1.0 if values["no_scale_embedding"] else math.sqrt(width),
+        pre=values["encoder_normalize_before"], activation=values["activation_fn"], eps=1e-5,
+        pad=1, start=2,
+    )  # fmt: skip
+    if stored == "old":
+        _number_norms(state, values)
+    extra = {"optimizer_history": [{"num_updates": 3}], "extra_state": {"epoch": 1}}
+    languages = {name: values.pop(name) for name in ("source_lang", "target_lang")}
+    if stored == "old":
+        content = {"args": argparse.Namespace(**values, **languages), "model": state}
+    elif stored == "cfg":
+        task = argparse.Namespace(**languages)
+        groups = {"model": argparse.Namespace(**values), "task": task, "bpe": None}
+        content = {"args": None, "cfg": {**groups, "tokenizer": None}, "model": state}
+    else:
+        model: dict[str, Any] = {"_name": "transformer", "encoder": {}, "decoder": {}}
+        for name, value in values.items():
+            group, _, rest = name.partition("_")
+            (model[group] if group in ("encoder", "decoder") else model)[
+                rest if group in ("encoder", "decoder") else name
+            ] = value
+        model["decoder"]["output_dim"] = "${model.decoder.embed_dim}"
+        content = {"cfg": {"model": model, "task": languages}, "model": state}
+    torch.save({**content, **extra}, folder / "checkpoint_best.pt")
+    return reference
+
+
+def _fairseq_text(folder: Path, cut: str, joint: bool) -> tuple[int, int]:
+    """Write dictionaries, and what cuts text. Returns: how many pieces both have."""
+    if cut == "spm":
+        tables = []
+        for language, size in (("en", 90), ("de", 110)):
+            model = sentence_pieces(TEXTS[language], size)
+            (folder / f"spm.{language}.model").write_bytes(model)
+            processor = spm.SentencePieceProcessor(model_proto=model)
+            pieces = [processor.id_to_piece(index) for index in range(3, len(processor))]
+            tables.append(dict.fromkeys(reversed(pieces), 100))
+    else:
+        words = {
+            language: Counter(
+                " ".join(
+                    MosesTokenizer(language).tokenize(
+                        text, return_str=True, aggressive_dash_splits=True
+                    )
+                    for text in texts
+                ).split()
+            )
+            for language, texts in TEXTS.items()
+        }
+        pairs = learned_merges(words["en"] + words["de"], 90)
+        if cut == "fastbpe":
+            lines = [f"{one} {other} {900 - at}" for at, (one, other) in enumerate(pairs)]
+            (folder / "bpecodes").write_text("\n".join(lines) + "\n")
+        elif cut == "merges":
+            lines = ["#version: 0.2", *(f"{one} {other}" for one, other in pairs)]
+            (folder / "bpe.codes").write_text("\n".join(lines) + "\n")
+        merges, tables = Merges(pairs), []
+        for counted in words.values():
+            table: Counter[str] = Counter()
+            for word, count in counted.items():
+                *before, last = merges.cut(word)
+                table.update({**{f"{each}@@": count for each in before}, last: count})
+            tables.append(dict(table.most_common()))
+    if joint:
+        tables = [tables[0] | tables[1]] * 2
+    for language, found in zip(("en", "de"), tables, strict=True):
+        found["madeupword0000"] = 0
+        lines = [f"{piece} {count}" for piece, count in found.items()]
+        (folder / f"dict.{language}.txt").write_text("\n".join(lines) + "\n")
+    return len(tables[0]), len(tables[1])
+
+
+def _fairseq_shapes(
+    values: Mapping[str, Any], sizes: list[int], old: bool
+) -> dict[str, tuple[int, ...]]:
+    width = values["encoder_embed_dim"]
+    shapes: dict[str, tuple[int, ...]] = {}
+
+    def linear(name: str, rows: int, columns: int) -> None:
+        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (rows, columns), (rows,)
+
+    for stack, size, side in zip(("encoder", "decoder"), sizes, ("source", "target"), strict=True):
+        shapes[f"{stack}.embed_tokens.weight"] = (size, width)
+        if values[f"{stack}_learned_pos"]:
+            longest = values[f"max_{side}_positions"] + 2
+            shapes[f"{stack}.embed_positions.weight"] = (longest, width)
+        blocks = ["self_attn"] if stack == "encoder" else ["self_attn", "encoder_attn"]
+        for layer in range(values[f"{stack}_layers"]):
+            at = f"{stack}.layers.{layer}"
+            for block in blocks:
+                if old:
+                    shapes[f"{at}.{block}.in_proj_weight"] = (3 * width, width)
+                    shapes[f"{at}.{block}.in_proj_bias"] = (3 * width,)
+                for name in ("out_proj",) if old else ("q_proj", "k_proj", "v_proj", "out_proj"):
+                    linear(f"{at}.{block}.{name}", width, width)
+            inner = values[f"{stack}_ffn_embed_dim"]
+            linear(f"{at}.fc1", inner, width)
+            linear(f"{at}.fc2", width, inner)
+            for norm in (*(f"{block}_layer_norm" for block in blocks), "final_layer_norm"):
+                shapes[f"{at}.{norm}.weight"] = shapes[f"{at}.{norm}.bias"] = (width,)
+        if values[f"{stack}_normalize_before"]:
+            shapes[f"{stack}.layer_norm.weight"] = shapes[f"{stack}.layer_norm.bias"] = (width,)
+    shapes["decoder.output_projection.weight"] = (sizes[1], width)
+    return shapes
+
+
+def _fairseq_positions(
+    state: Mapping[str, Tensor], width: int
+) -> Callable[[str, int], Tensor]:  # fmt: skip
+    def positions(stack: str, length: int) -> Tensor:
+        learned = state.get(f"{stack}.embed_positions.weight")
+        if learned is not None:
+            return learned[2 : 2 + length]
+        half = width // 2
+        numbers = torch.arange(2, 2 + length).double()
+        angles = numbers[:, None] * torch.exp(
+            torch.arange(half).double() * -(math.log(10_000) / (half - 1))
+        )
+        return torch.cat([angles.sin(), angles.cos()], 1).float()
+
+    return positions
+
+
+def _number_norms(state: dict[str, Tensor], values: Mapping[str, Any]) -> None:
+    """Rename the decoder's norms in place, to what they were called before they had names."""
+    for layer in range(values["decoder_layers"]):
+        for number, norm in enumerate(("self_attn", "encoder_attn", "final")):
+            for ending in ("weight", "bias"):
+                old = f"decoder.layers.{layer}.{norm}_layer_norm.{ending}"
+                state[f"decoder.layers.{layer}.layer_norms.{number}.{ending}"] = state.pop(old)
+
+
+def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
+    """Write a JoeyNMT model to `folder`, and return it as it is computed."""
+    values: dict[str, Any] = {
+        "width": 24, "heads": (3, 3), "inner": (40, 40), "depths": (2, 3), "activation": "relu",
+        "scale": True, "tied_embeddings": False, "tied_softmax": False, "special": {},
+        **JOEYNMT[shape], **changes,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    width, pre = values["width"], values["pre"]
+    data, sizes = _joeynmt_text(folder, values)
+    state = drawn(_joeynmt_shapes(values, sizes), seed)
+    special = {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3} | values["special"]
+    for name in ("src_embed.lut.weight", "trg_embed.lut.weight"):
+        state[name][special["pad_id"]] = 0
+    if values["tied_embeddings"]:
+        state["trg_embed.lut.weight"] = state["src_embed.lut.weight"]
+    if values["tied_softmax"]:
+        state["decoder.output_layer.weight"] = state["trg_embed.lut.weight"]
+
+    def positions(stack: str, length: int) -> Tensor:
+        table = torch.zeros(length, width)
+        steps = torch.exp(torch.arange(0, width, 2).double() * -(math.log(10_000) / width))
+        angles = torch.arange(length).double()[:, None] * steps
+        table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
+        return table
+
+    reference = Reference(
+        dict(state), heads=values["heads"], depths=values["depths"], names=JOEYNMT_NAMES,
+        positions=positions, scale=math.sqrt(width) if values["scale"] else 1.0, pre=pre,
+        activation=values["activation"], eps=1e-6, pad=special["pad_id"], start=special["bos_id"],
+    )  # fmt: skip
+    for stack in ("encoder", "decoder"):
+        state[f"{stack}.pe.pe"] = positions(stack, 300)[None]
+    model: dict[str, Any] = {
+        "tied_embeddings": values["tied_embeddings"], "tied_softmax": values["tied_softmax"],
+    }  # fmt: skip
+    for index, stack in enumerate(("encoder", "decoder")):
+        model[stack] = {
+            "type": "transformer", "num_layers": values["depths"][index], "dropout": 0.1,
+            "num_heads": values["heads"][index], "hidden_size": width,
+            "ff_size": values["inner"][index], "activation": values["activation"],
+            "embeddings": {"embedding_dim": width, "scale": values["scale"], "dropout": 0.0},
+        }  # fmt: skip
+        if values["said"]:
+            model[stack]["layer_norm"] = values["said"]
+    if values["special"]:
+        data["special_symbols"] = values["special"]
+    config = {"name": "a model", "data": data, "model": model, "testing": {"beam_size": 5},
+              "training": {"learning_rate": 1e-4}}  # fmt: skip
+    (folder / "config.yaml").write_text(yaml.safe_dump(config, allow_unicode=True))
+    torch.save({"model_state": state, "steps": 7, "best_ckpt_score": 1.5}, folder / "7.ckpt")
+    return reference
+
+
+def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
+    """Write vocabularies, and what cuts text. Returns: the settings, and both sizes."""
+    cut, tables = values["cut"], []
+    data: dict[str, Any] = {}
+    for part, language in (("src", "en"), ("trg", "de")):
+        side: dict[str, Any] = {"lang": language, "level": "bpe", "lowercase": False}
+        if cut == "spm":
+            model = sentence_pieces(TEXTS[language], 100)
+            (folder / f"sp.{language}.model").write_bytes(model)
+            processor = spm.SentencePieceProcessor(model_proto=model)
+            pieces = [processor.id_to_piece(at) for at in range(3, len(processor))]
+            # Some are not in the vocabulary, so that others have to stand for them.
+            pieces = [piece for at, piece in enumerate(pieces) if at % 5 or len(piece) == 1]
+            file = f"/somewhere/else/sp.{language}.model"
+            side |= {"tokenizer_type": "sentencepiece", "tokenizer_cfg": {"model_file": file}}
+        elif cut == "char":
+            pieces = sorted({each for texts in TEXTS.values() for each in "▁".join(texts)} - {" "})
+            side["level"] = "char"
+        else:
+            counted = Counter(" ".join(TEXTS[language]).lower().split())
+            pairs = learned_merges(counted, 60)
+            merges = Merges(pairs)
+            pieces = sorted({
+                piece + ("@@" if at + 1 < len(merges.cut(word)) else "")
+                for word in counted for at, piece in enumerate(merges.cut(word))
+            })  # fmt: skip
+            side |= {"tokenizer_type": "subword-nmt", "lowercase": True,
+                     "tokenizer_cfg": {"codes": f"data/codes.{language}"}}  # fmt: skip
+            if cut == "merges":
+                lines = ["#version: 0.2", *(" ".join(pair) for pair in pairs)]
+                (folder / f"codes.{language}").write_text("\n".join(lines) + "\n")
+        data[part] = side
+        tables.append(pieces)
+    if cut == "old":
+        data = {"src": "en", "trg": "de", "level": "bpe", "lowercase": True}
+    if values["tied_embeddings"]:
+        tables = [sorted({*tables[0], *tables[1]})] * 2
+    sizes = []
+    given = {"unk_token": "<unk>", **values["special"]}
+    order = {"unk": given.get("unk_id", 0), "pad": given.get("pad_id", 1),
+             "bos": given.get("bos_id", 2), "eos": given.get("eos_id", 3)}  # fmt: skip
+    texts = {"unk": given["unk_token"], "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
+    first = [texts[name] for name in sorted(order, key=lambda name: order[name])]
+    for name, pieces in zip(("src_vocab.txt", "trg_vocab.txt"), tables, strict=True):
+        (folder / name).write_text("\n".join([*first, *pieces]) + "\n")
+        sizes.append(4 + len(pieces))
+    return data, sizes
+
+
+def _joeynmt_shapes(values: Mapping[str, Any], sizes: list[int]) -> dict[str, tuple[int, ...]]:
+    width = values["width"]
+    shapes: dict[str, tuple[int, ...]] = {
+        "src_embed.lut.weight": (sizes[0], width), "trg_embed.lut.weight": (sizes[1], width),
+        "decoder.output_layer.weight": (sizes[1], width),
+    }  # fmt: skip
+
+    def linear(name: str, rows: int, columns: int) -> None:
+        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (rows, columns), (rows,)
+
+    blocks = {"encoder": ["src_src_att"], "decoder": ["trg_trg_att", "src_trg_att"]}
+    norms = {"encoder": ["layer_norm"], "decoder": ["x_layer_norm", "dec_layer_norm"]}
+    for stack, depth, inner in zip(blocks, values["depths"], values["inner"], strict=True):
+        for layer in range(depth):
+            at = f"{stack}.layers.{layer}"
+            for block in blocks[stack]:
+                for name in ("k_layer", "v_layer", "q_layer", "output_layer"):
+                    linear(f"{at}.{block}.{name}", width, width)
+            linear(f"{at}.feed_forward.pwff_layer.0", inner, width)
+            linear(f"{at}.feed_forward.pwff_layer.3", width, inner)
+            for norm in (*norms[stack], "feed_forward.layer_norm"):
+                shapes[f"{at}.{norm}.weight"] = shapes[f"{at}.{norm}.bias"] = (width,)
+        if values["pre"]:
+            shapes[f"{stack}.layer_norm.weight"] = shapes[f"{stack}.layer_norm.bias"] = (width,)
+    return shapes
+
+
+def sentence_pieces(sentences: tuple[str, ...], vocab_size: int) -> bytes:
+    """A SentencePiece model with that library's own special ids."""
+    written = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
+        minloglevel=2, num_threads=1, hard_vocab_limit=False,
+    )  # fmt: skip
+    return written.getvalue()

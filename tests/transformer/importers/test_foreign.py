@@ -1,0 +1,226 @@
+"""fairseq and JoeyNMT models, held against their published definitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import sentencepiece as spm
+import torch
+from torch import Tensor
+
+from tests.transformer.importers.foreign import ENGLISH, FAIRSEQ, GERMAN, JOEYNMT, fairseq, joeynmt
+from tests.transformer.importers.reference import Reference
+from transformer.beam_rule import hugging_face
+from transformer.checkpoint import inspect_checkpoint
+from transformer.importers import FORMATS
+from transformer.inputs import search_settings
+from transformer.packed import PackedDecoder
+from transformer.search import search
+from transformer.translator import Translator
+
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
+MAKERS: dict[str, Callable[..., Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
+
+
+class Pair(NamedTuple):
+    """One model twice: as its library computes it, and ours."""
+
+    kind: str
+    theirs: Reference
+    ours: Translator
+
+
+def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> Pair:
+    theirs = MAKERS[kind](folder / "theirs", shape, **changes)
+    path = FORMATS[kind].importer(folder / "theirs", folder / "ours")
+    return Pair(kind, theirs, Translator.load(path, device="cpu"))
+
+
+@pytest.fixture(
+    scope="module",
+    params=[*(("fairseq", shape) for shape in FAIRSEQ), *(("joeynmt", shape) for shape in JOEYNMT)],
+    ids=lambda param: f"{param[0]}: {param[1]}",
+)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return make_pair(tmp_path_factory.mktemp("foreign"), *request.param)
+
+
+def batch(pair: Pair) -> tuple[Tensor, Tensor]:
+    """Sources and decoder inputs of unequal lengths, padded."""
+    config = pair.ours.config
+    sources = [pair.ours.read(text).ids for text in ENGLISH]
+    draw = torch.Generator().manual_seed(1)
+    targets = [
+        [config.bos_id, *torch.randint(4, config.target_vocab_size, (n,), generator=draw).tolist()]
+        for n in (9, 4, 7, 1, 12)
+    ]
+    rows = [
+        torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(each) for each in side], batch_first=True, padding_value=config.pad_id
+        )
+        for side in (sources, targets)
+    ]
+    return rows[0], rows[1]
+
+
+def test_states_logits_and_every_map(pair: Pair) -> None:
+    src, tgt_in = batch(pair)
+    assert src.size(1) != tgt_in.size(1)
+    mask = src != pair.ours.config.pad_id
+    expected = pair.theirs(src, tgt_in)
+    model = pair.ours.model
+    with torch.inference_mode():
+        encoded = model.encode(src, need_weights=True)
+        decoded = model.decode(tgt_in, encoded, need_weights=True)
+    real = mask[:, :, None]
+    torch.testing.assert_close(encoded.memory * real, expected.memory * real, **CLOSE)
+    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
+    assert encoded.attention is not None
+    of_real = mask[:, None, :, None]  # what padding attends to means nothing
+    torch.testing.assert_close(
+        encoded.attention * of_real, expected.encoder_self * of_real, **CLOSE
+    )
+    torch.testing.assert_close(decoded.self_attention, expected.decoder_self, **CLOSE)
+    torch.testing.assert_close(decoded.cross_attention, expected.cross, **CLOSE)
+    assert float(expected.encoder_self.max()) > 0.5  # far from uniform
+    assert float(expected.cross.max()) > 0.2
+
+
+def test_generates_the_same(pair: Pair) -> None:
+    config = pair.ours.config
+    never = {config.pad_id, config.bos_id} - {config.eos_id}
+    for text in ENGLISH[:3]:
+        src = list(pair.ours.read(text).ids)
+        with torch.inference_mode():
+            greedy = pair.theirs.greedy(src, config.eos_id, 14, sorted(never))
+        (found,) = pair.ours.translate([text], 1, max_length=14, allow_unknown=True)
+        assert [*found.ids, *([config.eos_id] if found.complete else [])] == greedy
+        for beam, rule in ((4, None), (3, hugging_face(True))):
+            more = {} if rule is None else {"rule": rule}
+            settings = search_settings(config, beam, 0.6, allow_unknown=True, top_k=3, **more)
+            with torch.inference_mode():
+                encoded = pair.ours.model.encode(torch.tensor([src]))
+                ours = search(PackedDecoder(pair.ours.model).start(encoded), [12], settings)[0]
+                theirs = search(pair.theirs.stepping(src), [12], settings)[0]
+            assert [each.ids for each in ours.hypotheses] == [
+                each.ids for each in theirs.hypotheses
+            ]
+
+
+def test_a_trace_holds_their_maps(pair: Pair) -> None:
+    trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
+    expected = pair.theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
+    for ours, maps in (
+        (trace.encoder_self, expected.encoder_self),
+        (trace.decoder_self, expected.decoder_self),
+        (trace.cross, expected.cross),
+    ):
+        torch.testing.assert_close(torch.tensor(ours), maps[:, 0], **CLOSE)
+    assert trace.src_tokens[-1] == "</s>"
+    assert trace.tgt_tokens[0] == ("</s>" if pair.kind == "fairseq" else "<s>")
+    if pair.theirs.names["encoder"] and "char" not in pair.ours.tokenizer.kind:
+        assert all("@@" not in token for token in trace.src_tokens)
+        assert sum(token.startswith("▁") for token in trace.src_tokens) >= len(ENGLISH[0].split())
+
+
+def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
+    assert pair.ours.path is not None
+    entry = inspect_checkpoint(pair.ours.path)
+    assert entry.ok
+    assert entry.metrics["imported"]["format"] == pair.kind
+    card = (pair.ours.path / "README.md").read_text()
+    assert {"fairseq": "A fairseq model", "joeynmt": "A JoeyNMT model"}[pair.kind] in card
+    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
+    found = pair.ours.translate([ENGLISH[0], "", "?"], max_length=9)
+    assert found[1].tokens == ()
+    (begun,) = pair.ours.translate(["The cat"], prefix="Die Katze", max_length=25)
+    asked = pair.ours.tokenizer.target.encode("Die Katze")
+    assert list(begun.ids[: len(asked)]) == asked
+
+
+def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
+    """Nothing of the text that the vocabularies come from is unknown, and it comes back."""
+    cutter = pair.ours.tokenizer
+    marked = cutter.kind == "word"  # text is cut already
+    for text in () if marked else ENGLISH:
+        cut = cutter.tokenize(text)
+        assert not cut.unknown
+        assert cutter.decode(cut.ids).lower() == text.lower()
+        assert not {0, 1, 2, 3} & {*cut.ids}
+    for text in () if marked else GERMAN:
+        cut = cutter.target.tokenize(text)
+        assert not cut.unknown
+        assert cutter.target.decode(cut.ids).lower() == text.lower()
+
+
+def test_text_that_is_cut_already(tmp_path: Path) -> None:
+    """Without a file of merges, pieces are typed as the vocabulary has them."""
+    pair = make_pair(tmp_path, "fairseq", "positions of both kinds")
+    pieces = [p for p in pair.ours.tokenizer.pieces[4:] if p.isalpha() or p[:-2].isalpha()]
+    inside = next(piece for piece in pieces if piece.endswith("@@"))
+    ending = next(piece for piece in pieces if not piece.endswith("@@"))
+    cut = pair.ours.tokenize(f"{inside} {ending} {ending}")
+    assert cut.pieces == (f"▁{inside[:-2]}", ending, f"▁{ending}")
+    assert not cut.unknown
+    assert pair.ours.tokenizer.decode(cut.ids) == f"{inside[:-2]}{ending} {ending}"
+
+
+def test_merges_come_after_moses(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path, "fairseq", "post-norm, all shared")
+    cut = pair.ours.tokenize("The animal didn't cross the street.")
+    shown = "".join(cut.pieces)
+    assert "didn▁&apos;t" in shown
+    assert shown.endswith("street▁.")
+    plain = FORMATS["fairseq"].importer(tmp_path / "theirs", tmp_path / "plain", moses=False)
+    translator = Translator.load(plain, device="cpu")
+    assert "".join(translator.tokenize("didn't.").pieces) == "▁didn't."
+
+
+def test_pieces_that_the_vocabulary_lacks_are_not_made(tmp_path: Path) -> None:
+    """JoeyNMT cuts a text only into pieces that its vocabulary has."""
+    pair = make_pair(tmp_path, "joeynmt", "pre-norm, other ids")
+    table = (tmp_path / "theirs" / "src_vocab.txt").read_text().split("\n")
+    processor = spm.SentencePieceProcessor(str(tmp_path / "theirs" / "sp.en.model"))
+    whole = [processor.encode(text, out_type=str) for text in ENGLISH]
+    assert not {piece for pieces in whole for piece in pieces} <= {*table}
+    for text, pieces in zip(ENGLISH, whole, strict=True):
+        cut = pair.ours.tokenize(text)
+        assert "".join(cut.pieces) == "".join(pieces)
+        assert all(piece in table or len(piece) == 1 for piece in cut.pieces)
+        if {*pieces} <= {*table}:
+            assert list(cut.pieces) == pieces
+    config = pair.ours.config
+    assert (config.pad_id, config.bos_id, config.eos_id, config.unk_id) == (0, 1, 2, 3)
+    assert pair.ours.tokenizer.pieces[3] == "<?>"
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) -> None:
+    """Half-precision weights in a torch file of before 2020, which is no archive."""
+    shape = {"fairseq": "post-norm, all shared", "joeynmt": "post-norm, separate"}[kind]
+    theirs = MAKERS[kind](tmp_path / "theirs", shape)
+    key = {"fairseq": "model", "joeynmt": "model_state"}[kind]
+    (path,) = [*(tmp_path / "theirs").glob("*.pt"), *(tmp_path / "theirs").glob("*.ckpt")]
+    content = torch.load(path, weights_only=False)
+    half = {name: each.to(getattr(torch, dtype)) for name, each in content[key].items()}
+    torch.save({**content, key: half}, path, _use_new_zipfile_serialization=False)
+    theirs.tensors = {name: half.get(name, each).float() for name, each in theirs.tensors.items()}
+    ours = Translator.load(FORMATS[kind].importer(path, tmp_path / "ours"), device="cpu")
+    assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
+    src, tgt_in = batch(Pair(kind, theirs, ours))
+    torch.testing.assert_close(
+        ours.model(src, tgt_in), theirs(src, tgt_in).logits, atol=1e-4, rtol=1e-4
+    )
+
+
+def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> None:
+    pair = make_pair(tmp_path, "joeynmt", "version 1, all tied")
+    assert pair.ours.config.norm == "pre"
+    assert pair.ours.tokenizer.kind == "word"
+    settings = json.loads((tmp_path / "ours" / "tokenizer_rules.json").read_text())
+    assert settings == {"unit": "word", "joint": "@@", "preparation": {"lowercase": True}}

@@ -1,0 +1,134 @@
+"""The weights of a fairseq checkpoint, under this project's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.importers import Report
+from transformer.importers.fairseq_config import PAD, max_positions
+from transformer.importers.mapping import Alias, gather, renamed, wanted_names
+from transformer.importers.settings import Settings
+from transformer.positions import sinusoidal
+from transformer.untrusted import CheckpointError
+from transformer.weights import expected_shapes
+
+SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+#: The output matrix, now and in old versions.
+OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
+
+STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
+PARTS = {
+    "around_self.norm": "self_attn_layer_norm",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "around_feed_forward.norm": "final_layer_norm",
+    "feed_forward.w_1": "fc1",
+    "feed_forward.w_2": "fc2",
+    "self_attention": "self_attn",
+    "cross_attention": "encoder_attn",
+    "w_q": "q_proj",
+    "w_k": "k_proj",
+    "w_v": "v_proj",
+    "w_o": "out_proj",
+}
+#: Norms of a layer by number, as old versions have them.
+NUMBERED = {
+    "encoder": ("self_attn_layer_norm", "final_layer_norm"),
+    "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+}
+POSITIONS = {
+    "src_positions.table": ("encoder", "source"),
+    "tgt_positions.table": ("decoder", "target"),
+}
+#: Versions, and sinusoids, which are computed.
+IGNORED = re.compile(
+    r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
+)
+
+
+def read_weights(
+    path: Path,
+    settings: Settings,
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    report: Report | None = None,
+) -> tuple[dict[str, Tensor], str]:
+    """The weights in float32 by this project's names, and the type they are stored as."""
+    for stack in STACKS:
+        version = tensors.get(f"{stack}.version")
+        old = version is not None and version.numel() == 1 and float(version) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{path}: {stack}.version is below 2, a pre-norm model without the last norm"
+            )
+    computed = _computed_positions(settings, config)
+    names = {
+        name: _aliases(name, settings, config)
+        for name in wanted_names(config)
+        if name not in computed
+    }
+    state, dtype = gather(
+        path, config, tensors, names, ignored=IGNORED, said_by="its configuration", report=report
+    )
+    return state | computed, dtype
+
+
+def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
+    tied = config.tie_embeddings
+    if name == "src_embedding.weight":
+        found = (SOURCE, TARGET, *OUTPUT) if tied == "all" else (SOURCE,)
+    elif name == "tgt_embedding.weight":
+        found = (TARGET, *OUTPUT) if tied == "decoder" else (TARGET,)
+    elif name == "generator.weight":
+        found = OUTPUT
+    elif name in POSITIONS:
+        stack, side = POSITIONS[name]
+        first = PAD + 1
+        longest = max_positions(settings, side)
+        return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
+    elif renamed(name, STACKS, PARTS) is None:
+        found = (name.replace("_norm.", ".layer_norm."),)
+    else:
+        return _in_layer(name, config)
+    return [Alias(each) for each in found]
+
+
+def _in_layer(name: str, config: ModelConfig) -> list[Alias]:
+    """A layer's tensor: by its name today, as a third of one, or by a norm's number."""
+    theirs = renamed(name, STACKS, PARTS)
+    assert theirs is not None
+    found = [Alias(theirs)]
+    stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
+    stem, _, projection = stem.rpartition(".")
+    if projection in ("q_proj", "k_proj", "v_proj"):
+        rows = expected_shapes(config)[name][0]
+        part = ("q_proj", "k_proj", "v_proj").index(projection)
+        found.append(Alias(f"{stem}.in_proj_{ending}", part * rows, 3 * rows))
+    norms = NUMBERED[name.partition(".")[0]]
+    if projection in norms:
+        found.append(Alias(f"{stem}.layer_norms.{norms.index(projection)}.{ending}"))
+    return found
+
+
+def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
+    """Sinusoids of one stack as a table, where the other's positions are learned."""
+    if config.positions != "learned":
+        return {}
+    table = sinusoidal(
+        config.max_positions,
+        config.d_model,
+        start=config.position_offset,
+        layout=config.position_layout,
+        frequencies=config.position_frequencies,
+    ) if not config.d_model % 2 else None  # fmt: skip
+    computed = {}
+    for name, (stack, _) in POSITIONS.items():
+        if not settings.flag(f"{stack}_learned_pos"):
+            if table is None:
+                raise settings.error("encoder_embed_dim", "even, which sinusoids need")
+            computed[name] = table
+    return computed

@@ -1,0 +1,111 @@
+"""Tokenizers from what stands beside a checkpoint: SentencePiece models, files of merges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transformer.checkpoint import read_small
+from transformer.config import ModelConfig
+from transformer.importers.spm_proto import restricted
+from transformer.merges import read_codes
+from transformer.preparation import Preparation
+from transformer.rule_tokenizer import RuleTokenizer
+from transformer.table_tokenizer import Numbered, TableTokenizer
+from transformer.tokenizer import TokenizerError
+from transformer.tokenizer_files import blaming
+from transformer.untrusted import CheckpointError, is_there
+
+#: Names that SentencePiece models and files of merges often have; {} is the language.
+MODELS = (
+    "sentencepiece.bpe.{}.model", "sentencepiece.{}.model", "spm.{}.model", "spm_{}.model",
+    "{}.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "bpe.model",
+    "sp.model",
+)  # fmt: skip
+CODES = (
+    "bpecodes.{}", "bpe.codes.{}", "codes.{}", "code.{}", "bpe.{}.codes", "{}.codes", "bpecodes",
+    "bpe.codes", "bpe-codes", "bpe_codes", "codes", "code", "codes.txt", "bpe.code",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Side:
+    """How one side's text is cut.
+
+    Attributes:
+        table: the pieces in the order of their ids, and the file that says so.
+        model: a SentencePiece model.  codes: a file of merges. Without either, text is cut already.
+        preparation: what is done to text before.
+        joint: what marks a piece that does not end its word.
+        within: merges, or pieces, that the table lacks are not made.
+        unit: "char" cuts everywhere, "word" at spaces, where there is neither model nor codes.
+    """
+
+    table: tuple[Path, tuple[str, ...]]
+    model: Path | None = None
+    codes: Path | None = None
+    preparation: Preparation = field(default_factory=Preparation)
+    joint: str = "@@"
+    within: bool = False
+    unit: str = "word"
+
+
+def tokenizer_of(source: Side, target: Side, config: ModelConfig) -> Numbered:
+    """The tokenizers of both sides. Raises `CheckpointError` naming the file at fault."""
+    if source == target:
+        return _build(source, config)
+    return _build(source, config, _build(target, config))
+
+
+def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> Numbered:
+    at, table = side.table
+    try:
+        if side.model is not None:
+            data = read_small(side.model)
+            with blaming(str(side.model)):
+                if side.within:
+                    data = restricted(data, frozenset(table))
+                return TableTokenizer(data, table, config, target, side.preparation)
+        if side.codes is not None:
+            data = read_small(side.codes)
+            with blaming(str(side.codes)):
+                merges, apart = read_codes(data)
+                return RuleTokenizer(
+                    "merges", table, config, target, side.preparation,
+                    merges=merges, end_apart=apart, joint=side.joint, within=side.within,
+                )  # fmt: skip
+        with blaming(str(at)):
+            if side.unit == "char":
+                return RuleTokenizer("char", table, config, target, side.preparation)
+            if 4 * sum(piece.startswith("▁") for piece in table) > len(table):
+                raise TokenizerError(
+                    f"its pieces are SentencePiece's; put the model into {at.parent}, "
+                    f"under a name such as {MODELS[7]}"
+                )
+            marked = any(piece.endswith(side.joint) for piece in table) if side.joint else False
+            joint = side.joint if marked else ""
+            return RuleTokenizer("word", table, config, target, side.preparation, joint=joint)
+    except TokenizerError as error:
+        raise CheckpointError(str(error)) from None
+
+
+def first_there(folder: Path, names: Iterable[str], language: str = "") -> Path | None:
+    """The first of these names that a folder holds; {} in a name is the language."""
+    for name in names:
+        if "{}" in name and not language:
+            continue
+        path = folder / name.format(language)
+        if is_there(path):
+            return path
+    return None
+
+
+def beside(folder: Path, named: str) -> Path:
+    """The file that a setting names, in the model's folder: a path of another machine, whose last
+    part alone counts. Raises `CheckpointError` where that is no name.
+    """
+    name = named.replace("\\", "/").rpartition("/")[2]
+    if name in ("", ".", ".."):
+        raise CheckpointError(f"{folder}: {named!r:.80} names no file")
+    return folder / name
