@@ -110,11 +110,13 @@ class Offline:
         message: what Streamlit hands it as `data` (see `ui.components.packing`).
         follows: other messages, shown once the view before this one reports a choice: by what is
             chosen there, as compact JSON ("[0,2]").
+        title: a heading above this view, where a page holds several; "" for none.
     """
 
     component: str
     message: bytes
     follows: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
+    title: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from transformer import importers
-from transformer.commands import info, trace, training, translate
+from transformer.commands import info, show, trace, training, translate
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -31,6 +31,7 @@ def _parser() -> _Parser:
     )
     translate.add(commands)
     trace.add(commands)
+    show.add(commands)
     training.add(commands)
     importers.add_command(commands)
     info.add(commands)

@@ -24,8 +24,9 @@ MAX_TOKENS, MAX_LAYERS, MAX_MAPS = 512, 200, 4_096
 
 #: How far a row may be from summing to 1; weights stored with 8 bits of precision stay within it.
 ROW_TOLERANCE = 5e-3
-#: How far a weight may leave 0 to 1, and how much may lie above the diagonal of a causal map.
-WEIGHT_TOLERANCE = 1e-6
+#: How far a weight may be below 0, how much may lie above the diagonal of a causal map, and how far
+#: a weight may be above 1.
+WEIGHT_TOLERANCE, ABOVE_ONE = 1e-6, 1e-3
 
 
 def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
@@ -129,7 +130,7 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
         at = _index(~np.isfinite(maps))
         raise CheckpointError(f"{which}: NaN or infinite at {at}; weights are from 0 to 1")
     low, high = maps.min(), maps.max()
-    if low < -WEIGHT_TOLERANCE or high > 1 + ROW_TOLERANCE:
+    if low < -WEIGHT_TOLERANCE or high > 1 + ABOVE_ONE:
         at = _index(maps == (low if low < -WEIGHT_TOLERANCE else high))
         value = low if low < -WEIGHT_TOLERANCE else high
         raise CheckpointError(f"{which}: {value:.4g} at {at}; weights are from 0 to 1")

@@ -29,7 +29,7 @@ from ui.controls import View
 from ui.takeaway import snippet_header, take_away
 
 #: Weights up to which a page holds a lens for every cell of the grid: 4 bytes each, and a third.
-_MOST_FOLLOWING = 1_000_000
+MOST_FOLLOWING = 1_000_000
 
 
 def offer(view: View, choice: Choice, maps: Maps) -> None:
@@ -68,21 +68,21 @@ def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
         name=stem(choice, maps),
         title=f"{maps.story.name}: every layer and head",
         caption=_caption(choice, maps),
-        parts=tuple(_panel(maps, maps.weights[at], *at) for at in heads),
+        parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
         snippet=_snippet(view, choice, maps),
         offline=(
             Offline("grid", still_grid(sheet_of(maps, choice), choice.cell)),
-            Offline("lens", still_lens(shown_map(maps, choice)), _lenses(maps, choice)),
+            Offline("lens", still_lens(shown_map(maps, choice)), lenses(maps, choice)),
         ),
         columns=n_heads,
     )
 
 
-def _lenses(maps: Maps, choice: Choice) -> dict[str, bytes]:
+def lenses(maps: Maps, choice: Choice) -> dict[str, bytes]:
     """What the lens shows for each cell of the grid; nothing where that would be a large file."""
     n_layers, n_heads = maps.weights.shape[:2]
-    if maps.weights.size > _MOST_FOLLOWING:
+    if maps.weights.size > MOST_FOLLOWING:
         return {}
     lenses = {}
     for row, layer in enumerate([*range(n_layers), None]):
@@ -120,7 +120,7 @@ def _lines(view: View, choice: Choice, maps: Maps) -> Exhibit:
         caption=f"Weights that are no line, because the strongest {choice.mass:.0%} of each "
         f"query's weight go without them, are left at 0. {_caption(choice, maps)}",
         parts=tuple(
-            _panel(maps, np.where(kept[i], chosen[i], 0), *head)
+            panel(maps, np.where(kept[i], chosen[i], 0), *head)
             for i, head in enumerate(choice.heads)
         ),
         arrays={"chosen": chosen, "kept": kept},
@@ -180,7 +180,8 @@ def _matrix(view: View, choice: Choice, maps: Maps) -> Exhibit:
     )
 
 
-def _panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
+def panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
+    """One head's map with its tokens."""
     return Panel(
         f"Layer {layer + 1}, head {head + 1}", weights, tuple(maps.queries), tuple(maps.keys),
         f"query: {maps.story.queries}", f"key: {maps.story.keys}",

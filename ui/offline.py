@@ -138,6 +138,8 @@ def _views(views: Sequence[Offline]) -> list[str]:
     styles = json.dumps(held).replace("<", "\\u003c")
     lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
     for index, view in enumerate(views):
+        if view.title:
+            lines.append(f"<h2>{_text(view.title)}</h2>")
         follows = {chosen: f"data-{index}-{n}" for n, chosen in enumerate(view.follows)}
         lines.append(
             f'<div class="view" data-component="{view.component}" data-message="data-{index}" '

@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
 
 
 def _trace(options: argparse.Namespace) -> None:
-    from transformer.tracing import save_npz
+    from transformer.arrays import save_arrays
 
     trace = load(options).trace(
         options.src,
@@ -29,6 +29,6 @@ def _trace(options: argparse.Namespace) -> None:
         top_k=options.top_k,
         **steering(options),
     )
-    path = save_npz(trace, options.out)
+    path = save_arrays(trace, options.out)
     print(f"{trace.text}")
     print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")

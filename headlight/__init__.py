@@ -1,0 +1,85 @@
+"""Headlight from a program or a notebook, in two lines.
+
+    from headlight import show
+    show("sentence.npz")
+
+`show` takes a path, a `transformer.records.Trace`, or arrays by name (docs/arrays.md), and gives a
+view that a notebook displays without a server and without a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from transformer.arrays import load_arrays, trace_of
+from transformer.records import Trace
+
+__all__ = ["Page", "page_of", "show"]
+
+
+class Page:
+    """A trace as one self-contained page of HTML, which notebooks display."""
+
+    def __init__(self, html: bytes, height: int) -> None:
+        self.html, self.height = html, height
+
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, which may run its script and nothing else."""
+        text = escape(self.html.decode("utf-8"), quote=True)
+        return (
+            f'<iframe srcdoc="{text}" sandbox="allow-scripts" width="100%" '
+            f'height="{self.height}" style="border: 0" title="Attention maps"></iframe>'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; it opens offline in any browser. Returns: the path."""
+        path = Path(path)
+        path.write_bytes(self.html)
+        return path
+
+
+def show(
+    what: Trace | str | Path | Mapping[str, Any], *, name: str = "", height: int = 760
+) -> Page:
+    """Every kind of attention, every layer and head, as a page; in a notebook it appears.
+
+    Args:
+        what: a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
+        name: what the page says it is from; the file's name where there is one.
+        height: of the frame in a notebook, in pixels.
+
+    Raises: `transformer.weights.CheckpointError`, one line that names the array and what is
+        allowed; `TypeError` for anything else than the above.
+    """
+    if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
+        raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
+    return Page(page_of(what, name), height)
+
+
+def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
+    """The page of `show`, as UTF-8."""
+    from ui.offline import to_html
+    from ui.trace_page import trace_exhibit
+
+    snippet = ""
+    if isinstance(what, Trace):
+        trace, called = what, "a trace"
+    elif isinstance(what, str | Path):
+        trace, called = load_arrays(what), Path(what).name
+        snippet = _PROGRAM.format(path=str(called))
+    elif isinstance(what, Mapping):
+        trace, called = trace_of(what), "arrays"
+    else:
+        raise TypeError(f"show takes a Trace, a path or arrays by name, not {type(what).__name__}")
+    return to_html(trace_exhibit(trace, name or called, snippet))
+
+
+_PROGRAM = """from transformer.arrays import load_arrays
+
+trace = load_arrays({path!r})
+for kind in ("encoder_self", "decoder_self", "cross"):
+    print(kind, trace.attention(kind).shape)  # [layers, heads, queries, keys]
+"""

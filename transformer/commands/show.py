@@ -1,0 +1,157 @@
+"""`show`: a file of arrays in the app, or as one page that opens offline.
+
+Both are programs of their own: nothing here imports them, the command line starts them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+#: The app, where the project's folder is there.
+ROOT = Path(__file__).resolve().parents[2]
+VARIABLE = "HEADLIGHT_CHECKPOINTS"
+
+#: Seconds that the app may take to answer, on a machine that is busy with other things.
+_PATIENCE = 180
+
+
+def add(commands: Any) -> None:
+    """Add it to the command line's subparsers."""
+    show = commands.add_parser("show", help="show attention maps from a file of arrays")
+    show.add_argument("file", metavar="FILE.npz", help="see docs/arrays.md; trace --out writes it")
+    show.add_argument("--html", metavar="OUT.html", help="write a page instead of starting the app")
+    show.add_argument("--port", type=int, metavar="N", help="where the app answers; default: free")
+    show.add_argument("--open", action="store_true", help="open it in the browser")
+    show.set_defaults(run=_show)
+
+
+def _show(options: argparse.Namespace) -> None:
+    from transformer.arrays import load_arrays
+    from transformer.inputs import InputError
+
+    path = Path(options.file)
+    if options.port is not None and not 1 <= options.port <= 65_535:
+        raise InputError(f"--port {options.port} is not a port; allowed are 1 to 65535")
+    if options.html is not None:
+        if options.port is not None:
+            raise InputError(f"--port {options.port} is for the app, which --html does not start")
+        _write_page(path, Path(options.html), open_it=options.open)
+        return
+    load_arrays(path)  # says what is wrong before anything is started
+    if not (ROOT / "app.py").is_file():
+        raise InputError("the app is not installed here; --html OUT.html writes a page instead")
+    _run_app(path, options.port or _free_port(), open_it=options.open)
+
+
+def _write_page(path: Path, out: Path, *, open_it: bool) -> None:
+    # Only a page whose file could be read comes into being; it says what is wrong by itself.
+    command = [sys.executable, "-m", "headlight", str(path), str(out)]
+    done = subprocess.run(command, env=_environment(), check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    if open_it:
+        webbrowser.open(out.resolve().as_uri())
+
+
+def _run_app(path: Path, port: int, *, open_it: bool) -> None:
+    """Run the app on the file until Ctrl-C, or until it ends by itself."""
+    named = (os.environ.get(VARIABLE) or str(ROOT / "checkpoints")).split(os.pathsep)
+    others = [Path(each).resolve() for each in named if each.strip()]
+    with _alone(path, others) as place:
+        roots = os.pathsep.join(map(str, [*others, place.parent]))
+        environment = _environment() | {VARIABLE: roots}
+        command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+        command += ["--server.headless=true", "--server.address=localhost", f"--server.port={port}"]
+        address = f"http://localhost:{port}"
+        # In a group of its own, so that Ctrl-C ends it through us, once.
+        app = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        with _ended(app):
+            if not _answers(app, f"{address}/_stcore/health"):
+                raise OSError(0, f"the app did not start on port {port}", str(path))
+            page = f"{address}/attention?{urlencode({'checkpoint': place.name})}"
+            print(f"{path.name} is shown at {page}")
+            print("Ctrl-C ends it.", flush=True)
+            if open_it:
+                webbrowser.open(page)
+            app.wait()
+
+
+@contextmanager
+def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
+    """The file in a folder without others, under a name that no other root has."""
+    name = path.name if path.suffix == ".npz" else f"{path.name}.npz"
+    while any((root / name).exists() for root in others):
+        name = f"shown-{name}"
+    with tempfile.TemporaryDirectory(prefix="headlight-") as folder:
+        place = Path(folder) / name
+        try:
+            os.link(path.resolve(), place)
+        except OSError:  # on another disk
+            shutil.copyfile(path, place)
+        yield place
+
+
+@contextmanager
+def _ended(app: subprocess.Popen[bytes]) -> Iterator[None]:
+    """End the app with the block; Ctrl-C is the way out and no failure."""
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        app.terminate()
+        try:
+            app.wait(10)
+        except subprocess.TimeoutExpired:
+            app.kill()
+            app.wait()
+
+
+def _answers(app: subprocess.Popen[bytes], address: str) -> bool:
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline and app.poll() is None:
+        try:
+            with urllib.request.urlopen(address, timeout=2):  # noqa: S310 - our own, on localhost
+                return True
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    return False
+
+
+def _environment() -> dict[str, str]:
+    """This program's, with the project's folder where modules are looked for."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
+
+
+def _free_port() -> int:
+    """8501 where it is free, as for the app itself, else any that is."""
+    for port in (8501, 0):
+        with socket.socket() as tried:
+            try:
+                tried.bind(("localhost", port))
+            except OSError:
+                continue
+            return int(tried.getsockname()[1])
+    raise OSError(0, "no port is free", "localhost")
