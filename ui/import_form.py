@@ -150,22 +150,28 @@ def _draw_folder(kind: Format) -> str:
     """A folder of this server: chosen among those that fit, or typed."""
     state.show(FOLDER)
     found = folders_for(kind)
-    kept = state.get(FOLDER)
-    key = "folder_box"
+    if found:
+        _draw_folder_box(found)
+    else:
+        st.text_input("Folder", max_chars=200, placeholder="its name", **bound(FOLDER))
+    roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
+    count = f"{len(found)} found" if found else "None found"
+    st.caption(f"{count} in {plain(roots)}. Other folders of the server are not opened.")
+    return state.get(FOLDER)
+
+
+def _draw_folder_box(found: list[str]) -> None:
+    kept, key = state.get(FOLDER), "folder_box"
     if st.session_state.get(key) != (kept or None):
         st.session_state[key] = kept or None
 
     def store() -> None:
-        state.put(FOLDER, st.session_state[key] or "")
+        state.put(FOLDER, (st.session_state[key] or "")[:200])
 
     st.selectbox(
         "Folder", found if not kept or kept in found else [kept, *found], index=None, key=key,
         accept_new_options=True, on_change=store, placeholder="Choose one, or type its name",
     )  # fmt: skip
-    roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
-    count = f"{len(found)} found" if found else "None found"
-    st.caption(f"{count} in {plain(roots)}. Other folders of the server are not opened.")
-    return kept
 
 
 def _draw_hub(kind: Format) -> HubModel | None:

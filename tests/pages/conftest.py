@@ -43,6 +43,7 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callab
 
     def run(root: Path = random_checkpoints, **query: str) -> AppTest:
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
+        monkeypatch.setenv("HEADLIGHT_IMPORT", "on")  # there is no browser to be local
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
         app.query_params.update(query)
         app.run()
