@@ -31,7 +31,13 @@ from ui.compare_exhibits import offer_maps, offer_numbers
 from ui.compare_heads import draw_heads
 from ui.compare_numbers import draw_numbers
 from ui.compare_texts import draw_texts
-from ui.compare_views import draw_controls, draw_kinds, draw_maps, read_both
+from ui.compare_views import (
+    draw_displays,
+    draw_kinds,
+    draw_maps,
+    draw_options,
+    read_both,
+)
 from ui.controls import MAX_CHARACTERS, current_view, is_blank
 from ui.decoding import fill
 from ui.frame import require_frame
@@ -145,14 +151,18 @@ def story(setup: Setup) -> None:
         with aside:
             offer_numbers(setup)
     else:
-        draw_kinds(kinds, kind)
         display = state.get(BESIDE) if topic == "maps" else "matrix"
+        with aside:
+            draw_options()
+        with st.container(horizontal=True):
+            draw_kinds(kinds, kind)
+            if topic == "maps":
+                draw_displays()
         both = read_both(setup, left, right, kind, state.get(UNITS), display)
         if topic == "maps":
-            draw_controls(both)
-            draw_maps(both, display)
             with aside:
                 offer_maps(both, display)
+            draw_maps(both, display)
         else:
             draw_heads(both, aside)
     state.write_url()

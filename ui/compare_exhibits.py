@@ -123,9 +123,7 @@ def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     parts, views = [], []
     for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
         for (layer, head), _ in np.ndenumerate(each.weights[:, :, 0, 0]):
-            parts.append(
-                _panel(f"{letter} {layer + 1}.{head + 1}", each, each.weights[layer, head])
-            )
+            parts.append(_panel(letter, each, layer, head))
         views.append(Offline("grid", still_grid(sheet_of(each, choice), choice.cell)))
     return Exhibit(
         name=wanted.stem,
@@ -144,9 +142,7 @@ def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     program = _start(wanted, maps)
     for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
         for layer, head in choice.heads:
-            parts.append(
-                _panel(f"{letter} {layer + 1}.{head + 1}", each, each.weights[layer, head])
-            )
+            parts.append(_panel(letter, each, layer, head))
         views.append(Offline("lines", still_lines(drawing_of(each, choice))))
         name = f"chosen_{letter.lower()}"
         arrays[name] = np.stack([each.weights[head] for head in choice.heads])
@@ -258,7 +254,7 @@ def _followed(setup: Setup, side: int, found: Trace | None) -> str:
         return "None"
     view = (setup.left, setup.right)[side]
     other = "ba"[side]
-    return f"translator_{'ab'[side]}.trace({view.sentence!r}, target={other}.text)"
+    return f"model_{'ab'[side]}.trace({view.sentence!r}, target={other}.text)"
 
 
 def _start(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:

@@ -41,7 +41,7 @@ def draw_heads(both: Both, aside: DeltaGenerator) -> None:
             st.info("In no sentence do both models see the same words, so no heads compare.")
         return
     pair = chosen_pair(both, found)
-    table, maps = st.columns([0.46, 0.54], gap="large")
+    table, maps = st.columns([0.36, 0.64], gap="large")
     with table.container():
         st.markdown(_summary(found))
         head_matches(
@@ -57,8 +57,9 @@ def draw_heads(both: Both, aside: DeltaGenerator) -> None:
                 replace(both.choices[0], cell=cells[0]), replace(both.choices[1], cell=cells[1]),
             ),
         )  # fmt: skip
-        for side in range(2):
-            draw_lens(shown, side, f"compare_pair_{side}", 300)
+        for side, column in enumerate(st.columns(2, gap="medium")):
+            with column.container():
+                draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
     with aside:
         take_away(

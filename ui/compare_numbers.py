@@ -38,12 +38,10 @@ class Crossed:
     Attributes:
         totals: [text of A, text of B] x [A, B]; NaN where a side could not follow a text.
         words: of each text.
-        texts: the translations.
     """
 
     totals: tuple[tuple[float, float], tuple[float, float]]
     words: tuple[int, int]
-    texts: tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,6 @@ def cross(left: Trace, right: Trace, b_by_a: Trace | None, a_by_b: Trace | None)
             (nothing if b_by_a is None else _total(b_by_a), _total(right)),
         ),
         (len(text_of(left).words), len(text_of(right).words)),
-        (left.text, right.text),
     )
 
 
@@ -121,22 +118,24 @@ def _followed(setup: Setup, left: Trace, right: Trace) -> tuple[Trace | None, Tr
 
 def _draw_crossed(setup: Setup, crossed: Crossed) -> None:
     st.markdown("**Each other's translation**")
-    names = _headings(setup)
+    given = "given sentence " if setup.pairing == "sentences" else "by "
+    names = f"{given}A", f"{given}B"
     rows: dict[str, list[str]] = {"log P of": [], names[0]: [], names[1]: []}
-    for index, (text, totals) in enumerate(zip(crossed.texts, crossed.totals, strict=True)):
-        rows["log P of"].append(f"{'AB'[index]}’s: {plain(shorten(text, 48)) or '(empty)'}")
+    for index, totals in enumerate(crossed.totals):
+        rows["log P of"].append(f"{'AB'[index]}’s translation")
         for name, total in zip(names, totals, strict=True):
             per_word = total / max(1, crossed.words[index])
             rows[name].append(
                 "–" if math.isnan(total) else f"{signed(total)} ({signed(per_word)} a word)"
             )
     st.table(rows, border="horizontal", hide_index=True)
-    what = "sentence" if setup.pairing == "sentences" else "model"
-    st.caption(
-        f"In nats, `</s>` included; each {what} also follows the other one's translation (teacher "
-        "forcing). Vocabularies differ in how many pieces a word has, so read the sum or the "
-        "figure a word."
-    )
+    said = "In nats, `</s>` included; each side also follows the other one's translation (teacher "
+    said += "forcing)."
+    if setup.pairing == "models":
+        said += (
+            " Vocabularies cut words into more or fewer pieces, so compare sums, or figures a word."
+        )
+    st.caption(said)
 
 
 def _draw_agreement(setup: Setup, agreed: Sequence[Agreement], n_kinds: int) -> None:
@@ -208,8 +207,6 @@ def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 def _headings(setup: Setup) -> tuple[str, str]:
     """Column titles, different ones."""
-    if setup.pairing == "sentences":
-        return "given sentence A", "given sentence B"
     return f"A {code(setup.left.checkpoint, 30)}", f"B {code(setup.right.checkpoint, 30)}"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from transformer.opening import inspect_entry
+from ui.cache import key_of
 from ui.compare_choice import Setup
-from ui.takeaway import snippet_header
-
-_MODEL = "translator = "
+from ui.controls import View
 
 #: How alike two traces are, head by head; used by the programs below.
 _WORDS = '''
@@ -36,9 +36,9 @@ kind, sentences = {kind!r}, {sentences}
 total, rows = 0.0, 0
 for sentence in sentences:
     try:
-        one = translator_a.trace(sentence, beam_size=1)
+        one = model_a.trace(sentence, beam_size=1)
         follow = {follow} and one.text.strip()
-        other = translator_b.trace(sentence, beam_size=1, target=one.text if follow else None)
+        other = model_b.trace(sentence, beam_size=1, target=one.text if follow else None)
     except InputError:
         continue
     (maps_a, words_a), (maps_b, words_b) = by_words(one, kind), by_words(other, kind)
@@ -67,14 +67,41 @@ agreement = np.array(agreement)
 
 
 def reading(setup: Setup) -> str:
-    """Lines that leave both models and their traces: translator_a, translator_b, a and b."""
-    return (
-        f"{snippet_header(setup.left)}translator_a, a = translator, trace\n"
-        f"\n{_without_imports(snippet_header(setup.right))}translator_b, b = translator, trace\n"
+    """Lines that leave both models and their traces: model_a, model_b, a and b."""
+    views = setup.left, setup.right
+    given = [_arguments(view) for view in views]
+    sampling = (
+        "from transformer.sampling import Sampling\n" if "Sampling(" in "".join(given) else ""
     )
+    lines = (
+        "import os\n"
+        "from pathlib import Path\n"
+        "\n"
+        "import numpy as np\n"
+        "\n"
+        "from transformer.opening import open_tracer\n"
+        f"{sampling}"
+        "\n"
+        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
+        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
+        "\n"
+        "\n"
+        "def path_of(name):\n"
+        "    paths = [Path(root) / name for root in roots]\n"
+        "    return next(path for path in paths if path.exists())\n"
+        "\n"
+        "\n"
+    )
+    for letter, view, arguments in zip("ab", views, given, strict=True):
+        lines += (
+            f"model_{letter} = open_tracer(path_of({view.checkpoint!r}), device={view.device!r})\n"
+            f"{letter} = model_{letter}.trace(\n    {view.sentence!r},\n{arguments})\n"
+        )
+    return lines
 
 
-def _without_imports(header: str) -> str:
-    """A header from the line on that loads the model."""
-    at = header.find(f"\n{_MODEL}")
-    return header if at < 0 else header[at + 1 :]
+def _arguments(view: View) -> str:
+    """What `trace` is given beside the sentence, a line each; typed text stays a literal."""
+    config = inspect_entry(view.path).config
+    given = key_of(view).arguments(config.eos_id if config and view.kind == "checkpoint" else -1)
+    return "".join(f"    {name}={value!r},\n" for name, value in given.items())

@@ -10,7 +10,8 @@ import streamlit as st
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.records import Trace
-from ui.compare_choice import Setup
+from ui.bound import bound
+from ui.compare_choice import FOLLOW, Setup, can_follow
 from ui.components.strip import strip, strip_message
 from ui.controls import View
 from ui.text import code, plain, shorten
@@ -56,21 +57,20 @@ def source_words(trace: Trace) -> tuple[str, ...]:
     return group_labels(kept, word_groups(kept))
 
 
-def where_they_differ(one: Text, other: Text, names: tuple[str, str]) -> str:
-    """One sentence, Markdown."""
+def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
+    """One sentence, Markdown. `followed`: B did not choose its words, it read A's."""
     if not one.words and not other.words:
         return "Neither side writes anything."
     at = parting(one.words, other.words)
     if at is None:
         gap = one.total - other.total
-        same = "Both write the same words"
+        same = "B reads A’s words" if followed else "Both write the same words"
         if abs(gap) < 5e-4:
             return f"{same}, with the same probability."
-        likelier = names[0] if gap > 0 else names[1]
-        return f"{same}; {plain(likelier)} is surer of them, by {abs(gap):.2f} nats."
+        return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
     said = [
-        f"{plain(name)} writes {_word(text, at)}"
-        for name, text in zip(names, (one, other), strict=True)
+        f"{letter} writes {_word(text, at)}"
+        for letter, text in zip("AB", (one, other), strict=True)
     ]
     start = "They differ from the first word on"
     if at:
@@ -106,7 +106,15 @@ def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
                 None if part is None or part >= len(text.groups) else text.groups[part][0],
                 (read[side], changed[side]),
             )  # fmt: skip
-    st.markdown(where_they_differ(*texts, setup.names))
+    said, follow = st.columns([3, 1], vertical_alignment="center")
+    said.markdown(where_they_differ(*texts, followed=setup.follow))
+    if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
+        with follow.container(horizontal=True, horizontal_alignment="right"):
+            st.toggle(
+                "B follows A’s translation", **bound(FOLLOW),
+                help="Teacher forcing: the right side reads the left side's translation in place "
+                "of making its own, so that rows of their maps mean the same.",
+            )  # fmt: skip
 
 
 def _draw_side(

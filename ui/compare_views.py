@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -37,7 +36,6 @@ from ui.bound import bound
 from ui.compare_choice import (
     BESIDE,
     DISPLAYS,
-    FOLLOW,
     OTHER_HEAD,
     OTHER_LAYER,
     Setup,
@@ -61,6 +59,8 @@ from ui.units import units_control
 _NAMES = {
     "matrix": "One map each", "difference": "Difference", "grid": "All heads", "lines": "Lines",
 }  # fmt: skip
+
+_AXES = ("layer", "head")
 
 #: Pixels that a map beside another one may take in height.
 _TALL = 430
@@ -117,93 +117,86 @@ def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
     )  # fmt: skip
 
 
-def draw_controls(both: Both) -> None:
-    """How to look: one set of controls for both sides."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
-            "View", DISPLAYS, label_visibility="collapsed", required=True, **bound(BESIDE),
-            format_func=_NAMES.__getitem__,
-        )  # fmt: skip
+def draw_displays() -> None:
+    """How to look at the maps."""
+    st.segmented_control(
+        "View", DISPLAYS, label_visibility="collapsed", required=True, **bound(BESIDE),
+        format_func=_NAMES.__getitem__,
+    )  # fmt: skip
+
+
+def draw_options() -> None:
+    """What holds for every map of both sides."""
+    with st.popover("Options", icon=":material/tune:", type="tertiary"):
         units_control()
         st.toggle("Dim special tokens", **bound(DIM), help="Cover the columns of `<s>` and `</s>`.")
-        if both.setup.follow or (both.fit.helps and can_follow(both.setup.right)):
-            st.toggle(
-                "B follows A’s translation", **bound(FOLLOW),
-                help="Teacher forcing: the right side reads the left side's translation in place "
-                "of making its own, so that rows mean the same on both sides.",
-            )  # fmt: skip
-        with st.popover("Combine", icon=":material/stacks:", type="tertiary"):
-            st.segmented_control(
-                "Combine heads by", HOWS, required=True, **bound(COMBINE),
-                format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
-                help="How several layers or heads become one map.",
-            )  # fmt: skip
-
-
-def draw_cells(both: Both) -> None:
-    """Layer and head of each side, by name."""
-    boxes = st.columns(4, vertical_alignment="bottom")
-    shapes = [maps.weights.shape[:2] for maps in both.maps]
-    for axis, (name, param) in enumerate((("layer", LAYER), ("head", HEAD))):
-        options = [None, *range(1, shapes[0][axis] + 1)]
-        at = both.choices[0].cell[axis]
-        _fill(f"{param.name}_widget", None if at is None else at + 1)
-        boxes[axis].selectbox(
-            f"A {name}", options, key=f"{param.name}_widget", on_change=bound_store(param),
-            format_func=partial(_number, name),
-        )  # fmt: skip
-    for axis, (name, param) in enumerate((("layer", OTHER_LAYER), ("head", OTHER_HEAD))):
-        raws = ["same", "mean", *map(str, range(1, shapes[1][axis] + 1))]
-        raw = state.get(param)
-        _fill(f"{param.name}_widget", raw if raw in raws else "mean")
-        boxes[2 + axis].selectbox(
-            f"B {name}", raws, key=f"{param.name}_widget", on_change=bound_store(param),
-            format_func=partial(_number, name),
+        st.segmented_control(
+            "Combine heads by", HOWS, required=True, **bound(COMBINE),
+            format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
+            help="How several layers or heads become one map.",
         )  # fmt: skip
 
 
-def bound_store(param: Param[Any]) -> Callable[[], None]:
-    """A callback that keeps what a widget says."""
+def _cell_boxes(both: Both, side: int) -> None:
+    """Layer and head of one side, by name; the right one may do as the left one does."""
+    params = ((LAYER, HEAD), (OTHER_LAYER, OTHER_HEAD))[side]
+    shape = both.maps[side].weights.shape
+    for axis, box in enumerate(st.columns(2, gap="small")):
+        param: Param[Any] = params[axis]
+        raws = ["mean", *map(str, range(1, shape[axis] + 1))]
+        if side == 1:
+            raws.insert(0, "same")
+        raw = param.write(state.get(param))
+        key = f"{param.name}_widget"
+        _fill(key, raw if raw in raws else "mean")
+        box.selectbox(
+            f"{'AB'[side]} {_AXES[axis]}", raws, key=key, on_change=_keep, args=(param,),
+            format_func=partial(_number, side, axis), label_visibility="collapsed",
+        )  # fmt: skip
 
-    def store() -> None:
-        state.put(param, st.session_state[f"{param.name}_widget"])
 
-    return store
+def _keep(param: Param[Any]) -> None:
+    state.put(param, param.parse(st.session_state[f"{param.name}_widget"]))
 
 
-def _number(name: str, value: int | str | None) -> str:
-    if value == "same":
-        return "As A"
-    return f"All {name}s" if value in (None, "mean") else f"{name.capitalize()} {value}"
+def _number(side: int, axis: int, raw: str) -> str:
+    name = _AXES[axis]
+    said = {"same": f"{name} as A", "mean": f"all {name}s"}.get(raw, f"{name} {raw}")
+    return f"{'AB'[side]}  {said}"
 
 
 def draw_maps(both: Both, display: str) -> None:
     """The view that is chosen."""
-    if display in ("matrix", "difference"):
-        draw_cells(both)
     {"matrix": _matrices, "difference": _difference, "grid": _grids, "lines": _lines}[display](both)
 
 
 def _matrices(both: Both) -> None:
     for side, column in enumerate(st.columns(2, gap="large")):
         with column.container():
-            draw_lens(both, side, f"compare_lens_{side}")
+            _cell_boxes(both, side)
+            draw_lens(both, side, f"compare_lens_{side}", named=False)
 
 
-def draw_lens(both: Both, side: int, key: str, max_height: int = _TALL) -> None:
-    """One side's map with its name above it."""
+def draw_lens(
+    both: Both, side: int, key: str, max_height: int = _TALL, *, named: bool = True
+) -> None:
+    """One side's map, with its name above it."""
     shown = shown_map(both.maps[side], both.choices[side])
-    st.markdown(f"**{'AB'[side]}** · {plain(shown.name)}")
+    if named:
+        st.markdown(f"**{'AB'[side]}** · {plain(shown.name)}")
     attention_lens(shown, key=key, max_height=max_height)
 
 
 def _difference(both: Both) -> None:
     if not both.fit.units:
-        st.info(both.fit.why, icon=":material/join_inner:")
-        if both.fit.helps and can_follow(both.setup.right):
-            st.caption("Let B follow A’s translation, above, and rows line up.")
+        helps = both.fit.helps and can_follow(both.setup.right)
+        offer = " Switch on “B follows A’s translation” and they have." if helps else ""
+        st.info(both.fit.why + offer, icon=":material/join_inner:")
         _matrices(both)
         return
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            _cell_boxes(both, side)
     shown = difference_map(*both.maps, both.choices)
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
@@ -234,10 +227,8 @@ def difference_words(both: Both, shown: Map) -> list[str]:
         "for equal rows, 1 for rows that share no key).",
         f"Farthest apart is query {row + 1} {code(shown.query_tokens[row], 40)}: "
         f"{apart[row]:.3f} bits.",
-        "Every row of A and of B sums to 1, so each row of the difference sums to 0: what one side "
-        "gains at a key it lacks at others."
-        if both.choices[0].how == "mean" else "",
-    ]  # fmt: skip
+        "Each row of the difference sums to 0: where one side looks more, it looks less elsewhere.",
+    ][: 3 if both.choices[0].how == "mean" else 2]  # fmt: skip
 
 
 def _grids(both: Both) -> None:
@@ -255,7 +246,9 @@ def _grids(both: Both) -> None:
             "Show the same head in B", on_click=join_cells, icon=":material/link:",
             type="tertiary", key="compare_join",
         )  # fmt: skip
-    _matrices(both)
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            draw_lens(both, side, f"compare_lens_{side}")
 
 
 def _short(both: Both, side: int) -> str:

@@ -42,9 +42,14 @@ class Progress:
             return
         self._drawn = now
         if self._bar is None:
-            with self._slot.container(key="progress"):
+            # One run may make several things, one after the other.
+            name = f"{hash(self._work) & 0xFFFFFFFF:x}"
+            with self._slot.container(key=f"progress_{name}"):
                 self._bar = st.progress(0.0)
-                st.button("Stop", icon=":material/stop:", on_click=_mark, args=(self._work,))
+                st.button(
+                    "Stop", icon=":material/stop:", key=f"stop_{name}", on_click=_mark,
+                    args=(self._work,),
+                )  # fmt: skip
         if most:
             self._bar.progress(min(1.0, step / most), self._doing.format(step=step, most=most))
         else:

@@ -149,7 +149,8 @@ def _distributions(weights: Floats) -> Reals:
     if wide.size and not wide.min() >= 0:  # NaN fails this too
         raise ValueError("weights are negative or not numbers")
     total = wide.sum(axis=-1, keepdims=True)
-    return np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
+    result: Reals = np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
+    return result
 
 
 def _entropy(rows: Reals) -> Reals:

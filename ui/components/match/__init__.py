@@ -6,6 +6,7 @@ the cell under the cursor, chooses a pair.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,8 +62,16 @@ class Likeness:
             "rows": [head_name(at, self.shapes[0]) for at in range(self.values.shape[0])],
             "columns": [head_name(at, self.shapes[1]) for at in range(self.values.shape[1])],
             "pairs": [list(pair) for pair in self.pairs],
+            "ends": self.ends,
             **attention_look(),
         }
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """What the colour scale runs over: similarities of real heads are far from 0."""
+        low, high = float(self.values.min()), float(self.values.max())
+        low, high = math.floor(low * 100) / 100, math.ceil(high * 100) / 100
+        return (low, high) if high - low >= 0.01 else (0.0, 1.0)
 
     def body(self) -> bytes:
         """The similarities as float32, row by row."""

@@ -6,6 +6,8 @@
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;
+const TALLEST = 400; // px that the rows take together, where that leaves cells one can hit
+const SMALLEST = 9;
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -88,8 +90,8 @@ function build(root, table) {
   parts.canvas.setAttribute("aria-hidden", "true");
   parts.readout.setAttribute("role", "status");
   parts.scale.setAttribute("aria-hidden", "true");
-  const bar = make("canvas", "bar");
-  parts.scale.append(make("span", "", "0"), bar, make("span", "", "1"));
+  const [low, high] = table.ends.map((end) => make("span", "", end.toFixed(2)));
+  parts.scale.append(low, make("canvas", "bar"), high);
   parts.scale.append(make("span", "unit", "similarity"), make("span", "dot", ""));
   parts.scale.append(make("span", "unit", "matched"));
   parts.plot.append(parts.rowTitle, parts.columnTitle, ...parts.rows, ...parts.columns);
@@ -125,7 +127,8 @@ function layOut(root, table, parts) {
   if (!width) return 0;
   const [left, top] = [44, 44];
   const gaps = GAP * (table.columns.length / table.heads[1] - 1);
-  const side = Math.min(LARGEST, (width - left - gaps - 2) / table.columns.length);
+  const fitting = (width - left - gaps - 2) / table.columns.length;
+  const side = Math.min(LARGEST, fitting, Math.max(SMALLEST, TALLEST / table.rows.length));
   const cell = side > 4 ? Math.floor(side) : Math.max(1, side);
   const w = start(table.columns.length - 1, cell, table.heads[1]) + cell;
   const h = start(table.rows.length - 1, cell, table.heads[0]) + cell;
@@ -170,7 +173,8 @@ function paint(root, table, parts, cell) {
   pen.scale(ratio, ratio);
   const room = cell > 5 ? 1 : 0;
   const colour = (value) => {
-    const level = Math.round(255 * Math.min(1, Math.max(0, value)));
+    const share = (value - table.ends[0]) / (table.ends[1] - table.ends[0]);
+    const level = Math.round(255 * Math.min(1, Math.max(0, share)));
     return `#${colours.slice(6 * level, 6 * level + 6)}`;
   };
   table.rows.forEach((_, row) => {
@@ -192,7 +196,7 @@ function paint(root, table, parts, cell) {
   bar.height = 1;
   const line = bar.getContext("2d");
   for (let level = 0; level < 256; level++) {
-    line.fillStyle = colour(level / 255);
+    line.fillStyle = colour(table.ends[0] + (level / 255) * (table.ends[1] - table.ends[0]));
     line.fillRect(level, 0, 1, 1);
   }
 }
