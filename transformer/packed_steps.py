@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Logits are made for so many rows at a time, which stay in the processor's caches.
 BLOCK_ROWS = 96
 #: Tokens that a pool holds at first.
-FIRST_CAPACITY = 32
+FIRST_CAPACITY = 64
 
 
 class PackedSteps:
@@ -216,8 +216,16 @@ class PackedSteps:
         capacity = self.keys.size(4)
         if self.taken + self.width > capacity // 2:
             more = max(capacity, self.width)
-            self.keys = torch.nn.functional.pad(self.keys, (0, more))
-            self.values = torch.nn.functional.pad(self.values, (0, 0, 0, more))
+            self.keys = self._longer(self.keys, 4, more)
+            self.values = self._longer(self.values, 3, more)
+
+    def _longer(self, pool: Tensor, dim: int, more: int) -> Tensor:
+        """The pool with room for `more` along a dimension; what it holds is kept."""
+        shape = list(pool.shape)
+        shape[dim] += more
+        longer = pool.new_empty(shape)
+        longer.narrow(dim, 0, self.taken).copy_(pool.narrow(dim, 0, self.taken))
+        return longer
 
     def _leave_out(self) -> None:
         assert self.past is not None

@@ -14,6 +14,9 @@ from transformer.hypotheses import Continuations, Draws
 from transformer.records import Floats
 from transformer.sampling import Sampling
 
+#: Rows of at least so many scores are searched by groups of so many.
+LONG_ROW, GROUP = 2_000, 32
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -38,10 +41,11 @@ class Wanted:
 
 def normalised(logits: Tensor, excluded: Sequence[int] = ()) -> Tensor:
     """Log-probabilities of logits [R, V], without the tokens that are left out."""
-    if excluded:
-        at = torch.tensor(excluded, device=logits.device)
-        logits = logits.index_fill(1, at, -math.inf)
-    return logits.log_softmax(1)
+    return (_without(logits, excluded) if excluded else logits).log_softmax(1)
+
+
+def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
+    return logits.index_fill(1, torch.tensor(excluded, device=logits.device), -math.inf)
 
 
 def score(
@@ -73,26 +77,54 @@ def score(
     )  # fmt: skip
 
 
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest scores of every row [R, V], best first, and where they are: both [R, count].
+
+    Long rows are cut into groups first: the best lie in the groups with the largest maxima.
+    """
+    n_rows, size = scores.shape
+    n_groups = size // GROUP
+    if size < LONG_ROW or 4 * count > n_groups or scores.device.type != "cpu":
+        return scores.topk(count, dim=1)  # type: ignore[return-value]  # a named tuple
+    grouped = scores[:, : n_groups * GROUP].view(n_rows, GROUP, n_groups)
+    groups = grouped.amax(1).topk(count, dim=1, sorted=False).indices  # [R, count]
+    held = grouped.gather(2, groups[:, None].expand(-1, GROUP, -1)).flatten(1)
+    rest = scores[:, n_groups * GROUP :]
+    values, places = torch.cat([held, rest], dim=1).topk(count, dim=1)
+    row, column = places // count, places % count
+    ids = row * n_groups + groups.gather(1, column)
+    after = places - held.size(1)  # what was found in the rest
+    return values, torch.where(after < 0, ids, after + n_groups * GROUP)
+
+
 def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
-    every = normalised(logits, wanted.excluded)  # [r, V]
-    n_rows, vocab_size = every.shape
+    if wanted.excluded:
+        logits = _without(logits, wanted.excluded)
+    n_rows, vocab_size = logits.shape  # [r, V]
     n_chosen = min(wanted.n_chosen, vocab_size)
     n_shown = min(wanted.n_shown, vocab_size)
-    values, ids = every.topk(max(n_chosen, n_shown), dim=1)
+    values, ids = best(logits, max(n_chosen, n_shown))
+    largest = values[:, :1]
+    probabilities = logits.softmax(1)
+    # The logarithm of what all are divided by, less the largest logit: exact where it matters.
+    spread = -probabilities.gather(1, ids[:, :1]).log()  # [r, 1]
+    values = values - largest - spread
     log_probs: list[list[float]] = values[:, :n_chosen].tolist()
     if any(math.isnan(row[0]) for row in log_probs):
         raise FloatingPointError("the model's scores are not numbers (NaN)")
     drawn = None
     if wanted.sampling is not None:
+        every = normalised(logits)
         drawn = Draws.of(every, wanted.sampling, wanted.step, wanted.suppressed)
     forced = [math.nan] * n_rows
     if wanted.forced is not None:
-        at = torch.tensor(wanted.forced[first : first + n_rows], device=every.device)
-        forced = every.gather(1, at[:, None])[:, 0].tolist()
+        at = torch.tensor(wanted.forced[first : first + n_rows], device=logits.device)
+        forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
     if not n_shown:
         return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
     # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
-    entropy = -torch.linalg.vecdot(every.exp(), every.clamp_min(-1e4))
+    below = (logits - largest).clamp_min_(-1e4)
+    entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
     return Continuations(
         ids[:, :n_chosen].tolist(),
         log_probs,
