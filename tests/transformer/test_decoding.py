@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.decoding import CachedSteps
 from transformer.model import Encoded, Transformer
-from transformer.packed import PackedDecoder
+from transformer.packed import PackedDecoder, PackedEncoder
 from transformer.packed_steps import PackedSteps
 from transformer.search import Found, SearchSettings, StepOutput, search
 
@@ -183,7 +184,59 @@ def test_a_large_model_gives_the_same(
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
     expected = find(packed_steps(model, encode(model), need_weights=True), settings)
     monkeypatch.setattr("transformer.products.PACKED_FROM", 1)
+    monkeypatch.setattr("transformer.packed_steps.BLOCK_ROWS", 3)
     assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
+
+
+@pytest.mark.parametrize("capacity", [1, 5, 9])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_full_pool_is_tidied_up(
+    model: Transformer, beam: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
+    expected = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    monkeypatch.setattr("transformer.packed_steps.FIRST_CAPACITY", capacity)
+    steps = packed_steps(model, encode(model), need_weights=True)
+    assert_same(find(steps, settings), expected)
+    if beam > 1:  # by then every row has written something that nobody descends from
+        assert steps.taken < beam * steps.length
+
+
+def test_in_single_precision_packed_products_are_used(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
+    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
+    monkeypatch.setattr("transformer.products.PACKED_FROM", 1)
+    single = copy.deepcopy(model).float()
+    found = find(packed_steps(single, encode(single), need_weights=True), settings)
+    for ours, exact in zip(found, expected, strict=True):
+        assert ours.hypotheses[0].ids == exact.hypotheses[0].ids
+        for step, wanted in zip(ours.steps, exact.steps, strict=True):
+            np.testing.assert_allclose(step.cross, wanted.cross, atol=1e-4)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_packed_encoder_is_the_encoder(model: Transformer, weights: bool) -> None:
+    with torch.inference_mode():
+        expected = model.encode(SOURCES, need_weights=weights)
+        found = PackedEncoder(model).encode(SOURCES, need_weights=weights)
+    real = (SOURCES != 0)[..., None]
+    torch.testing.assert_close(found.memory * real, expected.memory * real)
+    assert (found.attention is None) == (expected.attention is None) == (not weights)
+    if found.attention is not None and expected.attention is not None:
+        torch.testing.assert_close(found.attention, expected.attention)
+
+
+def test_packed_teacher_forcing_is_that_of_the_model(model: Transformer) -> None:
+    tgt_in = torch.tensor([[1, 7, 9, 4, 12], [1, 8, 8, 20, 5], [1, 4, 6, 7, 7], [1, 9, 8, 7, 6]])
+    with torch.inference_mode():
+        encoded = model.encode(SOURCES)
+        expected = model.decode(tgt_in, encoded, need_weights=True)
+        found, logits = PackedDecoder(model).read(tgt_in, encoded)
+        torch.testing.assert_close(logits, model.logits(expected.hidden))
+    torch.testing.assert_close(found.self_attention, expected.self_attention)
+    torch.testing.assert_close(found.cross_attention, expected.cross_attention)
 
 
 def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> None:
