@@ -62,9 +62,9 @@ class AttentionBlock:
         self.project = stacked([query] if cross else [query, *self.sources])
 
     @property
-    def widths(self) -> tuple[int, int, int]:
+    def widths(self) -> list[int]:
         """Columns of queries, of keys and of values, all heads side by side."""
-        return self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v
+        return [self.n_heads * width for width in (self.d_k, self.d_k, self.d_v)]
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
@@ -77,7 +77,9 @@ class AttentionBlock:
 
         Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] where asked for.
         """
-        q, k, v = (each.unflatten(2, (self.n_heads, -1)).transpose(1, 2) for each in (q, k, v))
+        q, k, v = (
+            each.view(*each.shape[:2], self.n_heads, -1).transpose(1, 2) for each in (q, k, v)
+        )
         weights = None
         if need_weights:
             scores = q @ k.mT
@@ -111,8 +113,8 @@ class PackedLayer:
 
         Returns: the stream [B T, d_model], and weights [B, H, T, T] where asked for.
         """
-        made = self.own.project(self.own.around.enter(x)).unflatten(0, shape)
-        q, k, v = made.split(self.own.widths, dim=2)
+        made = self.own.project(self.own.around.enter(x)).view(*shape, -1)
+        q, k, v = made.split_with_sizes(self.own.widths, dim=2)
         joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
         return self.own.leave(joined, x), weights
 
@@ -136,7 +138,7 @@ class PackedEncoder:
             x = layer.feed(x)
             if weights is not None:
                 maps.append(weights)
-        memory = self.model.encoder_norm(x).unflatten(0, src.shape)
+        memory = self.model.encoder_norm(x).view(*src.shape, -1)
         return Encoded(memory, mask, torch.stack(maps) if need_weights else None)
 
 
@@ -156,8 +158,8 @@ class PackedDecoder:
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
         """Keys [B, S, H d_k] and values [B, S, H d_v] of the sources, for every layer."""
         memory = encoded.memory
-        made = self.project(memory.flatten(0, 1)).unflatten(0, memory.shape[:2])
-        parts = made.split(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
+        made = self.project(memory.flatten(0, 1)).view(*memory.shape[:2], -1)
+        parts = made.split_with_sizes(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
         return list(zip(parts[::2], parts[1::2], strict=True))
 
     def start(self, encoded: Encoded, *, need_weights: bool = False) -> PackedSteps:
@@ -178,15 +180,13 @@ class PackedDecoder:
         own_maps, cross_maps = [], []
         for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
             x, own = layer.look_within(x, shape, ahead, need_weights=True)
-            q = cross.project(cross.around.enter(x)).unflatten(0, shape)  # [B, T, H d_k]
+            q = cross.project(cross.around.enter(x)).view(*shape, -1)  # [B, T, H d_k]
             joined, seen = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
             x = layer.feed(cross.leave(joined, x))
             assert own is not None and seen is not None
             own_maps.append(own)
             cross_maps.append(seen)
         hidden = self.model.decoder_norm(x)
-        logits = self.generator(hidden).unflatten(0, shape)
-        decoded = Decoded(
-            hidden.unflatten(0, shape), torch.stack(own_maps), torch.stack(cross_maps)
-        )
+        logits = self.generator(hidden).view(*shape, -1)
+        decoded = Decoded(hidden.view(*shape, -1), torch.stack(own_maps), torch.stack(cross_maps))
         return decoded, logits

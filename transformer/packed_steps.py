@@ -46,12 +46,13 @@ class PackedSteps:
 
     def __init__(self, packed: PackedDecoder, encoded: Encoded, *, need_weights: bool) -> None:
         self.packed, self.need_weights = packed, need_weights
-        n_heads, sources = packed.crosses[0].n_heads, packed.sources(encoded)
-        keys = torch.stack([k for k, _ in sources]).unflatten(3, (n_heads, -1))
-        values = torch.stack([v for _, v in sources]).unflatten(3, (n_heads, -1))
+        n_heads, (n, n_source) = packed.crosses[0].n_heads, encoded.memory.shape[:2]
+        keys, values = (torch.stack(each) for each in zip(*packed.sources(encoded), strict=True))
+        n_layers = len(keys)
+        keys = keys.view(n_layers, n, n_source, n_heads, -1)
+        values = values.view(n_layers, n, n_source, n_heads, -1)
         self.source_keys = keys.permute(0, 1, 3, 4, 2).contiguous()
         self.source_values = values.transpose(2, 3).contiguous()
-        n_layers, n = self.source_keys.shape[:2]
         self.source_mask = None
         if encoded.src_mask is not None:
             self.source_mask = self._additive(encoded.src_mask)
@@ -81,22 +82,25 @@ class PackedSteps:
         tgt_in = torch.tensor(tokens, device=self.keys.device)[:, None]
         x = model.embed_target(tgt_in, start=self.length)[:, 0]  # [R, d_model]
         self.length += 1
-        pools = zip(
-            self.keys[..., : self.taken].unbind(0), self.values[..., : self.taken, :].unbind(0),
-            self.source_keys.unbind(0), self.source_values.unbind(0), strict=True,
-        )  # fmt: skip
         past = self.past
         if past is not None:
             past = past.view(-1, 1, self.width, self.taken)  # [N, 1, W, c]
+        pools = zip(
+            self.keys[..., : self.taken].flatten(1, 2).unbind(0),
+            self.values[..., : self.taken, :].flatten(1, 2).unbind(0),
+            self.source_keys.flatten(1, 2).unbind(0),
+            self.source_values.flatten(1, 2).unbind(0),
+            strict=True,
+        )
         own_maps, cross_maps = [], []
         for layer, (keys, values, source_keys, source_values) in zip(
             self.packed.layers, pools, strict=True
         ):
             assert layer.cross is not None
             made = self._home(layer.own.project(layer.own.around.enter(x)))
-            q, k, v = made.split(layer.own.widths, dim=1)
+            q, k, v = made.split_with_sizes(layer.own.widths, dim=1)
             keys[..., before:] = self._heads(k, layer.own).mT
-            values[..., before:, :] = self._heads(v, layer.own)
+            values[:, before:] = self._heads(v, layer.own)
             joined, own = self._attend(layer.own, q, keys, values, past)
             x = layer.own.leave(joined, x)
             q = self._home(layer.cross.project(layer.cross.around.enter(x)))
@@ -114,28 +118,34 @@ class PackedSteps:
     def _logits(self, hidden: Tensor) -> Tensor | Iterator[Tensor]:
         if len(hidden) <= BLOCK_ROWS:
             return self.packed.generator(hidden)
-        return (self.packed.generator(block) for block in hidden.split(BLOCK_ROWS))
+        return (
+            self.packed.generator(hidden[first : first + BLOCK_ROWS])
+            for first in range(0, len(hidden), BLOCK_ROWS)
+        )
 
     def _heads(self, x: Tensor, block: AttentionBlock) -> Tensor:
-        """[N W, H d] as [N, H, W, d]."""
-        return x.view(-1, self.width, block.n_heads, x.size(1) // block.n_heads).transpose(1, 2)
+        """[N W, H d] as [N H, W, d]."""
+        split = x.view(-1, self.width, block.n_heads, x.size(1) // block.n_heads)
+        return split.transpose(1, 2).reshape(-1, self.width, split.size(3))
 
     def _attend(
         self, block: AttentionBlock, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """What the rows make of keys [N, H, d_k, m] and values [N, H, m, d_v].
+        """What the rows make of keys [N H, d_k, m] and values [N H, m, d_v].
 
         Args:
             q: [N W, H d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
 
         Returns: heads side by side [R, H d_v], and weights [N, H, W, m].
         """
-        heads = self._heads(q, block)
-        n_heads = heads.shape[:2]
-        scores = torch.bmm(heads.flatten(0, 1), keys.flatten(0, 1)).unflatten(0, n_heads)
-        weights = (scores if mask is None else scores.add_(mask)).softmax(-1)
-        joined = torch.bmm(weights.flatten(0, 1), values.flatten(0, 1)).unflatten(0, n_heads)
-        joined = joined.transpose(1, 2).reshape(len(q), -1)
+        scores = torch.bmm(self._heads(q, block), keys)
+        by_sentence = scores.view(-1, block.n_heads, self.width, scores.size(2))
+        if mask is not None:
+            by_sentence.add_(mask)
+        weights = by_sentence.softmax(-1)
+        heads = torch.bmm(weights.view(scores.shape), values)  # [N H, W, d_v]
+        joined = heads.view(-1, block.n_heads, self.width, block.d_v).transpose(1, 2)
+        joined = joined.reshape(len(q), -1)
         return joined if self.homes is None else joined[self.homes], weights
 
     def _home(self, rows: Tensor, empty: float = 0) -> Tensor:

@@ -88,8 +88,6 @@ def _has_onednn() -> bool:
 
     These operations are PyTorch's own, made for its compiler, and may change; then do without.
     """
-    if not torch.backends.mkldnn.is_available():
-        return False
     draw = torch.Generator().manual_seed(0)
     x, weight, bias, added = (
         torch.randn(shape, generator=draw) for shape in ((3, 8), (5, 8), (5,), (3, 5))

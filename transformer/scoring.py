@@ -85,7 +85,7 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     n_rows, size = scores.shape
     n_groups = size // GROUP
     if size < LONG_ROW or 4 * count > n_groups or scores.device.type != "cpu":
-        return scores.topk(count, dim=1)  # type: ignore[return-value]  # a named tuple
+        return scores.topk(count, dim=1)
     grouped = scores[:, : n_groups * GROUP].view(n_rows, GROUP, n_groups)
     groups = grouped.amax(1).topk(count, dim=1, sorted=False).indices  # [R, count]
     held = grouped.gather(2, groups[:, None].expand(-1, GROUP, -1)).flatten(1)
