@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from figures.palette import THEMES, signed_table
 from tests.factories import make_trace
 from ui.components.lens import Map, parse_selection, still_lens
 
@@ -49,3 +50,23 @@ def test_a_turned_map_is_refused() -> None:
 )
 def test_what_the_browser_selects_is_checked(reported: Any, expected: Any) -> None:
     assert parse_selection(reported, queries=5, keys=7) == expected
+
+
+def test_a_difference_has_a_scale_of_its_own_and_says_who_looks_more() -> None:
+    weights = np.array([[0.2, -0.2, 0], [0, 0, 0]], dtype=np.float32)
+    shown = Map(
+        weights, ("a", "b"), ("x", "y", "z"), "A − B", "source", "source",
+        signed=("B looks more", "A looks more"),
+    )  # fmt: skip
+    header = shown.header(400)
+    assert header["limit"] == 0.25
+    assert header["ends"] == ("B looks more", "A looks more")
+    assert "A looks more by up to 0.20" in header["label"]
+    for theme in THEMES:
+        table = bytes.fromhex(header["colours"][theme])
+        np.testing.assert_array_equal(
+            np.frombuffer(table, dtype=np.uint8).reshape(256, 3), signed_table(theme)
+        )
+    plain = Map(np.abs(weights), ("a", "b"), ("x", "y", "z"), "A", "source", "source").header(400)
+    assert plain["limit"] == 0
+    assert plain["colours"] != header["colours"]
