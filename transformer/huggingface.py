@@ -205,7 +205,10 @@ class HuggingFaceModel:
         """Read one sentence, and translate it where there is a decoder for that.
 
         The maps, log-probabilities and alternatives of an encoder-decoder are those of one
-        teacher-forced pass over what `generate` found, or over the target.
+        teacher-forced pass over what `generate` found, or over the target. A model without an
+        encoder has the text in `tgt_tokens`: each token is predicted by the one before it, and the
+        last prediction is the model's own. Special tokens that are typed are read as such, as the
+        library does.
 
         Args:
             sentence: the source; the text itself for a model that has no encoder.

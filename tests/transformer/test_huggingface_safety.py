@@ -230,6 +230,31 @@ def test_half_precision_is_computed_in_full(copied: Callable[[str], Path]) -> No
     )
 
 
+def test_large_numbers_that_make_nothing_large(copied: Callable[[str], Path]) -> None:
+    folder = copied("gpt2")
+    edit(CONFIG, rope_theta=10**9, total_params=7 * 10**9, max_length=10**30)(folder)
+    assert HuggingFaceModel.load(folder, "cpu").max_tokens == 48
+
+
+def test_files_of_older_tokenizers(copied: Callable[[str], Path]) -> None:
+    """vocab.txt, and vocab.json with merges.txt, give what tokenizer.json does."""
+    for name in ("bert", "bart"):
+        folder = copied(name)
+        before = HuggingFaceModel.load(folder, "cpu").trace("The animal (it) was tired.")
+        model = json.loads((folder / "tokenizer.json").read_text())["model"]
+        remove("tokenizer.json")(folder)
+        edit(SETTINGS, tokenizer_class=..., backend=...)(folder)
+        if name == "bert":
+            pieces = sorted(model["vocab"], key=model["vocab"].get)
+            (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+        else:
+            (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+            merges = (" ".join(pair) for pair in model["merges"])
+            (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
+        after = HuggingFaceModel.load(folder, "cpu").trace("The animal (it) was tired.")
+        assert after.src_tokens == before.src_tokens
+
+
 def test_settings_name_no_other_file(copied: Callable[[str], Path], tmp_path: Path) -> None:
     """A tokenizer's files are its folder's, whatever its settings say."""
     folder, other = copied("m2m100"), tmp_path / "other.json"
