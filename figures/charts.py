@@ -1,11 +1,68 @@
-"""How every Altair chart looks."""
+"""How every Altair chart looks, and how charts get larger text for a projector."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from plotly.graph_objects import Figure
 
 from figures.attention import FONT
 from figures.palette import CHROME, Theme
+
+Chart = TypeVar("Chart")
+
+#: What is measured in px beside text: it has to make room for the text.
+_LENGTHS = ("height", "dx", "dy", "labelLimit", "titlePadding", "labelPadding")
+
+
+def grow(chart: Chart, scale: float) -> Chart:
+    """An Altair chart or a Plotly figure with text `scale` times as large, and room for it.
+
+    Data and widths stay; the chart or figure given is not changed.
+    """
+    if scale == 1:
+        return chart
+    if isinstance(chart, Figure):
+        return _grow_figure(chart, scale)
+    made: Any = chart
+    spec = made.to_dict()
+    data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}
+    larger: Chart = type(made).from_dict({**_grown(spec, scale), **data})
+    return larger
+
+
+def _grown(spec: Any, scale: float) -> Any:
+    """A part of a chart's specification with its text grown."""
+    if isinstance(spec, list):
+        return [_grown(each, scale) for each in spec]
+    if not isinstance(spec, Mapping):
+        return spec
+    found = {}
+    for name, value in spec.items():
+        sized = name.lower().endswith("fontsize") or name in _LENGTHS
+        if sized and isinstance(value, int | float) and not isinstance(value, bool):
+            found[name] = value * scale
+        else:
+            found[name] = value if name in ("data", "datasets") else _grown(value, scale)
+    return found
+
+
+def _grow_figure(figure: Figure, scale: float) -> Any:
+    larger = Figure(figure)
+    layout = larger.layout
+    size = (layout.font.size or 12) * scale
+    larger.update_layout(font_size=size, hoverlabel_font_size=size)
+    if layout.height:
+        larger.update_layout(height=layout.height * (1 + (scale - 1) / 2))
+    for axis in (*larger.select_xaxes(), *larger.select_yaxes()):
+        if axis.title.font.size:
+            axis.title.font.size *= scale
+    for trace in larger.data:
+        title = getattr(getattr(trace, "colorbar", None), "title", None)
+        if title is not None and title.font.size:
+            title.font.size *= scale
+    return larger
 
 
 def quiet(chart: Any, theme: Theme) -> Any:

@@ -74,7 +74,9 @@ def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Ch
         alt.Chart(alt.InlineData(values=rows))
         .mark_bar()
         .encode(
-            x=alt.X("characters:O", title="characters", axis=alt.Axis(labelAngle=0)),
+            x=alt.X(
+                "characters:O", title="characters", axis=alt.Axis(labelAngle=0, labelOverlap=True)
+            ),
             y=alt.Y("sum(pieces):Q", title="pieces", axis=alt.Axis(tickCount=4)),
             color=alt.Color(
                 "kind:N",

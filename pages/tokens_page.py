@@ -16,7 +16,7 @@ from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.glossary import term
-from ui.story import section
+from ui.story import section, sized
 from ui.theme import current_theme
 from ui.token_panels import draw_cuts, draw_vocabulary
 from ui.token_views import Reading, near, pieces_shown, plane_of, read_side
@@ -62,7 +62,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, token: int) -> None:
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
         column.altair_chart(
-            neighbour_bars(nearest.ids, names, nearest.cosines, current_theme()), theme=None,
+            sized(neighbour_bars(nearest.ids, names, nearest.cosines, current_theme())), theme=None,
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
         )  # fmt: skip
     token_exhibits.offer(
@@ -95,7 +95,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
     )  # fmt: skip
     place.altair_chart(
-        chart, theme=None,
+        sized(chart), theme=None,
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
     token_exhibits.offer(

@@ -9,6 +9,7 @@ from ui import tours
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.glossary import term
+from ui.story import sized
 from ui.takeaway import take_away
 from ui.theme import current_theme
 from ui.tours.stops import Tour
@@ -84,7 +85,7 @@ def draw_rate(facts: Told) -> None:
     updates, rates = facts.rates
     peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
     st.altair_chart(
-        rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme()),
+        sized(rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme())),
         theme=None,
         alt=f"Learning rate over {facts.updates:,} updates: it rises until update {peak:,}, to "
         f"{rates.max():.2e}, and falls to {rates[-1]:.2e}.",
@@ -100,8 +101,14 @@ def draw_smoothing(facts: Told) -> None:
     """What the model is asked to say, with and without smoothing."""
     target = smoothed_target(facts)
     st.altair_chart(
-        bars(
-            target, "share of the target", current_theme(), marked=("the right token",), height=170
+        sized(
+            bars(
+                target,
+                "share of the target",
+                current_theme(),
+                marked=("the right token",),
+                height=170,
+            )
         ),
         theme=None,
         alt="; ".join(f"{name}: {share:.3g}" for name, share in target.items()),
@@ -115,7 +122,7 @@ def draw_scores(facts: Told) -> None:
         st.caption("The paper's table 2, newstest2014 English to German.")
     top = max(found, key=found.__getitem__)
     st.altair_chart(
-        bars(found, "BLEU", current_theme(), marked=(top,), written=".1f", height=230),
+        sized(bars(found, "BLEU", current_theme(), marked=(top,), written=".1f", height=230)),
         theme=None,
         alt="BLEU by setting. "
         + "; ".join(f"{name}: {score:.1f}" for name, score in found.items()),

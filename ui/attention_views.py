@@ -41,6 +41,7 @@ from ui.components.lines import Pin, attention_lines
 from ui.controls import View
 from ui.glossary import term
 from ui.state import HEAD, LAYER
+from ui.story import sized
 from ui.text import code
 from ui.theme import current_theme
 
@@ -133,7 +134,9 @@ def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
                 dimmed_keys=shown.dimmed_keys,
             )  # fmt: skip
             described = describe(shown.weights, maps.queries, maps.keys)
-            st.plotly_chart(figure, key="large", theme=None, alt=f"{shown.name}: {described}.")
+            st.plotly_chart(
+                sized(figure), key="large", theme=None, alt=f"{shown.name}: {described}."
+            )
     with sums.container():
         _draw_sums(choice, maps)
 
@@ -213,7 +216,7 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
         f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
         f"the mean is {values.mean():.2f}."
     )
-    st.altair_chart(head_table(values, current_theme()), key="sums", theme=None, alt=alt)
+    st.altair_chart(sized(head_table(values, current_theme())), key="sums", theme=None, alt=alt)
     st.caption(alt.partition(". ")[2])
 
 

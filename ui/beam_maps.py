@@ -13,6 +13,7 @@ from ui import state
 from ui.components.lens import MOST_TOKENS, Map, attention_lens
 from ui.decoding import fill
 from ui.state import HEAD, LAYER, Param
+from ui.story import sized
 from ui.theme import current_theme
 from ui.units import units_control
 
@@ -95,6 +96,6 @@ def show_map(
     )
     figure.update_layout(height=max(170, min(520, 120 + 9 * len(query_tokens))))
     st.plotly_chart(
-        figure, key=f"{key}_large", theme=None,
+        sized(figure), key=f"{key}_large", theme=None,
         alt=f"{name}: {describe(weights, query_tokens, key_tokens)}.",
     )  # fmt: skip

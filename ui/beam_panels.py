@@ -33,6 +33,7 @@ from ui.controls import View
 from ui.glossary import term
 from ui.state import Param
 from ui.steering import begin_with
+from ui.story import sized
 from ui.text import code, plain, shorten
 from ui.theme import current_theme
 from ui.units import in_units
@@ -151,8 +152,15 @@ def compare_panel(search: Search) -> None:
         strict=True,
     ):
         column.altair_chart(
-            branch_curves(
-                values, tokens, both.shared, branch_colours(theme), theme, title=f"{title} (nats)"
+            sized(
+                branch_curves(
+                    values,
+                    tokens,
+                    both.shared,
+                    branch_colours(theme),
+                    theme,
+                    title=f"{title} (nats)",
+                )
             ),
             theme=None,
             alt=f"{title} of A and B after every step; A ends at {values['A'][-1]:.2f}, "
@@ -277,7 +285,7 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     scores = np.array([[score_at(node, alpha, tree.rule) for node in shown] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(shown) + 1)]
     st.altair_chart(
-        lead_by_alpha(alphas, scores, names, tree.alpha, current_theme()),
+        sized(lead_by_alpha(alphas, scores, names, tree.alpha, current_theme())),
         theme=None,
         alt=f"Score of {len(shown)} translations, less the winner's, for α from 0 to 2; the search "
         f"used {tree.alpha:g}",

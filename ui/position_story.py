@@ -17,7 +17,7 @@ from ui import encodings, state
 from ui.bound import bound
 from ui.controls import View
 from ui.state import Param
-from ui.story import draw_plot, section
+from ui.story import draw_plot, section, sized
 from ui.takeaway import snippet_header, take_away
 from ui.text import code
 from ui.theme import current_theme
@@ -109,7 +109,7 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     values = encodings.offset_products(_STARTS, _OFFSETS, d_model)
     chart = product_by_offset(np.arange(_OFFSETS), values, _STARTS, current_theme())
     right.altair_chart(
-        chart,
+        sized(chart),
         theme=None,
         alt="Dot products along the offset: curves from three positions coincide.",
     )
@@ -144,7 +144,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         array[pairs] for array in (result.before, result.after, result.expected)
     )
     place.altair_chart(
-        clocks(before, after, expected, names, current_theme()), theme=None,
+        sized(clocks(before, after, expected, names, current_theme())), theme=None,
         alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
     )  # fmt: skip
     rows = {

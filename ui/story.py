@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import streamlit as st
 from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
+
+from figures.charts import grow
+from ui.presenter import SCALE, presenting
+
+T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
@@ -15,6 +22,11 @@ def section(title: str, text: str) -> DeltaGenerator:
     return picture.container()
 
 
+def sized(chart: T) -> T:
+    """An Altair chart or a Plotly figure with text as large as the page's is now."""
+    return grow(chart, SCALE if presenting() else 1)
+
+
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:
     """Draw a Plotly figure, in the colours that it brings along; `alt` says what it shows."""
-    place.plotly_chart(figure, key=key, theme=None, config={"displaylogo": False}, alt=alt)
+    place.plotly_chart(sized(figure), key=key, theme=None, config={"displaylogo": False}, alt=alt)

@@ -14,7 +14,7 @@ from ui.components.cut import other_cuts
 from ui.computed import computed
 from ui.controls import View
 from ui.glossary import term
-from ui.story import section
+from ui.story import section, sized
 from ui.text import plain
 from ui.theme import current_theme
 from ui.token_views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, signed
@@ -92,7 +92,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, token: int) -> None:
     shown = f", the first {_MOST_ROWS} of them listed" if len(found) > _MOST_ROWS else ""
     left.caption(f"{len(found):,} of {len(pieces):,} pieces{shown}")
     right.altair_chart(
-        length_bars(length_counts(pieces, kinds), current_theme()), theme=None,
+        sized(length_bars(length_counts(pieces, kinds), current_theme())), theme=None,
         alt="How many pieces have each length, those that start a word and those that do not.",
     )  # fmt: skip
     token_exhibits.offer(

@@ -312,3 +312,57 @@ def test_labels_of_the_matrix_choose_tokens_to_add_up(
     values = trace.cross[:, :, 3, 1]
     expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
     expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
+
+
+def test_shift_marks_several_heads_by_mouse_and_keys(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="1", head="2")
+    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
+    expect(page.get_by_text("Mean of heads 1.2, 3.1", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("map=heads.*heads=1.2-3.1"))
+    expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
+    page.mouse.move(2, 2)  # the note tells about what the pointer is on
+    expect(page.locator(".note")).to_have_text(re.compile("^2 heads are marked"))
+    expected = (trace.cross[0, 1] + trace.cross[2, 0]) / 2
+    large = pixels(page.locator("canvas.cells"))
+    n, m = expected.shape
+    rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
+    columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)
+    drawn = large[np.ix_(rows, columns)].astype(int)
+    wanted = attention_table("light")[to_weight_bytes(expected)].astype(int)
+    np.testing.assert_allclose(drawn, wanted, atol=3)
+
+    page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads
+    page.keyboard.press("Shift+Enter")
+    expect(page.get_by_text("Mean of heads 1.2, 3.1, 3.2, 3.3", exact=True)).to_be_visible()
+    page.keyboard.press("Shift+Space")
+    expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("heads=1.2(&|$)"))
+    again = open_page(page.url)
+    expect(again.get_by_text("Head 1.2", exact=True)).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("map=cell"))
+    expect(page.locator("button.map[aria-selected=true]")).to_have_count(1)
+
+
+def test_a_head_opens_inside_and_the_way_back_leads_to_it(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(
+        open_page, address, kind="encoder_self", layer="2", head="3", queries="4", display="matrix"
+    )
+    page.get_by_role("link", name="Open layer 2, head 3").click()
+    page.wait_for_function("location.pathname === '/head'")
+    opens = page.get_by_text("Encoder self-attention, layer 2, head 3.")
+    expect(opens).to_be_visible()
+    query = page.get_by_role("combobox", name="Query token")
+    expect(query).to_have_value(re.compile(rf"^4\s+{re.escape(trace.src_tokens[3])}"))
+    alone = open_page(page.url)  # the address alone says it all
+    expect(alone.get_by_text("Encoder self-attention, layer 2, head 3.")).to_be_visible()
+    alone.get_by_role("link", name="Among all heads").click()
+    alone.wait_for_function("location.pathname === '/attention'")
+    expect(alone.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    expect(alone).to_have_url(re.compile("kind=encoder_self"))

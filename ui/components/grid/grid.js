@@ -25,7 +25,9 @@ export default function (component) {
 function mount(root, component, header, body) {
   root.unwatch?.();
   const talk = agree(component, header);
+  const focused = root.getRootNode().activeElement?.dataset?.at; // building anew would lose it
   const cells = build(root, header, talk.held);
+  root.querySelector(`[data-at="${focused}"]`)?.focus();
 
   const show = () => {
     const chosen = selected(talk.held);
@@ -189,6 +191,7 @@ function build(root, header, chosen) {
       const button = make("button", "map");
       button.type = "button";
       button.tabIndex = chosen[0] === row && chosen[1] === column ? 0 : -1;
+      button.dataset.at = `${row} ${column}`;
       button.setAttribute("role", "gridcell");
       button.setAttribute("aria-selected", String(outlined(row, column)));
       button.setAttribute("aria-label", summary(header, row, column));

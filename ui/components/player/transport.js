@@ -37,21 +37,27 @@ Object.assign(Player.prototype, {
 
   /** The colour scale, the same in every picture: a weight of 0 to a weight of 1. */
   drawScale() {
-    const ctx = sized(this.scale, 132, 16);
+    const measure = this.scale.getContext("2d");
+    measure.font = this.labelFont();
+    const before = Math.ceil(measure.measureText("weight 0").width) + 4;
+    const after = Math.ceil(measure.measureText("1").width) + 4;
+    const tall = Math.max(16, Math.ceil(1.4 * this.labelSize()));
+    const ctx = sized(this.scale, before + 70 + after, tall);
+    const middle = tall / 2;
     const strip = { map: Float32Array.from(range(256), (i) => i / 255), T: 1, S: 256 };
     const style = getComputedStyle(this.root);
     ctx.globalAlpha = 1;
-    ctx.drawImage(picture(strip, this.table), 50, 4, 70, 8);
+    ctx.drawImage(picture(strip, this.table), before, middle - 4, 70, 8);
     ctx.strokeStyle = style.getPropertyValue("--st-border-color");
-    ctx.strokeRect(49.5, 3.5, 71, 9);
+    ctx.strokeRect(before - 0.5, middle - 4.5, 71, 9);
     ctx.font = this.labelFont();
     ctx.fillStyle = style.getPropertyValue("--st-text-color");
     ctx.globalAlpha = 0.72;
     ctx.textBaseline = "middle";
     ctx.textAlign = "right";
-    ctx.fillText("weight 0", 46, 8.5);
+    ctx.fillText("weight 0", before - 4, middle + 0.5);
     ctx.textAlign = "left";
-    ctx.fillText("1", 124, 8.5);
+    ctx.fillText("1", before + 74, middle + 0.5);
   },
 
   toggle() {
