@@ -139,10 +139,7 @@ class Residual(nn.Module):
 
     def leave(self, x: Tensor, output: Tensor) -> Tensor:
         """Join the residual stream `x` and the sub-layer's `output`."""
-        return self.norm_sum(x + self.dropout(output))
-
-    def norm_sum(self, joined: Tensor) -> Tensor:
-        """What leaves, from the sum of the stream and the sub-layer's output."""
+        joined: Tensor = x + self.dropout(output)
         if not self.pre:
             joined = self.norm(joined)
         return joined

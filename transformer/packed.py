@@ -34,16 +34,36 @@ from transformer.packed_steps import PackedSteps
 from transformer.products import parts_of, product, stacked
 
 
+class Connection:
+    """The residual connection around a block (section 3.1), whose sum is made by a product."""
+
+    def __init__(self, around: Residual) -> None:
+        norm = around.norm
+        self.pre, self.shape, self.eps = around.pre, norm.normalized_shape, norm.eps
+        self.weight, self.bias = norm.weight.detach(), norm.bias.detach()
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the block sees of the stream."""
+        return self._norm(x) if self.pre else x
+
+    def leave(self, joined: Tensor) -> Tensor:
+        """The stream, from its sum with what the block made."""
+        return joined if self.pre else self._norm(joined)
+
+    def _norm(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
 class FeedForwardBlock:
     """Section 3.3 and the connection around it."""
 
     def __init__(self, feed: FeedForward, around: Residual) -> None:
         self.inner, self.outer = product(feed.w_1, feed.activation), product(feed.w_2)
-        self.around = around
+        self.around = Connection(around)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map [R, d_model]."""
-        return self.around.norm_sum(self.outer(self.inner(self.around.enter(x)), x))
+        return self.around.leave(self.outer(self.inner(self.around.enter(x)), x))
 
 
 class AttentionBlock:
@@ -55,7 +75,7 @@ class AttentionBlock:
 
     def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
         self.n_heads, self.d_k, self.d_v = attention.n_heads, attention.d_k, attention.d_v
-        self.around, self.out = around, product(attention.w_o)
+        self.around, self.out = Connection(around), product(attention.w_o)
         scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
         query = (weight * scale, None if bias is None else bias * scale)
         self.sources = [parts_of(attention.w_k), parts_of(attention.w_v)]
@@ -93,7 +113,7 @@ class AttentionBlock:
 
     def leave(self, joined: Tensor, x: Tensor) -> Tensor:
         """From the heads side by side [R, H d_v] and the stream x [R, d_model] to the stream."""
-        return self.around.norm_sum(self.out(joined, x))
+        return self.around.leave(self.out(joined, x))
 
 
 class PackedLayer:

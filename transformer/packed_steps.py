@@ -66,6 +66,7 @@ class PackedSteps:
         self.length, self.taken, self.width = 0, 0, 1
         self.sentence = list(range(n))
         self.homes: Tensor | None = None
+        self._owns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
     def _additive(self, mask: Tensor) -> Tensor:
         return torch.zeros_like(mask, dtype=self.source_keys.dtype).masked_fill(~mask, -math.inf)
@@ -169,16 +170,23 @@ class PackedSteps:
 
     def _admit(self, before: int) -> None:
         """Let every home's row see the place that its token takes in the pool."""
-        n = self.keys.size(1)
+        own, fresh = self._own()
         if self.path is not None:
-            own = torch.arange(before, before + self.width, device=self.keys.device)
-            self.path = torch.cat([self.path, own.repeat(n)[:, None]], dim=1)
+            self.path = torch.cat([self.path, own + before], dim=1)
         if self.width == 1 and self.past is None:
             return
         if self.past is None:  # so far, a row for each sentence that had read everything
-            self.past = self.keys.new_zeros(n * self.width, before)
-        fresh = self._additive(torch.eye(self.width, dtype=torch.bool, device=self.keys.device))
-        self.past = torch.cat([self.past, fresh.repeat(n, 1)], dim=1)
+            self.past = self.keys.new_zeros(len(fresh), before)
+        self.past = torch.cat([self.past, fresh], dim=1)
+
+    def _own(self) -> tuple[Tensor, Tensor]:
+        """Which of W new places is each home's own, [N W, 1], and as a mask, [N W, W]."""
+        shape = (self.keys.size(1), self.width)
+        if shape not in self._owns:
+            own = torch.arange(self.width, device=self.keys.device)
+            fresh = self._additive(own[:, None] == own)
+            self._owns = {shape: (own.repeat(shape[0])[:, None], fresh.repeat(shape[0], 1))}
+        return self._owns[shape]
 
     def _follow(self, parents: Sequence[int]) -> None:
         """Let row i continue what row parents[i] held; drop sentences that have no row left."""
