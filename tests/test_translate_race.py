@@ -23,7 +23,7 @@ def test_all_three_come_to_the_same_ids_and_the_figures_are_there() -> None:
         "--batch-rounds", "1", "--batch", "6", "--steps", "7", "--threads", "1",
         "--profile", "--json",
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     *lines, last = done.stdout.splitlines()
     found = json.loads(last)
