@@ -44,9 +44,11 @@ POSITIONS = {
     "src_positions.table": ("encoder", "source"),
     "tgt_positions.table": ("decoder", "target"),
 }
-#: Versions, and sinusoids, which are computed.
+#: Versions, sinusoids, which are computed, and room that version 0.12 keeps in the encoder's layers
+#: for copies of their weights.
 IGNORED = re.compile(
     r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
+    r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
 )
 
 

@@ -131,6 +131,9 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
     )  # fmt: skip
     if stored == "old":
         _number_norms(state, values)
+    for layer in range(values["encoder_layers"] if stored == "cfg" else 0):
+        state[f"encoder.layers.{layer}.in_proj_weight"] = torch.zeros(3 * width, width)
+        state[f"encoder.layers.{layer}.fc1_bias"] = torch.zeros(values["encoder_ffn_embed_dim"])
     extra = {"optimizer_history": [{"num_updates": 3}], "extra_state": {"epoch": 1}}
     languages = {name: values.pop(name) for name in ("source_lang", "target_lang")}
     if stored == "old":
