@@ -1,0 +1,115 @@
+"""Two lines in a notebook, and the program that writes a page."""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headlight
+from headlight import show
+from headlight.__main__ import main
+from tests.factories import make_trace
+from transformer.arrays import save_arrays
+from transformer.weights import CheckpointError
+from ui.offline import to_html
+from ui.trace_page import trace_exhibit
+
+ROOT = Path(__file__).parents[1]
+SCRIPT = "</script></iframe><script>document.title='run'</script>"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    trace = make_trace(S=4, T=3, src_tokens=("▁The", SCRIPT, "שלום"))
+    return save_arrays(trace, tmp_path_factory.mktemp("headlight") / "one.npz")
+
+
+def framed(view: headlight.Page) -> str:
+    """What the frame of a notebook holds."""
+    text = view._repr_html_()
+    assert re.fullmatch(r'<iframe srcdoc="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', text)
+    return html.unescape(text.partition('srcdoc="')[2].partition('"')[0])
+
+
+def test_a_path_a_trace_and_arrays_are_shown(path: Path) -> None:
+    arrays = dict(np.load(path))
+    pages = [framed(show(what)) for what in (path, str(path), make_trace(), arrays)]
+    for page in pages:
+        assert page.startswith("<!doctype html>") and "default-src 'none'" in page
+        for kind in ("Encoder self-attention", "Decoder self-attention", "Cross-attention"):
+            assert f"<h2>{kind}: " in page
+        assert page.count('data-component="grid"') == page.count('data-component="lens"') == 3
+        assert page.count('class="view" data-component="player"') == 1
+    assert "load_arrays(&#x27;one.npz&#x27;)" in pages[0]
+
+
+def test_one_stack_needs_no_player() -> None:
+    page = framed(show({"attention": np.eye(3)[None], "tokens": np.array(["a", "b", "c"])}))
+    assert "<h2>Causal self-attention: 1 layer, 1 head, 3 queries, 3 keys</h2>" in page
+    assert 'class="view" data-component="player"' not in page
+
+
+def test_no_text_is_markup(path: Path) -> None:
+    page = framed(show(path))
+    assert SCRIPT not in page
+    assert page.count("</script>") == page.count("<script")
+
+
+def test_the_page_is_the_apps_own(path: Path, tmp_path: Path) -> None:
+    trace = make_trace()
+    view = show(trace, name="mine", height=500)
+    assert view.html == to_html(trace_exhibit(trace, "mine"))
+    assert view.save(tmp_path / "a.html").read_bytes() == view.html
+    assert 'height="500"' in view._repr_html_()
+
+
+@pytest.mark.parametrize("height", [0, 99, 10_001, 3.5, True, '1" onload="alert(1)'])
+def test_a_height_is_a_number(height: object) -> None:
+    with pytest.raises(ValueError, match="not a whole number from 100 to 10000"):
+        show(make_trace(), height=height)  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"row \(0, 0, 0\) sums to 4"):
+        show({"cross": np.ones((3, 4))})
+    with pytest.raises(CheckpointError, match="no such file"):
+        show(tmp_path / "none.npz")
+    with pytest.raises(TypeError, match="not list"):
+        show([1, 2])  # type: ignore[arg-type]
+
+
+def test_large_maps_say_that_only_the_mean_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "the mean over all heads only" not in framed(show(make_trace()))
+    monkeypatch.setattr("ui.attention_exhibits.MOST_FOLLOWING", 10)
+    monkeypatch.setattr("ui.trace_page.MOST_FOLLOWING", 10)
+    assert "the mean over all heads only" in framed(show(make_trace()))
+
+
+def test_the_program_writes_a_page_or_says_why_not(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.html"
+    assert main([str(path), str(out)]) == 0
+    assert out.read_bytes() == show(path).html
+    assert main([str(tmp_path / "none.npz"), str(out)]) == 2
+    assert main([str(path), str(tmp_path / "no" / "out.html")]) == 2
+    assert main([]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and "no such file" in lines[0] and "No such file" in lines[1]
+
+
+def test_two_lines_in_a_fresh_process(path: Path) -> None:
+    code = (
+        f"from headlight import show\nview = show({str(path)!r})\n"
+        "assert view._repr_html_().startswith('<iframe srcdoc=')\nprint(len(view.html))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) > 10_000
