@@ -15,6 +15,7 @@ class Result:
     Attributes:
         sent: bytes.  prepared, first, change: seconds; None where it did not come so far.
         failed: what went wrong, "" where nothing did.
+        waited: seconds that a drawing was given which did not come in time.
     """
 
     sent: int | None = None
@@ -22,6 +23,7 @@ class Result:
     first: float | None = None
     change: float | None = None
     failed: str = ""
+    waited: float | None = None
 
 
 def ratio(one: float | None, other: float | None) -> float | None:
@@ -29,7 +31,7 @@ def ratio(one: float | None, other: float | None) -> float | None:
     return float(f"{one / other:.3g}") if one is not None and other else None
 
 
-def summary(results: dict[int, dict[str, Result]], timeout: float) -> dict[str, Any]:
+def summary(results: dict[int, dict[str, Result]]) -> dict[str, Any]:
     """What `--json` prints: BertViz divided by Headlight, by number of tokens.
 
     Where BertViz did not draw in time, its change counts as the time it was given, which is less
@@ -40,10 +42,9 @@ def summary(results: dict[int, dict[str, Result]], timeout: float) -> dict[str, 
     }  # fmt: skip
     for tokens, by_name in results.items():
         bertviz, ours = by_name["bertviz"], by_name["headlight"]
-        least = timeout if bertviz.failed.startswith(">") else None
         ratios["bytes_ratio"][str(tokens)] = ratio(bertviz.sent, ours.sent)
         for name in ("first", "change"):
-            theirs = getattr(bertviz, name) or least
+            theirs = getattr(bertviz, name) or bertviz.waited
             ratios[f"{name}_ratio"][str(tokens)] = ratio(theirs, getattr(ours, name))
     works = {
         who: max((n for n, by_name in results.items() if not by_name[who].failed), default=0)
@@ -56,9 +57,9 @@ def summary(results: dict[int, dict[str, Result]], timeout: float) -> dict[str, 
     return {**ratios, "largest_length": works, "measured": measured}
 
 
-def table(results: dict[int, dict[str, Result]], timeout: float) -> str:
+def table(results: dict[int, dict[str, Result]]) -> str:
     """The results as a Markdown table."""
-    ratios = summary(results, timeout)
+    ratios = summary(results)
     lines = [
         "| tokens | | sent for all maps | first picture | change of view |",
         "|---:|---|---:|---:|---:|",

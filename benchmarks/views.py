@@ -11,8 +11,10 @@ on this machine that has what it sends ready. Measured are
 - the first picture: from opening the address until the first kind is drawn;
 - a change: from the event of choosing another kind until that kind is drawn.
 
-Times are medians, taken in the page. Maps above 128 tokens a side are shrunk for Headlight's grid,
-as in the app, by taking the largest weight of each block; BertViz draws a line for every weight.
+Times are medians, taken in the page. A drawing gets `--timeout` seconds and the whole race
+`--minutes`; what does not come in time is said to take longer, and the race goes on. Maps above 128
+tokens a side are shrunk for Headlight's grid, as in the app, by taking the largest weight of each
+block; BertViz draws a line for every weight.
 BertViz loads its libraries from a CDN; here they come from npm packages, kept in `benchmarks/cache`
 (jQuery 2.1.0, since 2.0.0 is not among them).
 """
@@ -22,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import socket
 import statistics
@@ -35,7 +36,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -59,6 +60,14 @@ LIBRARIES = {
     "jquery.min.js": ("jquery@2.1.0", "package/dist/jquery.min.js"),
 }
 
+#: The last line of the race where it cannot begin.
+NOT_FETCHED = "BertViz's libraries could not be fetched: npm is needed once, and a network"
+
+
+class NoLibrariesError(RuntimeError):
+    """BertViz's libraries are not here and could not be fetched."""
+
+
 #: Runs in the page before anything else.
 WATCH = (ROOT / "benchmarks" / "race.js").read_text("utf-8")
 
@@ -81,13 +90,19 @@ def make_tensors(
 
 
 def libraries() -> dict[str, Path]:
-    """BertViz's libraries, fetched with npm where they are not here yet."""
+    """BertViz's libraries, fetched with npm where they are not here yet.
+
+    Raises: `NoLibrariesError` where they cannot be fetched.
+    """
     CACHE.mkdir(parents=True, exist_ok=True)
     missing = [package for name, (package, _) in LIBRARIES.items() if not (CACHE / name).exists()]
     if missing:
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
             command = ["npm", "pack", "--silent", "--pack-destination", folder, *missing]
-            subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=300)
+            try:
+                subprocess.run(command, check=True, cwd=folder, capture_output=True, timeout=300)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise NoLibrariesError(NOT_FETCHED) from error
             for archive in Path(folder).glob("*.tgz"):
                 _unpack(archive)
     return {name: CACHE / name for name in LIBRARIES}
@@ -276,8 +291,14 @@ def serve(folder: Path) -> Iterator[str]:
 RACES = {"bertviz": race_bertviz, "headlight": race_headlight}
 
 
-def run_one(who: str, folder: Path, tokens: int, repeats: int, timeout: float) -> Result:
-    """One contestant in a process of its own, so that neither memory nor a hang can spread."""
+def run_one(
+    who: str, folder: Path, tokens: int, repeats: int, timeout: float, limit: float
+) -> Result:
+    """One contestant in a process of its own, so that neither memory nor a hang can spread.
+
+    Args:
+        timeout, limit: seconds for one drawing, and for everything together.
+    """
     command = [
         sys.executable, str(Path(__file__).resolve()), "--one", who, "--folder", str(folder),
         "--tokens", str(tokens), "--repeats", str(repeats), "--timeout", str(timeout),
@@ -287,8 +308,6 @@ def run_one(who: str, folder: Path, tokens: int, repeats: int, timeout: float) -
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
-        # Making BertViz's page, opening it, and two changes, as often as is asked for.
-        limit = timeout * (1 + 3 * (repeats + 1)) + 60
         late = False
         try:
             output, _ = process.communicate(timeout=limit)
@@ -301,8 +320,10 @@ def run_one(who: str, folder: Path, tokens: int, repeats: int, timeout: float) -
     if late or process.returncode:
         said = log.read_text(errors="replace").strip().splitlines()
         timed_out = late or any("Timeout" in line for line in said[-15:])
-        why = f"> {timeout:g} s" if timed_out else f"failed ({said[-1][:120] if said else ''})"
-        known = Result(**{**asdict(known), "failed": why})
+        if timed_out:
+            waited = min(timeout, limit)
+            return replace(known, failed=f"> {waited:.0f} s", waited=waited)
+        return replace(known, failed=f"failed ({said[-1][:120] if said else ''})")
     return known
 
 
@@ -312,7 +333,8 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--repeats", type=int, default=3, help="visits that count")
-    parser.add_argument("--timeout", type=float, default=180, help="seconds for one drawing")
+    parser.add_argument("--timeout", type=float, default=120, help="seconds for one drawing")
+    parser.add_argument("--minutes", type=float, default=14, help="for the whole race")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--one", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -321,9 +343,11 @@ def main() -> None:
         for result in RACES[given.one](given.folder, given.tokens[0], given.repeats, given.timeout):
             print(json.dumps(asdict(result)), flush=True)
         return
-    if shutil.which("npm") is None and not all((CACHE / name).exists() for name in LIBRARIES):
-        sys.exit("npm is needed once, to fetch BertViz's libraries")
-    libraries()
+    ends = time.monotonic() + 60 * given.minutes
+    try:
+        libraries()
+    except NoLibrariesError as error:
+        sys.exit(str(error))
     results: dict[int, dict[str, Result]] = {}
     for tokens in given.tokens:
         with tempfile.TemporaryDirectory() as name:
@@ -332,13 +356,16 @@ def main() -> None:
             np.savez(folder / f"{tokens}.npz", **tensors)  # type: ignore[arg-type]
             del tensors
             results[tokens] = {}
-            for who in CONTESTANTS:
+            for who in reversed(CONTESTANTS):  # the one that may not come to an end is last
                 print(f"{tokens} tokens, {who} ...", file=sys.stderr, flush=True)
-                results[tokens][who] = run_one(who, folder, tokens, given.repeats, given.timeout)
+                left = max(1.0, ends - time.monotonic())
+                results[tokens][who] = run_one(
+                    who, folder, tokens, given.repeats, given.timeout, left
+                )
                 print(f"    {results[tokens][who]}", file=sys.stderr, flush=True)
-    print(table(results, given.timeout))
+    print(table(results))
     if given.json:
-        print(json.dumps(summary(results, given.timeout)))
+        print(json.dumps(summary(results)))
 
 
 if __name__ == "__main__":
