@@ -86,13 +86,11 @@ class PackedSteps:
         past = self.past
         if past is not None:
             past = past.view(-1, 1, self.width, self.taken)  # [N, 1, W, c]
+        # Views, which the layers write their keys and values to.
         pools = zip(
-            self.keys[..., : self.taken].flatten(1, 2).unbind(0),
-            self.values[..., : self.taken, :].flatten(1, 2).unbind(0),
-            self.source_keys.flatten(1, 2).unbind(0),
-            self.source_values.flatten(1, 2).unbind(0),
-            strict=True,
-        )
+            _by_head(self.keys[..., : self.taken]), _by_head(self.values[..., : self.taken, :]),
+            _by_head(self.source_keys), _by_head(self.source_values), strict=True,
+        )  # fmt: skip
         own_maps, cross_maps = [], []
         for layer, (keys, values, source_keys, source_values) in zip(
             self.packed.layers, pools, strict=True
@@ -221,9 +219,10 @@ class PackedSteps:
         self.homes = None if full else torch.tensor(homes, device=self.keys.device)
 
     def _keep(self, sentences: Tensor) -> None:
-        self.keys, self.values = self.keys[:, sentences], self.values[:, sentences]
-        self.source_keys = self.source_keys[:, sentences]
-        self.source_values = self.source_values[:, sentences]
+        self.keys = self.keys.index_select(1, sentences)
+        self.values = self.values.index_select(1, sentences)
+        self.source_keys = self.source_keys.index_select(1, sentences)
+        self.source_values = self.source_values.index_select(1, sentences)
         if self.source_mask is not None:
             self.source_mask = self.source_mask[sentences]
 
@@ -264,3 +263,8 @@ class PackedSteps:
             places = torch.zeros_like(needed, dtype=torch.long)  # [N, c]
             places.scatter_(1, order, torch.arange(self.taken, device=order.device).expand(n, -1))
             self.path = places.gather(1, self.path.view(n, -1)).view(self.path.shape)
+
+
+def _by_head(pool: Tensor) -> tuple[Tensor, ...]:
+    """[L, N, H, ...] as a view [N H, ...] for each layer."""
+    return pool.view(len(pool), -1, *pool.shape[3:]).unbind(0)
