@@ -7,8 +7,8 @@ listed with what they are, and with the reason where one cannot be used.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from transformer.importers import FORMATS
 from transformer.importers.marian_config import json_object
 from transformer.tracer import Tracer
 from transformer.translator import Translator
-from transformer.weights import CheckpointError
+from transformer.untrusted import CheckpointError, is_there
 
 #: "checkpoint" is one of this project's; "foreign" has to be imported first.
 Kind = Literal["checkpoint", "archive", "huggingface", "foreign"]
@@ -81,22 +81,47 @@ def kind_of(path: Path) -> Kind:
     return "checkpoint"
 
 
-def list_entries(roots: Iterable[Path]) -> list[Entry]:
+def list_entries(
+    roots: Iterable[Path], check: Callable[[Path], object] | None = None
+) -> list[Entry]:
     """What lies directly under the roots, by name; what cannot be used has the reason.
 
     Of two with one name, that of the earlier root counts. Only configs, tokenizers and headers are
     read. An absent root holds nothing.
+
+    Args:
+        check: asked before anything of a path is read; what it raises a `CheckpointError` for is
+            left unread.
     """
     found: dict[str, Entry] = {}
     for root in roots:
         try:
             paths = sorted(root.iterdir())
-        except OSError:
+        except (OSError, ValueError):
             continue
         for path in paths:
-            if path.name not in found and not path.name.startswith(".") and _counts(path):
-                found[path.name] = inspect_entry(path)
+            if path.name in found or path.name.startswith("."):
+                continue
+            refused = _refused(path, check)
+            if refused is not None and path.is_symlink():
+                found[path.name] = Entry(path.name, path, None, refused, "")
+            elif _counts(path):
+                entry = inspect_entry(path) if refused is None else None
+                found[path.name] = (
+                    Entry(path.name, path, None, refused, "") if entry is None
+                    # A link inside the root has a name of its own.
+                    else replace(entry, name=path.name)
+                )  # fmt: skip
     return [found[name] for name in sorted(found)]
+
+
+def _refused(path: Path, check: Callable[[Path], object] | None) -> str | None:
+    try:
+        if check is not None:
+            check(path)
+    except CheckpointError as error:
+        return str(error)
+    return None
 
 
 def inspect_entry(path: str | Path) -> Entry:
@@ -150,7 +175,7 @@ def _counts(path: Path) -> bool:
     """Whether this is meant to be opened at all."""
     try:
         if path.is_dir():
-            ours = any((path / part).exists() for part in PARTS)
+            ours = any(is_there(path / part) for part in PARTS)
             return ours or any(each.fits(path) for each in FORMATS.values())
         return path.suffix == ARCHIVE and path.is_file()
     except OSError:

@@ -6,7 +6,6 @@ each time (see `ui.roots`).
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 import threading
 from pathlib import Path
@@ -30,7 +29,7 @@ _ONE_THREAD_PARAMETERS = 100_000_000
 
 def entries() -> list[Entry]:
     """All that the roots hold, by name, broken ones with the reason."""
-    return [_inside(entry) for entry in list_entries(checkpoint_roots())]
+    return list_entries(checkpoint_roots(), within_roots)
 
 
 def tracer(path: Path, device: str) -> Tracer:
@@ -73,14 +72,6 @@ def _load(path: str, mark: str, device: str) -> Tracer:
         torch.set_num_threads(1)
     _freeze_garbage()
     return loaded
-
-
-def _inside(entry: Entry) -> Entry:
-    try:
-        within_roots(entry.path)
-    except CheckpointError as error:
-        return dataclasses.replace(entry, error=entry.error or str(error))
-    return entry
 
 
 _frozen = threading.Event()

@@ -91,7 +91,10 @@ def _check_links(folder: Path, called: str, roots: tuple[Path, ...]) -> None:
                 raise CheckpointError(f"{called}: holds more than {_MOST_FILES:,} files")
             if not each.is_symlink():
                 continue
-            end = Path(each.path).resolve()
+            try:
+                end = Path(each.path).resolve()
+            except (OSError, RuntimeError):
+                raise CheckpointError(f"{called}/{shown(each.name)}: a link to itself") from None
             if not any(_below(end, root) for root in roots):
                 raise CheckpointError(
                     f"{called}/{shown(each.name)}: a link that leads outside the checkpoint "

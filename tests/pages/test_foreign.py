@@ -148,7 +148,7 @@ def test_a_page_works_or_says_why_not_and_where_to_go(
     if refused:
         assert len(app.info) == 1
         assert app.info[0].value.count(".") >= 1 and "\n" not in app.info[0].value
-        links = {each.proto.label for each in app.get("page_link")}
+        links = {each.proto.label for each in app.main.get("page_link")}
         assert links == {each.title for each in PAGES if each.url_path in offered}
 
 

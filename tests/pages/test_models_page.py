@@ -1,0 +1,333 @@
+"""The page of models: what is listed, what an import does, and what is never opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.transformer.importers.hub_site import NAME, Hub, serving
+from tests.transformer.importers.models import make_folder
+from transformer.checkpoint import inspect_checkpoint
+from ui import import_jobs
+
+RunApp = Callable[..., AppTest]
+PAGE = "pages/models_page.py"
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # those of transformers
+    pytest.mark.timeout(900),
+]
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("marian") / "theirs"
+    make_folder(folder, "separate vocabularies")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
+    """A root with a checkpoint, a broken one, and a model to import."""
+    root = tmp_path / "root"
+    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
+    shutil.copytree(random_checkpoints / "cut", root / "cut")
+    shutil.copytree(theirs, root / "foreign" / "theirs")
+    return root
+
+
+@pytest.fixture(autouse=True)
+def _no_import_outlives_its_test() -> Iterator[None]:
+    yield
+    for job in list(import_jobs._JOBS.values()):
+        job.stop()
+        job.thread.join()
+
+
+def opened(run_app: RunApp, root: Path, **query: str) -> AppTest:
+    app = run_app(root, **query)
+    app.switch_page(PAGE).run()
+    assert not app.exception
+    return app
+
+
+def text_of(app: AppTest) -> str:
+    kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
+    found = [each.value for kind in kinds for each in app.main.get(kind)]
+    return "\n".join(found).replace("\\", "")
+
+
+def finished(app: AppTest) -> AppTest:
+    """Wait for the import that this session began."""
+    job = app.session_state["headlight_import"]
+    job.thread.join(300)
+    assert not job.running
+    return app.run()
+
+
+def test_what_is_here_is_listed_with_what_is_known(run_app: RunApp, root: Path) -> None:
+    metrics = {"tests": {"a_test": {"bleu": 12.34, "chrf": "x"}, "b": {"bleu": float("nan")}}}
+    (root / "alpha" / "metrics.json").write_text(json.dumps(metrics))
+    app = opened(run_app, root)
+    said = text_of(app)
+    assert "**alpha** · translates everyday sentences" in said
+    assert "2+3 layers · d_model 24 · 3 heads" in said
+    assert "BLEU 12.3 on `a_test`" in said
+    assert "nan" not in said
+    assert "**cut** · cannot be used" in said
+    assert "model.safetensors: not a whole safetensors file" in said
+    assert str(root.parent) not in said
+    assert app.button(key="use_alpha").disabled
+
+
+def test_another_one_is_used(run_app: RunApp, root: Path) -> None:
+    shutil.copytree(root / "alpha", root / "beta")
+    app = opened(run_app, root)
+    app.button(key="use_beta").click().run()
+    assert app.query_params["checkpoint"] == "beta"
+    assert app.button(key="use_beta").disabled
+    assert not app.button(key="use_alpha").disabled
+
+
+def test_a_card_is_shown_on_demand_as_text(run_app: RunApp, root: Path) -> None:
+    card = "---\ntags: [x]\n---\n# It\n<script>alert(1)</script> ![p](https://x.example/p) **b**"
+    (root / "alpha" / "README.md").write_text(card)
+    app = opened(run_app, root)
+    assert not any("alert" in each.value for each in app.markdown)
+    app.button(key="card_alpha").click().run()
+    assert app.query_params["card"] == "alpha"
+    shown = next(each.value for each in app.markdown if "alert" in each.value)
+    assert "#### It" in shown
+    assert r"\<script\>" in shown
+    assert "](" not in shown
+    assert "**b**" in shown
+    app.button(key="card_alpha").click().run()
+    assert not any("alert" in each.value for each in app.markdown)
+
+
+def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
+    app = opened(run_app, root)
+    assert app.selectbox(key="folder_box").options == ["foreign/theirs"]
+    app.selectbox(key="folder_box").set_value("foreign/theirs").run()
+    app.text_input(key="as_widget").set_value("mine").run()
+    said = text_of(app)
+    assert "from `foreign/theirs`; takes up to" in said
+    assert "on disk" in said and "of memory" in said
+    assert not (root / "mine").exists()
+    app.button(key="import_button").click().run()
+    finished(app)
+    assert "Imported `foreign/theirs` as **mine**" in text_of(app)
+    assert inspect_checkpoint(root / "mine").ok
+    assert not [each.name for each in root.iterdir() if each.name.startswith(".")]
+    app.button(key="use_import").click().run()
+    assert app.query_params["checkpoint"] == "mine"
+    assert "imported from foreign/theirs" in text_of(app)
+
+
+def test_a_model_that_lies_in_the_root_fills_the_form(
+    run_app: RunApp, root: Path, theirs: Path
+) -> None:
+    shutil.copytree(theirs, root / "theirs")
+    app = opened(run_app, root)
+    assert "**theirs** · another library's model, not imported yet" in text_of(app)
+    app.button(key="bring_theirs").click().run()
+    assert app.selectbox(key="folder_box").value == "theirs"
+    assert app.text_input(key="as_widget").value == "theirs-imported"
+    assert app.button(key="import_button").label == r"Import as theirs\-imported"
+
+
+def test_a_model_of_the_hub_is_imported(
+    run_app: RunApp, root: Path, theirs: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("no_proxy", "*")
+    contents = {each.name: each.read_bytes() for each in theirs.iterdir()}
+    with serving(Hub(contents)) as site:
+        site.publish()
+        monkeypatch.setenv("HF_ENDPOINT", site.home)
+        app = opened(run_app, root, **{"from": "hub", "hub": NAME, "as": "fetched"})
+        assert not site.asked  # a link alone asks for nothing
+        ask = next(each for each in app.button if each.label == "Ask the hub for its size")
+        ask.click().run()
+        assert "Fetches **" in text_of(app)
+        assert not any("resolve" in path for path in site.asked)
+        app.button(key="import_button").click().run()
+        finished(app)
+    assert f"Imported `{NAME}` as **fetched**" in text_of(app)
+    assert inspect_checkpoint(root / "fetched").ok
+
+
+def test_a_hub_that_is_out_of_reach_is_one_line(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    app = opened(run_app, root, **{"from": "hub", "hub": "owner/name", "as": "x"})
+    next(each for each in app.button if each.label.startswith("Ask the hub")).click().run()
+    assert not app.exception
+    assert "owner/name: the hub did not give it" in app.warning[0].value.replace("\\", "")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    app.run()
+    assert app.text_input(key="hub_widget").disabled
+    assert "Not from here: the hub is switched off by HF_HUB_OFFLINE" in text_of(app)
+
+
+@pytest.mark.parametrize(
+    "folder", ["../../etc", "/etc", "..", "foreign/../..", "out", "a" * 199, "alpha", "nowhere"]
+)
+def test_folders_that_are_not_opened(run_app: RunApp, root: Path, folder: str) -> None:
+    (root / "out").symlink_to(root.parent.parent)
+    app = opened(run_app, root, folder=folder, **{"as": "x"})
+    (line,) = [each.value for each in app.main.get("warning")]
+    assert "\n" not in line
+    assert str(root.parent) not in line.replace("\\", "")
+    assert not [each for each in app.button if each.key == "import_button"]
+
+
+@pytest.mark.parametrize(
+    "name", ["alpha", "../x", "/tmp/x", ".hidden", "a b", "a/b", "x" * 65, "é"]
+)
+def test_names_that_are_not_taken(run_app: RunApp, root: Path, name: str) -> None:
+    app = opened(run_app, root, folder="foreign/theirs", **{"as": name})
+    assert len(app.main.get("warning")) == 1
+    assert not [each for each in app.button if each.key == "import_button"]
+
+
+def test_of_two_sessions_with_one_name_one_wins(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (
+        opened(run_app, root, folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
+    )
+    gate = threading.Event()
+    real = import_jobs.check_room
+    monkeypatch.setattr(import_jobs, "check_room", lambda plan: (gate.wait(100), real(plan)))
+    first.button(key="import_button").click().run()
+    assert "Importing `foreign/theirs` as **mine**" in text_of(first)
+    second.button(key="import_button").click().run()
+    assert not second.exception
+    assert "mine is just being imported" in second.toast[0].value.replace("\\", "")
+    gate.set()
+    finished(first)
+    assert "Imported" in text_of(first)
+    second.run()
+    assert "mine exists already; nothing is overwritten" in text_of(second)
+
+
+def test_an_import_is_stopped_and_leaves_nothing(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = sorted(root.rglob("*"))
+    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    gate = threading.Event()
+    monkeypatch.setattr(import_jobs, "check_room", lambda plan: gate.wait(100))
+    app.button(key="import_button").click().run()
+    app.button(key="stop_import").click()
+    app.run()
+    gate.set()
+    finished(app)
+    assert "Stopped. Nothing was kept." in text_of(app)
+    assert sorted(root.rglob("*")) == before
+    app.button(key="again_import").click().run()
+    assert app.selectbox(key="folder_box").value is None
+
+
+def test_a_damaged_model_is_one_line_and_leaves_nothing(run_app: RunApp, root: Path) -> None:
+    weights = root / "foreign" / "theirs" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    before = sorted(root.rglob("*"))
+    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    app.button(key="import_button").click().run()
+    finished(app)
+    said = app.error[0].value.replace("\\", "")
+    assert said.startswith("foreign/theirs/model.safetensors: not a whole safetensors file")
+    assert "\n" not in said
+    assert sorted(root.rglob("*")) == before
+
+
+def test_what_does_not_fit_is_not_begun(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.import_plan.free_memory", lambda: 1000)
+    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    assert "of memory, but only 1.0 kB are free" in app.warning[0].value.replace("\\", "")
+    assert not [each for each in app.button if each.key == "import_button"]
+
+
+def test_a_public_server_offers_no_import(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    assert app.button(key="import_button")
+    for setting in ("off", "no", ""):  # without a setting: AppTest is no browser of this machine
+        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
+        app.run()
+        assert not [each for each in app.button if each.key == "import_button"]
+        assert "HEADLIGHT_IMPORT" in app.info[0].value.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../etc", "/etc/passwd", "out", "a\0b", "x" * 5_000, "<script>alert(1)</script>",
+     "\u202egnp.exe", "alpha/../../x", "."],
+)  # fmt: skip
+def test_what_a_link_calls_a_checkpoint_is_only_a_name(
+    run_app: RunApp, root: Path, name: str
+) -> None:
+    """Whatever it is, one line says that it is not here, and the app goes on with another."""
+    (root / "out").symlink_to("/etc")
+    app = opened(run_app, root, checkpoint=name, card=name[:200])
+    assert app.sidebar.selectbox(key="checkpoint_box").value == "alpha"
+    assert app.query_params["checkpoint"] == "alpha"
+    again = run_app(root, checkpoint=name)
+    (line,) = [each.value for each in again.toast]
+    assert "\n" not in line
+    assert len(line) < 200
+
+
+def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) -> None:
+    """Listed with a reason, and the good one works on."""
+
+    def copy(name: str) -> Path:
+        return Path(shutil.copytree(root / "alpha", root / name))
+
+    os.mkfifo(copy("a-pipe") / "more")
+    (root / "a-pipe" / "config.json").unlink()
+    os.mkfifo(root / "a-pipe" / "config.json")
+    folder = copy("deep")
+    (folder / "config.json").write_text("[" * 100_000)
+    folder = copy("layers")
+    values = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(values | {"n_encoder_layers": 10**9}))
+    (copy("header") / "model.safetensors").write_bytes(struct.pack("<Q", 2**60) + b"{}")
+    (copy("link") / "model.safetensors").unlink()
+    (root / "link" / "model.safetensors").symlink_to("/dev/zero")
+    (copy("loop") / "tokenizer.model").unlink()
+    (root / "loop" / "tokenizer.model").symlink_to("tokenizer.model")
+    folder = copy("pieces")
+    data = (folder / "tokenizer.model").read_bytes().replace("▁".encode(), b"\xe2\x96\xff", 1)
+    (folder / "tokenizer.model").write_bytes(data)
+    (copy("<b>*name*\n$x$") / "config.json").write_text("{")
+    copy("same")
+    (root / "to-same").symlink_to("same")
+    app = opened(run_app, root)
+    said = text_of(app)
+    for line in (
+        "config.json: a pipe, socket or device", "config.json: not valid JSON: nested too deeply",
+        "parameters; at most", "model.safetensors: not a whole", "link that leads outside",
+        "tokenizer.model: a link to itself", "a piece is not UTF-8", "<b>*name* $x$",
+    ):  # fmt: skip
+        assert line in said, line
+    assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]
+    app.switch_page("pages/attention_page.py").run()
+    assert not app.exception
+    assert not app.error
