@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SENTENCES, random_model
+from transformer.beam_rule import PAPER, hugging_face
 from transformer.config import ModelConfig
 from transformer.records import Trace
 from transformer.tokenizer import Tokenizer, clean, train_tokenizer
+from transformer.tracer import ABILITIES, Tracer
 from transformer.translator import InputError, Translator, available_devices
 
 ANIMAL = SENTENCES[0]
@@ -334,3 +336,26 @@ def test_ids_that_are_no_source_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=said):
         tiny_translator.translate([ids])
+
+
+def test_a_translator_is_able_to_do_everything(tiny_translator: Translator) -> None:
+    assert isinstance(tiny_translator, Tracer)
+    assert tiny_translator.kinds == ("encoder_self", "decoder_self", "cross")
+    assert all(tiny_translator.lacks(ability) is None for ability in ABILITIES)
+
+
+def test_a_trace_says_by_which_rule_it_was_searched(tiny_translator: Translator) -> None:
+    for rule in (PAPER, hugging_face()):
+        trace = tiny_translator.trace(SENTENCES[0], beam_size=3, alpha=0.8, rule=rule)
+        assert trace.search is not None and trace.search.rule == rule
+        for length, step in enumerate(trace.search.steps, start=1):
+            for each in step.candidates:
+                assert each.score == pytest.approx(each.total / rule.penalty(length, 0.8))
+        (alone,) = tiny_translator.translate([SENTENCES[0]], beam_size=3, alpha=0.8, rule=rule)
+        assert trace.text == alone.text and trace.score == pytest.approx(alone.score, abs=1e-4)
+
+
+def test_a_given_target_is_scored_by_the_rule(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(SENTENCES[0], SENTENCES[1], alpha=0.5, rule=hugging_face())
+    total = float(trace.log_probs.sum())
+    assert trace.score == pytest.approx(total / len(trace.predicted_ids) ** 0.5, rel=1e-5)

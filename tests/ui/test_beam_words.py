@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.searched import PIECES, searched
+from transformer.beam_rule import hugging_face
 from transformer.measures.beam import Tree, beam_tree
 from transformer.measures.finish import ranking, reigns, score_at
 from transformer.sampling import Sampling
@@ -124,6 +125,7 @@ def test_numbers_have_a_true_minus_and_no_minus_zero() -> None:
     assert percent(-2.4) == "9.1%"
     assert percent(-20.0) == "<0.1%"
     assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
+    assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
 
 
 def test_places_with_another_alpha() -> None:

@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.searched import searched
+from transformer.beam_rule import PAPER, BeamRule, hugging_face
 from transformer.measures.beam import Node, beam_tree
 from transformer.measures.finish import (
     could_reach,
@@ -30,20 +31,22 @@ def leaf(total: float, length: int) -> Node:
 leaves = st.builds(leaf, st.floats(-60, -0.01), st.integers(1, 60))
 
 
-@given(leaves, leaves)
+@given(leaves, leaves, st.sampled_from([PAPER, hugging_face()]))
 @settings(max_examples=300)
-def test_at_the_crossing_both_score_the_same_and_the_longer_wins_above(a: Node, b: Node) -> None:
-    alpha = crossing(a, b)
+def test_at_the_crossing_both_score_the_same_and_the_longer_wins_above(
+    a: Node, b: Node, rule: BeamRule
+) -> None:
+    alpha = crossing(a, b, rule)
     if a.length == b.length:
         assert alpha is None
         return
     assert alpha is not None
     assume(abs(alpha) < 50)  # beyond, the penalty leaves the range of floats
     longer, shorter = (a, b) if a.length > b.length else (b, a)
-    assert score_at(a, alpha) == pytest.approx(score_at(b, alpha), rel=1e-6)
-    assert score_at(longer, alpha + 0.1) > score_at(shorter, alpha + 0.1)
-    assert score_at(longer, alpha - 0.1) < score_at(shorter, alpha - 0.1)
-    assert crossing(b, a) == pytest.approx(alpha)
+    assert score_at(a, alpha, rule) == pytest.approx(score_at(b, alpha, rule), rel=1e-6)
+    assert score_at(longer, alpha + 0.1, rule) > score_at(shorter, alpha + 0.1, rule)
+    assert score_at(longer, alpha - 0.1, rule) < score_at(shorter, alpha - 0.1, rule)
+    assert crossing(b, a, rule) == pytest.approx(alpha)
 
 
 def test_worked_by_hand() -> None:
