@@ -78,7 +78,7 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
         with blaming(str(at)):
             if side.unit == "char":
                 return RuleTokenizer("char", table, config, target, side.preparation)
-            if 4 * sum(piece.startswith("▁") for piece in table) > len(table):
+            if 20 * sum(piece.startswith("▁") for piece in table) > len(table):
                 raise TokenizerError(
                     f"its pieces are SentencePiece's; put the model into {at.parent}, "
                     f"under a name such as {MODELS[7]}"
