@@ -19,7 +19,14 @@ from ui.components.tree import Choice, encode, encode_branches
 from ui.controls import View
 from ui.takeaway import snippet_header, trace_of
 
-_RULE = "Score = log P / ((5 + |Y|) / 6)^alpha; log-probabilities are in nats."
+
+def _rule(tree: Tree) -> str:
+    return f"Score = log P / {_base(tree, '|Y|')}^alpha; log-probabilities are in nats."
+
+
+def _base(tree: Tree, length: str) -> str:
+    """What the length penalty raises to alpha."""
+    return length if tree.rule.plain_length else f"((5 + {length}) / 6)"
 
 
 def _found(view: View) -> tuple[Trace, SearchRecord, Tree]:
@@ -58,7 +65,7 @@ def tree_exhibit(view: View, choice: Choice) -> Exhibit:
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
         caption="Columns are steps, rows are ranks; below each token its log P. The path that "
-        f"stands out won. {_RULE}",
+        f"stands out won. {_rule(tree)}",
         parts=(graph,),
         arrays=arrays,
         snippet=snippet_header(view) + program,
@@ -140,7 +147,7 @@ def node_exhibit(view: View, index: int, cell: Cell, units: str) -> Exhibit:
         name=node_stem(node, cell),
         title=f"Step {node.step + 1}, rank {node.rank + 1}: {node.token}",
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
-        f"{node.log_prob:.3f}, log P {node.total:.3f}, score {node.score:.3f}. {_RULE}",
+        f"{node.log_prob:.3f}, log P {node.total:.3f}, score {node.score:.3f}. {_rule(tree)}",
         parts=tuple(panels),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
         snippet=snippet_header(view)
@@ -185,7 +192,7 @@ def branches_exhibit(view: View, a: int, b: int, look: str, cell: Cell, units: s
     return Exhibit(
         name=branches_stem(look, cell),
         title="Two branches of a search",
-        caption=f"They share the first {both.shared} tokens. {_RULE}",
+        caption=f"They share the first {both.shared} tokens. {_rule(tree)}",
         parts=(
             Series("log P", steps, _padded(both.a, both.b, len(steps), "total"), "step", "log P"),
             Series("Score", steps, _padded(both.a, both.b, len(steps), "score"), "step", "score"),
@@ -259,7 +266,7 @@ def finished_exhibit(view: View) -> Exhibit:
     return Exhibit(
         name="ended-by-alpha",
         title="What ended, with another length penalty",
-        caption=f"The search used alpha = {tree.alpha:g}. {_RULE}",
+        caption=f"The search used alpha = {tree.alpha:g}. {_rule(tree)}",
         parts=(
             Series(
                 "Score", alphas, {n: scores[:, i] for i, n in enumerate(names)}, "alpha", "score"
@@ -283,5 +290,5 @@ def finished_exhibit(view: View) -> Exhibit:
         "log_p = np.array([total for _, total, _ in ended])\n"
         "length = np.array([n_tokens for _, _, n_tokens in ended])\n"
         f"alphas = np.linspace({ALPHAS[0]}, {ALPHAS[1]}, 41)\n"
-        "scores = log_p / ((5 + length) / 6) ** alphas[:, None]\n",
+        f"scores = log_p / {_base(tree, 'length')} ** alphas[:, None]\n",
     )
