@@ -45,6 +45,9 @@ def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[st
         assert trace.search is not None
         return [list(trace.predicted_ids)]
 
+    def recorded_batch() -> Ids:
+        return [list(trace.predicted_ids) for trace in translator.traces(given, 4, **how)]
+
     target: list[int] = []
 
     def forced() -> Ids:
@@ -61,6 +64,7 @@ def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[st
         "trace": forced,
         "batch, greedy": lambda: plain(len(given), 1),
         "batch, beam 4": lambda: plain(len(given), 4),
+        "batch, beam 4, recorded": recorded_batch,
     }
 
 

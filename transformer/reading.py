@@ -79,14 +79,21 @@ class Reader:
             unknown_text=(),
         )
 
-    def sources(self, sentences: Sequence[str | Sequence[int]]) -> list[Source]:
-        """Every sentence as `source` reads it; an error says which one, counted from 1."""
+    def sources(
+        self, sentences: Sequence[str | Sequence[int]], *, blank: bool = True
+    ) -> list[Source]:
+        """Every sentence as `source` reads it; an error says which one, counted from 1.
+
+        Args: blank: allow blank ones.
+        """
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
         read = []
         for index, sentence in enumerate(sentences):
             try:
                 read.append(self.source(sentence))
+                if not blank and not read[-1].ids:
+                    raise InputError("the sentence is blank; type at least one character")
             except InputError as error:
                 where = f"sentence {index + 1}: " if len(sentences) > 1 else ""
                 raise InputError(f"{where}{error}") from None
@@ -129,14 +136,21 @@ class Reader:
             )
         return limit
 
-    def check_record(self, n_source: int, limit: int, beam_size: int) -> None:
-        """Refuse a record that could outgrow `MAX_RECORD_BYTES`."""
+    def check_record(self, lengths: Sequence[int], limits: Sequence[int], beam_size: int) -> None:
+        """Refuse records that together could outgrow `MAX_RECORD_BYTES`.
+
+        Args: lengths, limits: tokens of each source and of each longest translation.
+        """
         config = self.config
         heads = config.n_decoder_layers * config.decoder_heads
-        n_bytes = 4 * beam_size * heads * limit * (n_source + limit // 2)
+        n_bytes = sum(
+            4 * beam_size * heads * limit * (n_source + limit // 2)
+            for n_source, limit in zip(lengths, limits, strict=True)
+        )
         if n_bytes > MAX_RECORD_BYTES:
+            less = "a shorter sentence" if len(lengths) == 1 else "fewer sentences at once"
             raise InputError(
-                f"recording beam size {beam_size} over {n_source} tokens could take "
+                f"recording beam size {beam_size} over {sum(lengths)} tokens could take "
                 f"{n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are allowed, "
-                "so take a smaller beam or a shorter sentence"
+                f"so take a smaller beam or {less}"
             )

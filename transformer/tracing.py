@@ -59,12 +59,15 @@ def trace_search(
     max_length: int,
     tokenizer: Tokenizer,
     n_forced: int = 0,
+    *,
+    index: int = 0,
 ) -> Trace:
     """Stitch the maps that the search recorded together, along its best hypothesis.
 
     Args:
-        encoded: one sentence, with attention.  found: of a search that recorded.
+        encoded: with attention.  found: of a search that recorded.
         n_forced: tokens of the prefix that was given.
+        index: the sentence's place in `encoded`.
     """
     best, steps = found.hypotheses[0], found.steps
     n_steps = len(best.ids)
@@ -77,6 +80,7 @@ def trace_search(
         source,
         encoded,
         tokenizer,
+        index=index,
         predicted=best.ids,
         decoder_self=decoder_self,
         cross=np.stack([step.cross[row] for step, row in along], axis=2),
@@ -186,6 +190,7 @@ def _trace(
     entropy: Floats,
     score: float,
     complete: bool,
+    index: int = 0,
     forced: bool = False,
     search: SearchRecord | None = None,
     n_forced: int = 0,
@@ -193,7 +198,8 @@ def _trace(
     n_allowed: Ints | None = None,
 ) -> Trace:
     assert encoded.attention is not None
-    encoder_self = _array(encoded.attention[:, 0])
+    n_source = len(source.ids)
+    encoder_self = _array(encoded.attention[:, index, :, :n_source, :n_source])
     for array in (encoder_self, decoder_self, cross, log_probs, top_ids, top_log_probs, entropy):
         array.setflags(write=False)
     tgt_ids = (tokenizer.bos_id, *predicted[:-1])

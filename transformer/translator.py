@@ -236,21 +236,60 @@ class Translator:
                 return trace_target(self._decoder, source, encoded, ids, settings, target_side)
         forced = self._reader.prefix(prefix)
         limit = self._reader.limit(len(source.ids), max_length, forced)
-        self._reader.check_record(len(source.ids), limit, beam_size)
-        with torch.inference_mode():
-            encoded = self._encode([source], need_weights=True)
-            found = search(
-                self._decoder.start(encoded, need_weights=True),
-                [limit],
+        self._reader.check_record([len(source.ids)], [limit], beam_size)
+        return self._traced([source], [limit], settings, forced, progress)[0]
+
+    def traces(
+        self,
+        sentences: Sequence[str | Sequence[int]],
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        top_k: int = 10,
+        *,
+        max_length: int | None = None,
+        prefix: Prefix = None,
+        sampling: Sampling | None = None,
+        allow_unknown: bool = False,
+        rule: BeamRule = PAPER,
+        progress: Progress | None = None,
+        on_traced: Progress | None = None,
+    ) -> list[Trace]:
+        """`trace` for many sentences, several of like length at a time.
+
+        Args: see `translate` and `trace`; `on_traced` is called like `on_translated`.
+
+        Returns: one trace a sentence, in the same order.
+
+        Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
+            sentences than can be recorded at once.
+        """
+        settings = search_settings(
+            self.config,
+            beam_size,
+            alpha,
+            allow_unknown=allow_unknown,
+            top_k=top_k,
+            sampling=sampling,
+            rule=rule,
+        )
+        forced = self._reader.prefix(prefix)
+        sources = self._reader.sources(sentences, blank=False)
+        lengths = [len(source.ids) for source in sources]
+        limits = [self._reader.limit(length, max_length, forced) for length in lengths]
+        self._reader.check_record(lengths, limits, beam_size)
+        results: dict[int, Trace] = {}
+        for batch in batches(lengths, beam_size):
+            found = self._traced(
+                [sources[index] for index in batch],
+                [limits[index] for index in batch],
                 settings,
-                prefixes=[forced],
-                src_lengths=[len(source.ids)],
-                piece=self._piece,
-                progress=progress,
-            )[0]
-            return trace_search(
-                source, encoded, found, settings, limit, self.tokenizer.target, len(forced)
+                forced,
+                progress,
             )
+            results |= zip(batch, found, strict=True)
+            if on_traced is not None:
+                on_traced(len(results), len(sources))
+        return [results[index] for index in range(len(sources))]
 
     def forcing_gap(self, trace: Trace) -> float:
         """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
@@ -260,6 +299,33 @@ class Translator:
         with torch.inference_mode():
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
             return forcing_gap(self.model, self.model.encode(src), trace)
+
+    def _traced(
+        self,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        settings: SearchSettings,
+        forced: Sequence[int],
+        progress: Progress | None,
+    ) -> list[Trace]:
+        with torch.inference_mode():
+            encoded = self._encode(sources, need_weights=True)
+            found = search(
+                self._decoder.start(encoded, need_weights=True),
+                limits,
+                settings,
+                prefixes=[forced] * len(sources),
+                src_lengths=[len(source.ids) for source in sources],
+                piece=self._piece,
+                progress=progress,
+            )
+            target, n_forced = self.tokenizer.target, len(forced)
+            return [
+                trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
+                for index, (source, each, limit) in enumerate(
+                    zip(sources, found, limits, strict=True)
+                )
+            ]
 
     def _search(
         self,

@@ -359,3 +359,35 @@ def test_a_given_target_is_scored_by_the_rule(tiny_translator: Translator) -> No
     trace = tiny_translator.trace(SENTENCES[0], SENTENCES[1], alpha=0.5, rule=hugging_face())
     total = float(trace.log_probs.sum())
     assert trace.score == pytest.approx(total / len(trace.predicted_ids) ** 0.5, rel=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_traces_of_many_are_the_traces_of_each(tiny_translator: Translator, beam: int) -> None:
+    sentences = [SENTENCES[0], "A dog.", *SENTENCES[3:7]]
+    done: list[tuple[int, int]] = []
+    together = tiny_translator.traces(
+        sentences, beam_size=beam, top_k=4, on_traced=lambda *at: done.append(at)
+    )
+    assert done[-1] == (len(sentences), len(sentences))
+    for sentence, trace in zip(sentences, together, strict=True):
+        alone = tiny_translator.trace(sentence, beam_size=beam, top_k=4)
+        assert (trace.source, trace.text, trace.predicted_ids) == (
+            alone.source, alone.text, alone.predicted_ids,
+        )  # fmt: skip
+        for name in ("encoder_self", "decoder_self", "cross", "top_log_probs", "entropy"):
+            np.testing.assert_allclose(getattr(trace, name), getattr(alone, name), atol=1e-4)
+        assert trace.search is not None and alone.search is not None
+        assert len(trace.search.steps) == len(alone.search.steps)
+        assert trace.search.steps[-1].cross.shape == alone.search.steps[-1].cross.shape
+
+
+def test_traces_of_many_are_refused_in_one_line(
+    tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tiny_translator.traces([]) == []
+    with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
+        tiny_translator.traces(["A dog.", "  "])
+    monkeypatch.setattr("transformer.reading.MAX_RECORD_BYTES", 1_000_000)
+    tiny_translator.trace(SENTENCES[0])
+    with pytest.raises(InputError, match="fewer sentences at once"):
+        tiny_translator.traces(SENTENCES)
