@@ -203,13 +203,16 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     return state
 
 
-def check_memory(path: Path, config: ModelConfig) -> None:
+def check_memory(path: Path, config: ModelConfig, size: int | None = None) -> None:
     """Refuse a file that claims many times the numbers that it can hold.
 
     Tensors of a torch file may repeat one number, or lie on top of each other; one embedding may
     stand for three.
+
+    Args:
+        size: bytes of all files together, where `path` is not the only one.
     """
-    size, most = path.stat().st_size, 3
+    size, most = path.stat().st_size if size is None else size, 3
     if 2 * config.n_parameters > most * size + MAX_HEADER:
         raise CheckpointError(
             f"{path}: {size:,} bytes are too few for the {config.n_parameters:,} numbers that "

@@ -84,6 +84,8 @@ FORMATS: dict[str, Format] = {
             files=(
                 "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
                 "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
+                "model.safetensors.index.json", "pytorch_model.bin.index.json",
+                "model-*.safetensors", "pytorch_model-*.bin",
             ),
             marks=("config.json", "vocab.json", "source.spm", "target.spm"),
             holds="config.json, vocab.json, source.spm, target.spm, and model.safetensors or "

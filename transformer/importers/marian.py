@@ -26,7 +26,7 @@ from transformer.importers.marian_config import (
     read_config,
     vocabulary,
 )
-from transformer.importers.marian_weights import WEIGHTS, read_weights
+from transformer.importers.marian_weights import SHARDS, WEIGHTS, read_weights
 from transformer.table_tokenizer import TableTokenizer, table_of
 from transformer.tokenizer import TokenizerError
 from transformer.tokenizer_files import blaming
@@ -36,6 +36,7 @@ SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 #: Every file that is read.
 FILES = (
     CONFIG, GENERATION, VOCABULARY, TARGET_VOCABULARY, SOURCE_MODEL, TARGET_MODEL, *WEIGHTS,
+    *SHARDS,
 )  # fmt: skip
 
 

@@ -11,21 +11,24 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.importers import Report
 from transformer.importers.marian_config import CONFIG
+from transformer.importers.shards import look_at
 from transformer.positions import sinusoidal
-from transformer.untrusted import is_there
 from transformer.weights import (
     CheckpointError,
     Described,
     check_memory,
     check_type,
-    describe_weights,
     expected_shapes,
     in_memory,
-    read_tensors,
     stored_names,
 )
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+#: Several files and their indices, as patterns of names.
+SHARDS = (
+    "model.safetensors.index.json", "pytorch_model.bin.index.json",
+    "model-*.safetensors", "pytorch_model-*.bin",
+)  # fmt: skip
 #: Stored half-precision sinusoids differ from exact ones by less than this.
 POSITION_TOLERANCE = 5e-3
 
@@ -100,19 +103,15 @@ def read_weights(
     Positions that are no sinusoids make the config one with learned positions. `report` is called
     with (tensors read, of how many).
     """
-    path = next((folder / name for name in WEIGHTS if is_there(folder / name)), None)
-    if path is None:
-        several = any((folder / f"{name}.index.json").exists() for name in WEIGHTS)
-        reason = "several files of weights are not supported" if several else "the file is missing"
-        raise CheckpointError(f"{folder / WEIGHTS[0]}: {reason}")
-    found = describe_weights(path)
+    stored = look_at(folder, WEIGHTS)
+    path, found = stored.path, stored.found
     names = {
         name: tuple(each for each in theirs if each in found)
         for name, theirs in names_of(config).items()
     }
     _check_tensors(path, config, names, found)
-    check_memory(path, config)
-    tensors = read_tensors(path)
+    check_memory(path, config, stored.size)
+    tensors = stored.tensors()
     state: dict[str, Tensor] = {}
     for name, shape in expected_shapes(config).items():
         if name in stored_names(config):
@@ -123,14 +122,14 @@ def read_weights(
             state[name] = torch.zeros(shape)
             continue
         first, *others = names[name]
-        state[name] = in_memory(path, first, tensors[first]).reshape(shape)
+        state[name] = in_memory(stored.files[first], first, tensors[first]).reshape(shape)
         for other in others if config.tie_embeddings != "none" else ():
             if not torch.equal(tensors[other].float().reshape(shape), state[name]):
                 raise CheckpointError(
                     f"{path}: tensors {first!r} and {other!r} differ, but {CONFIG} ties them"
                 )
     tables = {
-        name: in_memory(path, theirs, tensors[theirs])
+        name: in_memory(stored.files[theirs], theirs, tensors[theirs])
         for name, theirs in POSITIONS.items()
         if theirs in found
     }

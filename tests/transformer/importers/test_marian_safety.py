@@ -115,8 +115,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "whole numbers": (weights(lambda s: s.update({FC: s[FC].int()})), "stored as I32"),
     "ties that differ": (weights(lambda s: s.update({
         "lm_head.weight": s["model.decoder.embed_tokens.weight"] + 1})), "differ, but config"),
-    "shards": (lambda f: (f / "model.safetensors").rename(f / "model.safetensors.index.json"),
-               "several files of weights"),
+    "an index that is none": (
+        lambda f: (f / "model.safetensors").rename(f / "model.safetensors.index.json"),
+        r"model\.safetensors\.index\.json: not "),
 }  # fmt: skip
 
 
