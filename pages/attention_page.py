@@ -66,7 +66,7 @@ def draw_kinds(trace: Trace) -> None:
     kinds = kinds_of(trace)
     left, right = st.columns([5, 1], vertical_alignment="center")
     left.segmented_control(
-        "Kind of attention", kinds, label_visibility="collapsed", required=True,
+        "Kind of attention", kinds, label_visibility="collapsed", required=True, wrap=True,
         format_func={kind: story_of(trace, kind).name for kind in kinds}.__getitem__,
         **{**bound(KIND), "on_change": choose_kind},
     )  # fmt: skip

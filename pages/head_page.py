@@ -105,7 +105,7 @@ def story(view: View) -> None:
     kinds, more = st.columns([3, 2], vertical_alignment="center")
     kinds.segmented_control(
         "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
-        label_visibility="collapsed", required=True, **bound_kind(),
+        label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
     )  # fmt: skip
     place = place_now(view, shown)
     draw_controls(shown, place)

@@ -16,7 +16,15 @@ from ui.controls import View, current_view
 from ui.examples import Example
 from ui.frame import require_frame
 from ui.player_exhibit import offer
-from ui.player_words import explain, how_decoded, say_what_is_wrong, scored, why_no_player
+from ui.player_words import (
+    explain,
+    how_decoded,
+    origin_of,
+    said_of_search,
+    say_what_is_wrong,
+    scored,
+    why_no_player,
+)
 from ui.steer_form import draw_steer_form, out_of_date
 from ui.steering import begin_with
 from ui.units import units_control
@@ -67,7 +75,7 @@ def story(view: View) -> None:
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
         f"{scored(trace)} ({how_decoded(view, trace)}). "
-        "Attention is not by itself an explanation."
+        "Attention is not by itself an explanation." + said_of_search(view, trace)
     )
     with download:
         place = Place(state.get(state.STEP) or 1, state.get(state.LAYER), state.get(state.HEAD))
@@ -99,7 +107,7 @@ def draw_player(view: View, trace: Trace, *, words: bool) -> None:
 
     message = encode(
         trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never,
-        steerable=steerable,
+        steerable=steerable, origin=origin_of(view),
     )  # fmt: skip
     player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
 

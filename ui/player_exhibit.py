@@ -10,6 +10,7 @@ from transformer.penalty import length_penalty
 from transformer.records import Floats, Trace
 from ui.components.player import Place, encode
 from ui.controls import View
+from ui.player_words import origin_of
 from ui.takeaway import snippet_header, take_away, trace_of
 
 
@@ -82,7 +83,10 @@ def exhibit(view: View, place: Place, *, words: bool) -> Exhibit:
         snippet=_snippet(view, place, words=words),
         offline=Offline(
             "player",
-            encode(trace, "still", place, words=words, alpha=view.alpha, steerable=False),
+            encode(
+                trace, "still", place, words=words, alpha=view.alpha, steerable=False,
+                origin=origin_of(view),
+            ),
         ),
     )  # fmt: skip
 

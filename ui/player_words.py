@@ -35,6 +35,24 @@ def how_decoded(view: View, trace: Trace) -> str:
     return how
 
 
+def origin_of(view: View) -> str:
+    """Where the maps of a view come from, when no target was given."""
+    return {
+        "archive": "As recorded in the file",
+        "huggingface": "One pass over the finished translation",
+    }.get(view.kind, "Recorded while decoding")
+
+
+def said_of_search(view: View, trace: Trace) -> str:
+    """One more sentence where the rest of a search was too large to keep; else nothing."""
+    if trace.search is not None or trace.forced or view.kind != "checkpoint":
+        return ""
+    return (
+        " The other hypotheses of this long search were left out, so there is no tree of it on "
+        "the page Beam search."
+    )
+
+
 def scored(trace: Trace) -> str:
     """The score of the translation, as far as it is known and means the same as elsewhere."""
     if math.isnan(trace.score):

@@ -18,6 +18,7 @@ from transformer.translator import Translator
 from ui import cache
 from ui.controls import View
 from ui.examples import examples_for
+from ui.traces import TraceCache
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +85,19 @@ def test_a_sentence_is_translated_as_the_translator_does(
     assert message_to_player(app)[0]["predicted"] == list(expected.predicted_tokens)
     score = f"score {expected.score:.2f} nats (beam 3, α 1)".replace("-", "−")
     assert any(score in caption.value for caption in app.main.caption)
+
+
+def test_a_search_too_large_to_keep_is_said(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run_app(sentence="abc")
+    assert "left out" not in app.main.caption[-1].value
+    monkeypatch.setattr("ui.cache.TRACES", TraceCache(1000))
+    app = run_app(sentence="abc")
+    assert "no tree of it on the page Beam search" in app.main.caption[-1].value
+    header, _ = message_to_player(app)
+    assert header["origin"] == "Recorded while decoding"
+    assert header["gap"] is not None  # measured before it was left out
 
 
 def test_greedy_on_request(run_app: RunApp, random_checkpoints: Path) -> None:

@@ -129,6 +129,7 @@ def encode(
     alpha: float = 0.6,
     never: Sequence[int] = (),
     steerable: bool = True,
+    origin: str = "Recorded while decoding",
 ) -> bytes:
     """Everything the player shows of a trace, as one message (see `ui.components.packing`).
 
@@ -140,6 +141,7 @@ def encode(
         alpha: exponent of the length penalty in the running score.
         never: token ids that cannot be taken.
         steerable: whether anybody answers when another token is taken.
+        origin: where the maps come from, said where they were not compared with teacher forcing.
 
     The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits where there
     are more than `WIDE_LIMIT`. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
@@ -172,6 +174,7 @@ def encode(
         "never": list(never),
         "steerable": steerable,
         "alpha": alpha,
+        "origin": origin,
         "gap": None if trace.forcing_gap is None else scientific(trace.forcing_gap),
         "top": _alternatives(trace),
         "drawn": None if trace.n_allowed is None else trace.n_allowed.tolist(),

@@ -69,7 +69,7 @@ Object.assign(Player.prototype, {
   },
 
   drawFacts() {
-    const { entropy, running, alpha, gap, forced, drawn, units } = this.message.header;
+    const { entropy, running, alpha, gap, origin, forced, drawn, units } = this.message.header;
     this.rule.textContent = units === "words"
       ? "Columns are words: the weights of their pieces added up. Steps stay tokens."
       : "";
@@ -96,8 +96,8 @@ Object.assign(Player.prototype, {
     }
     this.facts.replaceChildren(...parts);
     if (forced) this.badge.textContent = "Attention of one teacher-forced pass";
-    else if (gap !== null) this.badge.textContent = `Recorded while decoding; teacher forcing ± ${gap}`;
-    else this.badge.textContent = "Recorded while decoding";
+    else if (gap !== null) this.badge.textContent = `${origin}; teacher forcing ± ${gap}`;
+    else this.badge.textContent = origin;
     this.badge.title = gap === null || forced
       ? ""
       : `The largest difference of any recorded attention weight, of all layers and heads, to ` +
