@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -30,3 +31,12 @@ def data(tmp_path: Path, one_thread: None) -> Path:
         (folder / f"{name}.en").write_text("".join(" ".join(row) + f" {n}\n" for row in rows))
         (folder / f"{name}.de").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows))
     return folder
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A model of every family of the `transformers` library, by name: `huggingface_models.Pair`."""
+    from tests.transformer.huggingface_models import EVERY, make_pair
+
+    folder = tmp_path_factory.mktemp("huggingface")
+    return {name: make_pair(name, folder) for name in EVERY}

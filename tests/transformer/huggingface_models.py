@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
 
@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from tests.conftest import SENTENCES
 from tests.transformer.importers.models import make_folder, pieces_of, sentence_pieces
+from transformer.huggingface import HuggingFaceModel
 
 Made = tuple[Any, Any]
 
@@ -195,5 +196,16 @@ ENCODERS: dict[str, Callable[[Path], Made]] = {"bert": bert}
 EVERY = {**ENCODER_DECODERS, **DECODERS, **ENCODERS}
 
 
-def every_file(folder: Path) -> Iterator[Path]:
-    return (path for path in folder.rglob("*") if path.is_file())
+class Pair(NamedTuple):
+    """One model twice: the library's with its tokenizer, and ours around the same files."""
+
+    name: str
+    theirs: Any
+    cut: Any
+    ours: HuggingFaceModel
+    folder: Path
+
+
+def make_pair(name: str, folder: Path) -> Pair:
+    theirs, cut = EVERY[name](folder / name)
+    return Pair(name, theirs, cut, HuggingFaceModel.load(folder / name, "cpu"), folder / name)
