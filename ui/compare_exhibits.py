@@ -230,7 +230,9 @@ def numbers_exhibit(setup: Setup) -> Exhibit:
         f"\nb_by_a = {_followed(setup, 0, followed[0])}\n"
         f"a_by_b = {_followed(setup, 1, followed[1])}\n"
         "\n\ndef log_p_of(trace):\n"
-        '    return np.nan if trace is None else trace.log_probs.sum(dtype="f8")\n\n\n'
+        "    if trace is None or len(trace.log_probs) != len(trace.predicted_tokens):\n"
+        "        return np.nan\n"
+        '    return trace.log_probs.sum(dtype="f8")\n\n\n'
         "log_p = np.array([[log_p_of(a), log_p_of(a_by_b)], [log_p_of(b_by_a), log_p_of(b)]])\n"
     )
     if agreed:

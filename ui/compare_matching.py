@@ -163,13 +163,22 @@ def alike(left: View, right: View, sentence: str, report: Report) -> _Kinds:
         result: _Kinds = MappingProxyType({})  # a sentence that one of them does not take
     else:
         report(0, 0)
-        result = MappingProxyType(compared(first, second))
+        result = MappingProxyType(compared(first, second, report=report))
     RESULTS.put(key, result)
     return result
 
 
-def compared(left: Trace, right: Trace, *, by_place: bool = False) -> dict[AttentionKind, Alike]:
-    """How alike all heads are, for each kind whose words line up (see `compare_maps.fit_of`)."""
+def compared(
+    left: Trace,
+    right: Trace,
+    *,
+    by_place: bool = False,
+    report: Report = lambda step, most: None,
+) -> dict[AttentionKind, Alike]:
+    """How alike all heads are, for each kind whose words line up (see `compare_maps.fit_of`).
+
+    `report` is called after every layer of the left; it may raise to stop.
+    """
     found = {}
     for kind in ATTENTION_KINDS:
         if not (left.attention(kind).size and right.attention(kind).size):
@@ -178,9 +187,12 @@ def compared(left: Trace, right: Trace, *, by_place: bool = False) -> dict[Atten
         sides = zip(axes(left, kind), axes(right, kind), strict=True)
         if one is None or other is None or not all(partners(*both, by_place) for both in sides):
             continue
-        flat = [maps.reshape(-1, *maps.shape[2:]) for maps in (one, other)]
+        heads, layers = other.reshape(-1, *other.shape[2:]), []
+        for layer in one:
+            layers.append(similarity(layer, heads))
+            report(0, 0)
         shapes = (one.shape[0], one.shape[1]), (other.shape[0], other.shape[1])
-        found[kind] = Alike(similarity(flat[0], flat[1]), one.shape[-2], shapes)
+        found[kind] = Alike(np.concatenate(layers), one.shape[-2], shapes)
     return found
 
 

@@ -211,4 +211,4 @@ def _headings(setup: Setup) -> tuple[str, str]:
 
 
 def _total(trace: Trace) -> float:
-    return float(trace.log_probs.sum(dtype="f8"))
+    return text_of(trace).total

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from transformer.measures.compare import not_shared, parting
@@ -23,9 +25,9 @@ class Text:
 
     Attributes:
         words: without `</s>`, pieces joined.
-        log_probs: of each word, the sum over its pieces, in nats.
+        log_probs: of each word, the sum over its pieces, in nats; NaN where the trace has none.
         groups: positions of each word's pieces among the predicted tokens.
-        total: log P of all predicted tokens, `</s>` included.
+        total: log P of all predicted tokens, `</s>` included; NaN where the trace has none.
         tokens: how many they are.
     """
 
@@ -42,12 +44,13 @@ def text_of(trace: Trace) -> Text:
     ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
     written = predicted[:ended]
     groups = word_groups(written)
-    scores = tuple(
-        float(sum(trace.log_probs[at] for at in group if at < len(trace.log_probs)))
-        for group in groups
-    )
-    total = float(trace.log_probs.sum(dtype="f8"))
-    return Text(group_labels(written, groups), scores, groups, total, len(predicted))
+    scores = trace.log_probs.astype("f8")
+    if len(scores) != len(predicted):  # a file of arrays need not bring them
+        scores = np.full(len(predicted), np.nan)
+    each = tuple(float(scores[list(group)].sum()) for group in groups)
+    return Text(
+        group_labels(written, groups), each, groups, float(scores.sum()), len(predicted)
+    )  # fmt: skip
 
 
 def source_words(trace: Trace) -> tuple[str, ...]:
@@ -65,6 +68,8 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
     if at is None:
         gap = one.total - other.total
         same = "B reads A’s words" if followed else "Both write the same words"
+        if math.isnan(gap):
+            return f"{same}."
         if abs(gap) < 5e-4:
             return f"{same}, with the same probability."
         return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
@@ -81,7 +86,8 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
 def _word(text: Text, at: int) -> str:
     if at >= len(text.words):
         return "nothing more"
-    return f"{code(text.words[at], 30)} (log p {signed(text.log_probs[at])})"
+    word, score = code(text.words[at], 30), text.log_probs[at]
+    return word if math.isnan(score) else f"{word} (log p {signed(score)})"
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -137,10 +143,13 @@ def _draw_side(
         st.caption("This model writes nothing; it only reads.")
         return
     message = strip_message(
-        trace.predicted_tokens, trace.log_probs.tolist(), differing, parts_at=part,
+        trace.predicted_tokens, () if math.isnan(text.total) else trace.log_probs.tolist(),
+        differing, parts_at=part,
         label=f"What {letter} writes, token by token, with log-probabilities",
     )  # fmt: skip
     strip(message, key=f"compare_strip_{letter}")
+    if math.isnan(text.total):
+        return
     st.caption(
         f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
         f"tokens · {signed(text.total / max(1, len(text.words)))} a word"

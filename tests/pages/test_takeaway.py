@@ -33,6 +33,13 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
         {"display": "matrix", "layer": "2", "head": "1", "queries": "2-3", "kind": "decoder_self"},
         {"units": "words", "combine": "max", "sample": "on", "seed": "3", "top_k": "5"},
     ),
+    "compare": (
+        {"beside": "difference", "layer": "1", "other_layer": "2", "head": "1"},
+        {"beside": "grid", "pairing": "sentences", "second": "A {dog}.", "units": "words"},
+        {"beside": "lines", "kind": "encoder_self", "heads": "1.1-2.3", "follow": "on"},
+        {"topic": "heads", "kind": "decoder_self"},
+        {"topic": "numbers", "pairing": "sentences", "second": "A dog runs."},
+    ),
     "head": ({"kind": "decoder_self", "query": "2", "scaling": "off"},),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
