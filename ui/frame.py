@@ -55,6 +55,8 @@ class PageSpec:
     maps: tuple[AttentionKind, ...] = ()
 
 
+#: In the order of the header, where all names stand in one row of a window of 1280 px; the arrows of
+#: presenter mode turn the pages in it. From the whole to its parts, then two models, then words.
 PAGES: tuple[PageSpec, ...] = (
     PageSpec(
         "pages/translate_page.py", "translate", "Translate", ":material/translate:",
@@ -64,7 +66,6 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/beam_page.py", "beam", "Beam search", ":material/account_tree:", needs=("search",)
     ),
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
-    PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
         "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
         needs=("internals",),
@@ -76,6 +77,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec(
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),
+    PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
         "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
     ),
