@@ -55,8 +55,8 @@ class PageSpec:
     maps: tuple[AttentionKind, ...] = ()
 
 
-#: In the order of the header, where all names stand in one row of a window of 1280 px; the arrows of
-#: presenter mode turn the pages in it. From the whole to its parts, then two models, then words.
+#: In the order of the header, where all names stand in one row of a window of 1280 px; Shift and
+#: the arrows turn the pages in it. From the whole to its parts, then other models, then words.
 PAGES: tuple[PageSpec, ...] = (
     PageSpec(
         "pages/translate_page.py", "translate", "Translate", ":material/translate:",
