@@ -212,7 +212,7 @@ def _draw_plan(plan: Plan) -> None:
     """What an import takes, said before anything is read, and the button that begins it."""
     verb = "Fetches" if isinstance(plan.source, HubModel) else "Reads"
     free = [free_disk(), free_memory()]
-    disk, memory = (f" of {in_bytes(each)} free" if each is not None else "" for each in free)
+    disk, memory = (f" ({in_bytes(each)} free)" if each is not None else "" for each in free)
     st.markdown(
         f"{verb} **{in_bytes(plan.read)}** from {code(plan.called)}; takes up to "
         f"**{in_bytes(plan.disk)}** on disk{disk} and "
