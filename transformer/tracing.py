@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from transformer.packed import PackedDecoder
 from transformer.records import Bools, Floats, Ints, SearchRecord, SearchStep, Trace
 from transformer.search import Found, SearchSettings
 from transformer.tokenizer import Tokenized, Tokenizer
-from transformer.weights import write_atomic
 
 
 @dataclass(frozen=True)
@@ -241,30 +238,3 @@ def _array(tensor: Tensor) -> Floats:
     """A float32 NumPy copy on the CPU, in one piece."""
     array: Floats = np.ascontiguousarray(tensor.float().cpu().numpy())
     return array
-
-
-def save_npz(trace: Trace, path: str | Path) -> Path:
-    """Write a trace's arrays as one .npz file that `np.load` reads without pickle.
-
-    Texts are Unicode arrays: `src_tokens` [S], `tgt_tokens` and `predicted_tokens` [T],
-    `top_tokens` [T, K], `source` and `text` []. `allowed` and `n_allowed` are there where the
-    translation was sampled.
-
-    Returns: the path, with `.npz` added where it was missing.
-    """
-    path = Path(path)
-    if path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
-    names = (
-        "src_tokens", "tgt_tokens", "predicted_tokens", "src_ids", "tgt_ids", "predicted_ids",
-        "encoder_self", "decoder_self", "cross", "log_probs", "top_ids", "top_log_probs",
-        "top_tokens", "entropy", "source", "text", "score", "complete", "forced", "n_forced",
-        "src_unknown", "allowed", "n_allowed",
-    )  # fmt: skip
-    values = {name: getattr(trace, name) for name in names}
-    arrays = {name: np.asarray(value) for name, value in values.items() if value is not None}
-    arrays["src_unknown"] = arrays["src_unknown"].astype(np.int64)
-    written = io.BytesIO()
-    np.savez_compressed(written, allow_pickle=False, **arrays)
-    write_atomic(path, written.getvalue())
-    return path

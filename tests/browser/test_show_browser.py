@@ -1,0 +1,94 @@
+"""What `show` writes, opened without a network, and the same in a notebook's frame."""
+
+from __future__ import annotations
+
+import html
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, expect
+
+from headlight import show
+from tests.browser.conftest import ROOT
+from tests.browser.test_downloads import open_offline
+from tests.factories import make_trace
+from transformer.arrays import save_arrays
+from transformer.records import ATTENTION_KINDS, Trace
+
+TOKENS = ("▁The", "<script>document.title='run'</script>", "שלום", "w" * 200)
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return make_trace(
+        S=5, T=4, n_encoder_layers=1, n_decoder_layers=2, n_heads=2, src_tokens=TOKENS
+    )
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory, trace: Trace) -> Path:
+    folder = tmp_path_factory.mktemp("show")
+    source, out = save_arrays(trace, folder / "one.npz"), folder / "one.html"
+    command = [sys.executable, "-m", "transformer", "show", str(source), "--html", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return out
+
+
+def test_the_page_shows_every_kind_and_head_with_its_numbers(
+    browser: Browser, page_file: Path, trace: Trace
+) -> None:
+    page, heard = open_offline(browser, page_file)
+    # The player, and a grid and a lens for each kind.
+    page.wait_for_function("document.documentElement.dataset.ready == 7")
+    assert page.title() != "run"
+    titles = page.locator("h2").all_inner_texts()
+    assert [title.partition(":")[0] for title in titles] == [
+        "Encoder self-attention", "Decoder self-attention", "Cross-attention",
+    ]  # fmt: skip
+    grids = page.locator(".view[data-component=grid]")
+    for at, kind in enumerate(ATTENTION_KINDS):
+        layers, heads = trace.attention(kind).shape[:2]
+        expect(grids.nth(at).get_by_role("gridcell")).to_have_count((layers + 1) * (heads + 1))
+    page.get_by_text("The numbers").click()
+    tables = page.locator("table")
+    maps = [head for kind in ATTENTION_KINDS for layer in trace.attention(kind) for head in layer]
+    expect(tables).to_have_count(len(maps))
+    for table, weights in zip(tables.all(), maps, strict=True):
+        numbers = [float(cell) for cell in table.locator("td:not(:empty)").all_inner_texts()]
+        np.testing.assert_allclose(np.reshape(numbers, weights.shape), weights, atol=1e-6)
+    # The last lens follows the cell that is clicked in the last grid.
+    cross = trace.cross
+    grids.last.get_by_role("gridcell").nth(1).click()  # layer 1, head 2
+    lens = page.locator(".view[data-component=lens]").last
+    canvas = lens.locator("canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    row, column = np.unravel_index(cross[0, 1].argmax(), cross.shape[2:])
+    x, y = (column + 0.5) * box["width"] / 5, (row + 0.5) * box["height"] / 4
+    canvas.hover(position={"x": float(x), "y": float(y)})
+    expect(lens.get_by_role("status")).to_contain_text(f"{cross[0, 1].max():.4f}")
+    assert heard == [page_file.as_uri()]
+    page.context.close()
+
+
+def test_a_notebooks_frame_shows_the_same(browser: Browser, tmp_path: Path, trace: Trace) -> None:
+    notebook = tmp_path / "notebook.html"
+    view = show(trace)
+    notebook.write_text(
+        f"<!doctype html><meta charset=utf-8><title>{html.escape('a notebook')}</title>"
+        f"<div class=output>{view._repr_html_()}</div>",
+        encoding="utf-8",
+    )
+    page, heard = open_offline(browser, notebook)
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("h2")).to_have_count(3)
+    expect(frame.locator(".view").last.locator("canvas").first).to_be_visible()
+    frame.get_by_text("The numbers").click()
+    first = float(frame.locator("td:not(:empty)").first.inner_text())
+    assert first == pytest.approx(float(trace.encoder_self[0, 0, 0, 0]), abs=1e-6)
+    assert page.title() == "a notebook"
+    assert [each for each in heard if not each.startswith("about:srcdoc")] == [notebook.as_uri()]
+    page.context.close()
