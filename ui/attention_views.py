@@ -35,6 +35,7 @@ from ui.attention_maps import (
     shown_map,
 )
 from ui.bound import bound
+from ui.cache import get_tracer
 from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
 from ui.components.lines import Pin, attention_lines
@@ -70,7 +71,7 @@ def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
         )  # fmt: skip
         st.caption(_NOT_AN_EXPLANATION)
     with lens.container():
-        _say_name(shown, choice)
+        _say_name(view, shown, choice)
         attention_lens(shown, key="lens", max_height=390 if beside else 900)
 
 
@@ -106,7 +107,7 @@ def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
 
     attention_lines(drawn, pinned=pinned, on_change=changed, key="lines")
     if choice.heads:
-        _draw_way_inside(choice)
+        _draw_way_inside(view, choice)
     st.caption(_NOT_AN_EXPLANATION)
 
 
@@ -118,7 +119,7 @@ def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
     with matrix.container():
-        _say_name(shown, choice)
+        _say_name(view, shown, choice)
         if longest <= MOST_TOKENS:
             selected = (
                 to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
@@ -220,8 +221,10 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
     st.caption(alt.partition(". ")[2])
 
 
-def _draw_way_inside(choice: Choice) -> None:
+def _draw_way_inside(view: View, choice: Choice) -> None:
     """A link into the head that is shown, at the query that was chosen; of several the first."""
+    if view.kind != "checkpoint" and get_tracer(view).lacks("internals") is not None:
+        return
     layer, head = choice.heads[0] if choice.chosen or choice.display == "heads" else choice.cell
     query = choice.queries[0] if choice.queries else None
     if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
@@ -244,7 +247,7 @@ def _draw_way_inside(choice: Choice) -> None:
     )
 
 
-def _say_name(shown: Map, choice: Choice) -> None:
+def _say_name(view: View, shown: Map, choice: Choice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)
@@ -253,7 +256,7 @@ def _say_name(shown: Map, choice: Choice) -> None:
         )
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.markdown(f"**{shown.name}**" + hidden, width="content")
-        _draw_way_inside(choice)
+        _draw_way_inside(view, choice)
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

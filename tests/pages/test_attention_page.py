@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.factories import make_trace
+from transformer.arrays import save_arrays
 from transformer.measures.heads import kept_lines
 from transformer.measures.words import group_labels, word_groups
 from transformer.records import ATTENTION_KINDS, Trace
@@ -264,3 +267,42 @@ def test_too_long_is_said_in_one_line(run_app: RunApp) -> None:
     app = open_page(run_app, sentence="cat " * 2_400)
     assert len(app.warning) == 1
     assert "at most 512" in app.warning[0].value
+
+
+def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
+    """The links into a head: what they are called and what they ask for."""
+    links = [each.proto for each in app.get("page_link")]
+    return [
+        (link.label, dict(parse_qsl(link.query_string)))
+        for link in links
+        if link.label.startswith("Open ")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "asks"),
+    [
+        ({"layer": "2", "head": "3"}, "Open layer 2, head 3", {"layer": "2", "head": "3"}),
+        ({"layer": "2"}, "Open a head", {"layer": "2", "head": "mean"}),
+        ({"map": "heads", "heads": "3.1-1.2"}, "Open layer 3, head 1", {"layer": "3", "head": "1"}),
+        ({"display": "heads", "heads": "1.2", "pin": "q4"}, "Open layer 1, head 2", {"query": "4"}),
+        ({"display": "matrix", "layer": "1", "head": "1", "queries": "3-5"},
+         "Open layer 1, head 1", {"query": "3"}),
+    ],
+)  # fmt: skip
+def test_the_head_on_screen_can_be_opened(
+    run_app: RunApp, query: dict[str, str], label: str, asks: dict[str, str]
+) -> None:
+    ((named, asked),) = ways_in(open_page(run_app, kind="decoder_self", **query))
+    assert named == label
+    wanted = {"kind": "decoder_self", "sentence": SENTENCE, "checkpoint": "alpha", **asks}
+    assert {name: asked.get(name) for name in wanted} == wanted
+
+
+def test_no_head_is_opened_where_a_file_has_no_inside(run_app: RunApp, tmp_path: Path) -> None:
+    save_arrays(make_trace(S=6, T=4), tmp_path / "both.npz")
+    app = run_app(root=tmp_path, checkpoint="both.npz", layer="1", head="1")
+    app.switch_page("pages/attention_page.py").run()
+    assert not app.exception
+    assert name(app).startswith("**Layer 1, head 1")
+    assert not ways_in(app)

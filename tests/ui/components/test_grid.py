@@ -23,6 +23,7 @@ from ui.components.grid import (
     name_of,
     notes,
     parse_choice,
+    parse_marks,
     shrink,
     still_grid,
 )
@@ -187,3 +188,25 @@ def test_any_tokens_make_a_message() -> None:
     assert len(header["key_tokens"][2]) == 24
     message = still_grid(sheet, (None, 1))
     assert json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])["held"] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("reported", "heads"),
+    [
+        ([], ()),
+        ([[1, 2], [0, 0]], ((1, 2), (0, 0))),
+        ([[2, 0]], None),  # the combined maps are no heads
+        ([[0, 3]], None),
+        ([[0, 0], [0, 0]], None),
+        ([[0, True]], None),
+        ([[0]], None),
+        ([0, 1], None),
+        ("00", None),
+        (None, None),
+        ([[0, 0]] * 7, None),
+    ],
+)
+def test_only_heads_of_this_grid_can_be_marked(
+    reported: Any, heads: tuple[tuple[int, int], ...] | None
+) -> None:
+    assert parse_marks(reported, n_layers=2, n_heads=3) == heads
