@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import random_model
+from transformer.arrays import save_arrays
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.compare import assign, divergence
 from transformer.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.compare_matching import compared
+from ui.compare_choice import Setup
+from ui.compare_matching import compared, work_of
 from ui.computed import ResultCache
+from ui.controls import View
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -221,6 +226,37 @@ def test_a_checkpoint_that_breaks_while_it_is_loaded_leaves_the_page_usable(
     app.selectbox(key="other_widget").set_value("beta").run()
     assert not app.exception
     assert "Both write the same words" in said(app)
+
+
+def test_stopped_matching_says_so_and_goes_on(
+    open_page: Callable[..., AppTest], root: Path
+) -> None:
+    left, right = (View(name, root / name, "cpu", SENTENCE) for name in ("alpha", "other"))
+    app = open_page(other="other")
+    app.session_state["headlight_stopped"] = work_of(Setup("models", left, right, ()))
+    app.segmented_control(key="topic_widget").set_value("heads").run()
+    assert "Stopped" in said(app)
+    app.button(key="compare_resume").click().run()
+    assert not app.exception
+    assert "pairs of heads" in said(app)
+
+
+def test_a_file_of_arrays_stands_on_either_side(
+    open_page: Callable[..., AppTest], root: Path
+) -> None:
+    trace = Translator.load(root / "other", "cpu").trace(SENTENCE)
+    bare = replace(trace, log_probs=np.zeros(0, np.float32))
+    save_arrays(bare, root / "kept.npz")
+    try:
+        app = open_page(other="kept.npz", kind="encoder_self", topic="heads")
+        assert "of 1 example sentence" in said(app) or "1 sentence" in said(app)
+        for topic in ("maps", "numbers"):
+            app.segmented_control(key="topic_widget").set_value(topic).run()
+            assert not app.exception
+        app = open_page(checkpoint="kept.npz", other="alpha", beside="difference")
+        assert app.segmented_control(key="pairing_widget").options == ["Two checkpoints"]
+    finally:
+        (root / "kept.npz").unlink()
 
 
 def test_matching_needs_two_models_and_says_so(open_page: Callable[..., AppTest]) -> None:
