@@ -41,7 +41,7 @@ def draw_heads(both: Both, aside: DeltaGenerator) -> None:
             st.info("In no sentence do both models see the same words, so no heads compare.")
         return
     pair = chosen_pair(both, found)
-    table, maps = st.columns([0.36, 0.64], gap="large")
+    table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
         st.markdown(_summary(found))
         head_matches(
