@@ -161,7 +161,7 @@ def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
     with st.sidebar:
         if sentence is not None:
             st.caption("The sentence in this file")
-            st.text(shorten(sentence, 600) or "(without a text)")
+            st.text(shorten(sentence, 240) or "(without a text)")
         _draw_checkpoint(usable, entry)
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "

@@ -24,7 +24,8 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
     parts: list[Panel] = []
     large = False
     if {"decoder_self", "cross"} <= set(kinds_of(trace)) and why_no_player(trace) is None:
-        views.append(Offline("player", encode(trace, "still", Place(1), steerable=False)))
+        message = encode(trace, "still", Place(1), steerable=False, origin="As recorded")
+        views.append(Offline("player", message))
     for kind in kinds_of(trace):
         maps = maps_of(trace, kind, "tokens")
         choice = _all_heads(kind)
