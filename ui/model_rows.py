@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import streamlit as st
 
@@ -200,7 +200,7 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
     return lines or ["No measured figures"]
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return -1e9 < value < 1e9  # neither NaN nor infinite, nor of thousands of digits
