@@ -1,12 +1,18 @@
 // Runs in the page before anything else, see views.py. `race.wait` notes in `race.at` when a kind of
 // attention is on screen; `race.asked` is the time of the event that asks for another kind.
 (() => {
-  const deep = (root) => {
-    const found = root.querySelector(".grid [role=grid]");
-    if (found) return found;
-    for (const each of root.querySelectorAll("*")) {
-      const inside = each.shadowRoot && deep(each.shadowRoot);
-      if (inside) return inside;
+  // The grid lives in a shadow root; looking for it in every frame would cost what is measured.
+  const roots = [];
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    roots.push(root);
+    return root;
+  };
+  const grid = () => {
+    for (const root of roots) {
+      const found = root.host.isConnected && root.querySelector(".grid [role=grid]");
+      if (found) return found;
     }
     return null;
   };
@@ -17,7 +23,7 @@
   };
   const drawn = {
     headlight: (kind) => {
-      const table = deep(document);
+      const table = grid();
       return table?.getAttribute("aria-label") === kind &&
         painted([...table.querySelectorAll("canvas")].pop());
     },

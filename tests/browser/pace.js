@@ -1,0 +1,64 @@
+// Runs in the page before anything else, see pace.py. `pace.arm(name, ...args)` waits for the next
+// click or key and then notes in `pace.took` how many milliseconds pass until `ready[name]` holds
+// and is on screen.
+(() => {
+  // Components live in shadow roots; looking for them in every frame would cost what is measured.
+  const roots = new Set();
+  const attach = Element.prototype.attachShadow;
+  Element.prototype.attachShadow = function (options) {
+    const root = attach.call(this, options);
+    roots.add(root);
+    return root;
+  };
+  const all = (selector) =>
+    [document, ...roots].flatMap((root) =>
+      root === document || root.host.isConnected ? [...root.querySelectorAll(selector)] : []);
+  const painted = (canvas) => {
+    if (!canvas || !canvas.width || !canvas.height) return false;
+    const pen = canvas.getContext("2d");
+    return pen.getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0);
+  };
+  const lens = () => all(".lens .plot")[0]?.getAttribute("aria-label") ?? "";
+  const ready = {
+    // The trivial page has counted so far.
+    counted: (count) =>
+      all("[data-testid=stText]").some((each) => each.textContent === `Clicked ${count} times`),
+    // This cell of the grid is the chosen one, and its map is under the lens.
+    chosen: (name) =>
+      all(".grid .map[aria-selected=true]")[0]?.getAttribute("aria-label").startsWith(`${name}:`) &&
+      lens().startsWith(`${name}:`) && painted(all(".lens canvas.cells")[0]),
+    // The grid says of its first map what it said when `pace.remember` was called for this name.
+    remembered: (name) =>
+      pace.said() === pace.memory[name] && painted(all(".grid .map canvas").pop()),
+    // The grid shows the maps called so.
+    drawn: (label) =>
+      all(".grid .table")[0]?.getAttribute("aria-label") === label &&
+      painted(all(".grid .map canvas").pop()),
+    // The player stands at this step.
+    stepped: (step) => all(".player .count")[0]?.textContent.startsWith(`step ${step} of`),
+    progress: () => document.querySelector("[data-testid=stProgress]") !== null,
+    stopped: () =>
+      [...document.querySelectorAll("[data-testid=stAlert]")].some((each) =>
+        each.textContent.includes("Stopped.")),
+  };
+  const pace = (window.pace = {
+    memory: {}, took: null,
+    said: () => all(".grid .map")[0]?.getAttribute("aria-label") ?? "",
+    remember: (name) => { pace.memory[name] = pace.said(); },
+    holds: (name, ...args) => Boolean(ready[name](...args)),
+    arm: (name, ...args) => {
+      pace.took = null;
+      const begin = () => {
+        for (const kind of ["click", "keydown"]) document.removeEventListener(kind, begin, true);
+        const began = performance.now();
+        const look = () => {
+          if (!ready[name](...args)) return requestAnimationFrame(look);
+          // What was drawn in one frame is on screen when the next one begins.
+          return requestAnimationFrame(() => { pace.took = performance.now() - began; });
+        };
+        look();
+      };
+      for (const kind of ["click", "keydown"]) document.addEventListener(kind, begin, true);
+    },
+  });
+})();

@@ -1,0 +1,100 @@
+"""A sentence as long as a model takes, opened in the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page
+
+from figures.palette import attention_table, to_weight_bytes
+from tests.browser.conftest import start_app, stop_app
+from tests.conftest import random_model
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.measures.heads import HOWS, widen
+from transformer.tokenizer import Tokenizer
+from transformer.translator import Translator
+from ui.components.grid import shrink
+
+pytestmark = pytest.mark.timeout(1200)
+TARGET = "b a"
+LETTERS = "abcdeghiklmnoprstuw"
+
+
+def of_tokens(tokenizer: Tokenizer, count: int, first: int = 0) -> str:
+    """A sentence of so many tokens, `</s>` among them."""
+    text, at = "", first
+    while (have := len(tokenizer.encode_many([text])[0]) + 1) < count:
+        longer = f"{text} {LETTERS[at % len(LETTERS)]}".strip()
+        fits = len(tokenizer.encode_many([longer])[0]) < count
+        text, at = (longer if fits else f"{text}{LETTERS[at % len(LETTERS)]}"), at + 7
+    assert have == count
+    return text
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
+    root = tmp_path_factory.mktemp("checkpoints")
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=40, n_heads=5, d_ff=40, n_encoder_layers=3,
+        n_decoder_layers=2, max_positions=512,
+    )  # fmt: skip
+    save_checkpoint(root / "long", random_model(config), tiny_tokenizer, metrics={})
+    return root
+
+
+@pytest.fixture
+def page(
+    browser: Browser, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Page, str]]:
+    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="light")
+    context.set_default_timeout(300_000)
+    wrong: list[str] = []
+    page = context.new_page()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page, address
+    context.close()
+    stop_app(process)
+    assert not wrong
+
+
+def test_a_sentence_at_the_token_limit_is_drawn_weight_by_weight(
+    page: tuple[Page, str], checkpoints: Path
+) -> None:
+    window, address = page
+    model = Translator.load(checkpoints / "long", device="cpu")
+    tokens = model.max_tokens
+    assert tokens == 512
+    sentence = of_tokens(model.tokenizer, tokens)
+    maps = model.trace(sentence, target=TARGET).encoder_self
+    assert maps.shape == (3, 5, tokens, tokens)
+    table = attention_table("light")
+    for how in HOWS:
+        window.goto(
+            f"{address}/attention?kind=encoder_self&combine={how}&sentence={quote(sentence)}"
+            f"&target={quote(TARGET)}"
+        )
+        maps_on_screen = window.locator("button.map canvas")
+        maps_on_screen.last.wait_for()
+        wide = widen(maps, how)
+        assert maps_on_screen.count() == wide.shape[0] * wide.shape[1]
+        for row, column in [(0, 0), (2, 4), (1, 5), (3, 2), (3, 5)]:
+            canvas = maps_on_screen.nth(row * wide.shape[1] + column)
+            window.wait_for_function("c => c.width !== 300", arg=canvas.element_handle())
+            width, height, data = canvas.evaluate(
+                "c => [c.width, c.height,"
+                "Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data)]"
+            )
+            drawn = np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+            sent, _ = shrink(to_weight_bytes(wide[row, column]), ())
+            assert sent.shape == (128, 128)
+            # Shrunk once more to the pixels there are, again by the largest of each block.
+            for axis, pixels in ((0, height), (1, width)):
+                starts = np.arange(pixels) * 128 // pixels
+                sent = np.maximum.reduceat(sent, starts, axis=axis)
+            np.testing.assert_array_equal(drawn, table[sent])

@@ -1,0 +1,172 @@
+"""A session of a running app as a browser holds it, without the browser: a websocket, and messages.
+
+It opens an address, types into widgets, presses buttons, and reads what the app sends back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from ui.components.packing import inflate
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Seconds that a run may take; generous, since many sessions wait for one machine.
+PATIENCE = 240
+
+
+class Session:
+    """One visitor."""
+
+    def __init__(self, address: str) -> None:
+        """Args: address: of the app, as `http://host:port`."""
+        url = f"ws{address.removeprefix('http')}/_stcore/stream"
+        self._connecting = connect(
+            url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE
+        )
+        self._page, self._query, self._hash = "", "", ""
+        self._held: dict[str, WidgetState] = {}
+        self._ids: dict[str, str] = {}
+        self._fragments: dict[str, str] = {}
+        #: What the last run sent: elements in their order, and all bytes.
+        self.elements: list[Element] = []
+        self.received = b""
+
+    def __enter__(self) -> Session:
+        self._socket = self._connecting.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._connecting.__exit__(*error)
+
+    def open(self, page: str = "", **query: str) -> None:
+        """Go to a page of the app by its address, as a link or the browser's back button does."""
+        self._page, self._query, self._hash = page, urlencode(query), ""
+        self._run()
+
+    def type(self, label: str, text: str, button: str) -> None:
+        """Fill a text area and press the button that takes it."""
+        name = self._ids[label]
+        self._held[name] = WidgetState(id=name, string_value=text)
+        self._run(WidgetState(id=self._ids[button], trigger_value=True))
+
+    def hold(self, component: str, count: int, held: Any) -> None:
+        """Choose in a component of `ui.components.held`, for the `count`th time.
+
+        Only the part of the page that it stands in runs again.
+        """
+        name = self._ids[component]
+        said = [{"event": "held", "value": {"count": count, "held": held}}]
+        event = f"$$STREAMLIT_INTERNAL_KEY_{name}__events"
+        self._run(
+            WidgetState(id=event, json_trigger_value=json.dumps(said)),
+            fragment=self._fragments[component],
+        )
+
+    def _run(self, *triggers: WidgetState, fragment: str = "") -> None:
+        """Run the script as the widgets stand, to its end. An error on the page fails the test."""
+        asked = BackMsg()
+        state = asked.rerun_script
+        state.query_string, state.page_name = self._query, self._page
+        state.page_script_hash, state.fragment_id = self._hash, fragment
+        state.widget_states.widgets.extend([*self._held.values(), *triggers])
+        self._socket.send(asked.SerializeToString())
+        self.elements, received = [], []
+        deadline = time.monotonic() + PATIENCE
+        ended = None
+        while ended not in (
+            ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
+        ):  # fmt: skip
+            data = self._socket.recv(timeout=max(0.0, deadline - time.monotonic()))
+            assert isinstance(data, bytes)
+            received.append(data)
+            message = ForwardMsg()
+            message.ParseFromString(data)
+            match message.WhichOneof("type"):
+                case "navigation":
+                    self._hash = message.navigation.page_script_hash
+                case "page_info_changed":
+                    self._query = message.page_info_changed.query_string
+                case "delta" if message.delta.WhichOneof("type") == "new_element":
+                    self._take(message.delta.new_element, message.delta.fragment_id)
+                case "script_finished":
+                    ended = message.script_finished
+        self.received = b"".join(received)
+
+    def _take(self, element: Element, fragment: str) -> None:
+        kind = element.WhichOneof("type")
+        assert kind != "exception", element.exception.message
+        self.elements.append(element)
+        shown = getattr(element, str(kind))
+        label = shown.component_name if kind == "bidi_component" else getattr(shown, "label", "")
+        if label and hasattr(shown, "id"):
+            self._ids[label], self._fragments[label] = shown.id, fragment
+
+    def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
+        """Header and body of what a component shows."""
+        (data,) = [
+            element.bidi_component.bytes
+            for element in self.elements
+            if element.WhichOneof("type") == "bidi_component"
+            and element.bidi_component.component_name == component
+        ]
+        end = 4 + int.from_bytes(data[:4], "little")
+        return json.loads(data[4:end]), data[end:]
+
+    def grid(self) -> dict[str, Any]:
+        """What the grid says about its maps."""
+        return inflate(self.message_to("headlight.grid")[1])[0]
+
+
+@contextmanager
+def serving(command: Sequence[str], log: Path) -> Iterator[tuple[str, int]]:
+    """`python COMMAND` as a server on a free port: its address, once it answers, and its process.
+
+    On top of the command come Streamlit's options.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, *command, *options], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        deadline = time.monotonic() + 120
+        while True:
+            try:
+                with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+                    break
+            except OSError:
+                late = process.poll() is not None or time.monotonic() > deadline
+                assert not late, log.read_text(errors="replace")
+                time.sleep(0.2)
+        yield address, process.pid
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,37 @@
+"""The app with caches of a few megabytes, which say how much they ever held.
+
+    python -m tests.pages.small_caches FILE BYTES [OPTIONS OF STREAMLIT]
+
+FILE gets one line of JSON, written anew while the app runs: the most bytes that the cache of traces
+and the cache of results held, and how many entries they hold now.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from streamlit.web import cli
+
+from ui.cache import TRACES
+from ui.computed import RESULTS
+
+
+def watch(file: Path) -> None:
+    most = [0, 0]
+    while True:
+        most = [max(most[0], TRACES.nbytes), max(most[1], RESULTS.nbytes)]
+        partly = file.with_suffix(".part")
+        partly.write_text(json.dumps({"most": most, "entries": [len(TRACES), len(RESULTS)]}))
+        partly.replace(file)
+        time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    TRACES.limit = RESULTS.limit = int(sys.argv[2])
+    threading.Thread(target=watch, args=(Path(sys.argv[1]),), daemon=True).start()
+    sys.argv = ["streamlit", "run", "app.py", *sys.argv[3:]]
+    cli.main()

@@ -1,0 +1,173 @@
+"""Many visitors at once, and many interactions: everyone sees their own, and memory has a bound.
+
+Real sessions on a real server with the smallest shipped checkpoint, without a browser.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.pages.session import PATIENCE, ROOT, Session, serving
+from transformer.records import Trace
+from transformer.translator import Translator
+from ui.traces import seal
+
+N_SESSIONS = 32
+N_INTERACTIONS = 1_000
+
+#: Bytes for each of the two caches of the server under test: two dozen sentences fill the first.
+CACHE_BYTES = 3 * 2**20
+
+#: For a moment a cache holds what is new beside what has to go.
+MOST_BYTES = 1.1 * CACHE_BYTES
+
+#: What the server may grow by over `N_INTERACTIONS` after `N_WARM` others: three times what was
+#: measured, and less than the traces of all sentences in them take.
+GROWTH_BYTES = 32 * 2**20
+N_WARM = 150
+
+MODEL = "reverse-toy"
+
+
+@pytest.fixture(scope="module")
+def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the server writes what its caches hold."""
+    return tmp_path_factory.mktemp("server") / "caches.json"
+
+
+@pytest.fixture(scope="module")
+def server(caches: Path) -> Iterator[tuple[str, int]]:
+    """The app's address and process."""
+    command = ["-m", "tests.pages.small_caches", str(caches), str(CACHE_BYTES)]
+    with serving(command, caches.with_name("log.txt")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def model() -> Translator:
+    return Translator.load(ROOT / "checkpoints" / MODEL, device="cpu")
+
+
+def sentences(count: int, seed: int, letters: int = 9) -> list[str]:
+    """So many different rows of letters."""
+    source = random.Random(seed)
+    made: dict[str, None] = {}
+    while len(made) < count:
+        made[" ".join(source.choices(string.ascii_lowercase, k=letters))] = None
+    return list(made)
+
+
+def sees(session: Session, trace: Trace) -> None:
+    """The player shows this sentence and its translation."""
+    header, _ = session.message_to("headlight_player")
+    assert tuple(header["source"]) == trace.src_tokens
+    assert tuple(header["predicted"]) == trace.predicted_tokens
+
+
+def together(work: Callable[[int], None]) -> None:
+    """`work` of every session at once; the first error of any is raised."""
+    with ThreadPoolExecutor(N_SESSIONS) as pool:
+        for done in [pool.submit(work, each) for each in range(N_SESSIONS)]:
+            done.result(timeout=2 * PATIENCE)
+
+
+@pytest.mark.timeout(1200)
+def test_32_sessions_at_once_see_their_own_sentences_only(
+    server: tuple[str, int], caches: Path, model: Translator
+) -> None:
+    opened, typed = sentences(N_SESSIONS, seed=1), sentences(N_SESSIONS, seed=2)
+    traces = {each: model.trace(each) for each in (*opened, *typed)}
+    start = threading.Barrier(N_SESSIONS, timeout=PATIENCE)
+    everything: list[bytes] = [b""] * N_SESSIONS
+
+    def visit(index: int) -> None:
+        with Session(server[0]) as session:
+            look_around(session, index)
+
+    def look_around(session: Session, index: int) -> None:
+        def received() -> None:
+            everything[index] += session.received
+
+        start.wait()
+        session.open(checkpoint=MODEL, sentence=opened[index])
+        received()
+        sees(session, traces[opened[index]])
+        start.wait()
+        session.type("Sentence", typed[index], "Translate")
+        received()
+        sees(session, traces[typed[index]])
+        start.wait()
+        session.open("attention", checkpoint=MODEL, sentence=opened[index], kind="cross")
+        received()
+        grid = session.grid()
+        assert tuple(grid["key_tokens"]) == traces[opened[index]].src_tokens
+        assert tuple(grid["query_tokens"]) == traces[opened[index]].tgt_tokens
+
+    together(visit)
+    for index, seen in enumerate(everything):
+        assert opened[index].encode() in seen and typed[index].encode() in seen
+        for other in range(N_SESSIONS):
+            if other != index:
+                assert opened[other].encode() not in seen
+                assert typed[other].encode() not in seen
+    held = json.loads(caches.read_text())
+    assert 0 < held["most"][0] < MOST_BYTES and 0 < held["most"][1] < MOST_BYTES
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process holds."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_memory_is_bounded_over_1000_interactions(
+    server: tuple[str, int], caches: Path, model: Translator
+) -> None:
+    address, pid = server
+    source = random.Random(3)
+    fresh = iter(sentences(2 * N_INTERACTIONS, seed=4, letters=18))
+    layers, heads = model.config.n_decoder_layers, model.config.n_heads
+    done = traced = 0
+
+    def interact(session: Session, many: int) -> None:
+        """A new sentence on one page or another, then cells of its grid, one click each."""
+        nonlocal done, traced
+        goal = done + many
+        while done < goal:
+            page = source.choice(("", "beam", "head", "attention", "attention", "attention"))
+            session.open(page, checkpoint=MODEL, sentence=next(fresh))
+            done, traced = done + 1, traced + 1
+            if page == "":
+                session.type("Sentence", next(fresh), "Translate")
+                done, traced = done + 1, traced + 1
+            for count in range(1, 5 if page == "attention" else 1):
+                cell = [source.randint(0, layers), source.randint(0, heads)]
+                session.hold("headlight.grid", count, cell)
+                done += 1
+
+    def visits(count: int, many: int) -> None:
+        for _ in range(count):
+            with Session(address) as session:
+                interact(session, many)
+
+    visits(3, N_WARM // 3)
+    before = resident(pid)
+    done = traced = 0
+    visits(10, N_INTERACTIONS // 10)
+    after = resident(pid)
+    held = json.loads(caches.read_text())
+    assert done >= N_INTERACTIONS
+    assert traced * seal(model.trace(next(fresh))) > GROWTH_BYTES
+    assert CACHE_BYTES / 2 < held["most"][0] < MOST_BYTES and held["most"][1] < MOST_BYTES
+    assert after - before < GROWTH_BYTES, held
