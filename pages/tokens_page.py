@@ -19,7 +19,7 @@ from ui.glossary import term
 from ui.story import section, sized
 from ui.theme import current_theme
 from ui.token_panels import draw_cuts, draw_vocabulary
-from ui.token_views import Reading, near, pieces_shown, plane_of, read_side
+from ui.token_views import Reading, near, pieces_shown, plane_of, read_side, tokenizer_of
 
 require_frame()
 
@@ -50,10 +50,13 @@ def draw_pieces(view: View, reading: Reading, tokenizer: Tokenizer, token: int) 
     )  # fmt: skip
 
 
-def draw_neighbours(view: View, tokenizer: Tokenizer, token: int) -> None:
+def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """The nearest tokens in every embedding matrix."""
     number, pieces = state.get(choice.COUNT), tokenizer.pieces
-    found = computed(view, "near", (token, number), lambda model, trace: near(model, token, number))
+    found = computed(
+        view, "near", (side, token, number),
+        lambda model, trace: near(model, token, number, side),
+    )  # fmt: skip
     place = section(
         "A number becomes a vector", token_words.about_neighbours(pieces[token], len(found))
     )
@@ -66,7 +69,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, token: int) -> None:
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
         )  # fmt: skip
     token_exhibits.offer(
-        place, lambda: token_exhibits.neighbours_exhibit(view, token, number),
+        place, lambda: token_exhibits.neighbours_exhibit(view, side, token, number),
         "take_neighbours", f"neighbours-of-{token}",
     )  # fmt: skip
 
@@ -107,7 +110,6 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
 @st.fragment
 def story(view: View) -> None:
     """The page below its first line. Runs again by itself when something here is chosen."""
-    tokenizer = get_translator(view).tokenizer
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.segmented_control(
         "Text", choice.SIDES, label_visibility="collapsed", required=True,
@@ -119,15 +121,15 @@ def story(view: View) -> None:
         explain()
     choice.settle(view)
     side: Side = "source" if state.get(choice.SIDE) == "source" else "translation"
-    typed = view.sentence
+    tokenizer, typed = tokenizer_of(get_translator(view), side), view.sentence
     reading = computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
     )
     token = choice.token_now(reading, tokenizer.vocab_size)
     draw_pieces(view, reading, tokenizer, token)
     draw_cuts(view, reading, tokenizer)
-    draw_vocabulary(view, tokenizer, token)
-    draw_neighbours(view, tokenizer, token)
+    draw_vocabulary(view, tokenizer, side, token)
+    draw_neighbours(view, tokenizer, side, token)
     draw_plane(view, tokenizer, side, token)
     state.write_url()
 

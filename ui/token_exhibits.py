@@ -16,8 +16,9 @@ from ui.components.cut import still_pieces
 from ui.computed import result_of
 from ui.controls import View
 from ui.takeaway import snippet_header, take_away
-from ui.token_views import kinds_of, near, pieces_shown, plane_of, read_side
+from ui.token_views import kinds_of, near, pieces_shown, plane_of, read_side, tokenizer_of
 
+_TOKENIZER = {"source": "translator.tokenizer", "translation": "translator.tokenizer.target"}
 _IDS = {"source": "trace.src_ids", "translation": "trace.predicted_ids"}
 _PIECES = {"source": "trace.src_tokens", "translation": "trace.predicted_tokens"}
 
@@ -31,7 +32,7 @@ def offer(place: DeltaGenerator, make: Callable[[], Exhibit], key: str, name: st
 def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
     """The sentence in pieces."""
     reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, view.sentence))
-    tokenizer = translator(view.path, view.device).tokenizer
+    tokenizer = tokenizer_of(translator(view.path, view.device), side)
     ids = np.array(reading.ids, dtype=np.int64)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     unigram = tokenizer.kind == "unigram"
@@ -52,7 +53,7 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
         snippet=snippet_header(view)
         + f"pieces = np.array({_PIECES[side]})\n"
         + f"ids = np.array({_IDS[side]})\n"
-        + "scores = np.array([translator.tokenizer.scores[i] for i in ids])\n",
+        + f"scores = np.array([{_TOKENIZER[side]}.scores[i] for i in ids])\n",
         offline=Offline(
             "cut",
             still_pieces(pieces_shown(reading, tokenizer), reading.changed, chosen=token,
@@ -61,9 +62,9 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
     )  # fmt: skip
 
 
-def lengths_exhibit(view: View) -> Exhibit:
-    """The lengths of all pieces."""
-    tokenizer = translator(view.path, view.device).tokenizer
+def lengths_exhibit(view: View, side: Side) -> Exhibit:
+    """The lengths of all pieces of a side's vocabulary."""
+    tokenizer = tokenizer_of(translator(view.path, view.device), side)
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
     longest = max((length for each in counts.values() for length in each), default=0)
     lengths = np.arange(longest + 1)
@@ -78,15 +79,17 @@ def lengths_exhibit(view: View) -> Exhibit:
         parts=(Series("pieces", lengths, lines, "characters", "pieces", "bar"),),
         arrays={"pieces": np.array(tokenizer.pieces), "scores": np.array(tokenizer.scores)},
         snippet=snippet_header(view)
-        + "pieces = np.array(translator.tokenizer.pieces)\n"
-        + "scores = np.array(translator.tokenizer.scores)\n",
+        + f"pieces = np.array({_TOKENIZER[side]}.pieces)\n"
+        + f"scores = np.array({_TOKENIZER[side]}.scores)\n",
     )
 
 
-def neighbours_exhibit(view: View, token: int, count: int) -> Exhibit:
+def neighbours_exhibit(view: View, side: Side, token: int, count: int) -> Exhibit:
     """The nearest tokens of one token."""
-    found = result_of(view, "near", (token, count), lambda model, _: near(model, token, count))
-    pieces = translator(view.path, view.device).tokenizer.pieces
+    found = result_of(
+        view, "near", (side, token, count), lambda model, _: near(model, token, count, side)
+    )
+    pieces = tokenizer_of(translator(view.path, view.device), side).pieces
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for number, nearest in enumerate(found.values(), start=1):
         arrays[f"ids_{number}"], arrays[f"cosines_{number}"] = nearest.ids, nearest.cosines
@@ -108,8 +111,9 @@ def neighbours_exhibit(view: View, token: int, count: int) -> Exhibit:
         + "from transformer.measures.neighbours import neighbours\n"
         + "\n"
         + f"left_out = set([translator.config.pad_id]) - set([{token}])\n"
-        + "for number, table in enumerate(embedding_tables(translator.model).values(), 1):\n"
-        + f"    nearest = neighbours(table, {token}, {count}, left_out)\n"
+        + "tables = embedding_tables(translator.model)\n"
+        + f"for number, use in enumerate({list(found)!r}, 1):\n"
+        + f"    nearest = neighbours(tables[use], {token}, {count}, left_out)\n"
         + '    globals()[f"ids_{number}"] = nearest.ids\n'
         + '    globals()[f"cosines_{number}"] = nearest.cosines\n',
     )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.tokens import length_bars, name
+from transformer.embeddings import Side
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.tokenizer import Tokenizer
 from ui import state, token_exhibits, token_words
@@ -39,7 +40,7 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         )
     cuts: tuple[OtherCut, ...] = computed(
         view, "cuts", (reading.side, dropout, seed),
-        lambda model, trace: cuts_of(model.tokenizer, text, dropout, seed),
+        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
     )  # fmt: skip
     if len(cuts) < 2:
         place.caption("There is no other cut to show.")
@@ -65,7 +66,7 @@ def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> Non
         st.markdown(f"{label}: **{plain(each.text)}** · log P {signed(sum(each.log_probs), 2)}")
 
 
-def draw_vocabulary(view: View, tokenizer: Tokenizer, token: int) -> None:
+def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """All pieces: find one, and what they are."""
     kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, state.get(choice.FIND)
     place = section("A piece is a number", token_words.about_vocabulary(tokenizer, kinds, token))
@@ -96,5 +97,6 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, token: int) -> None:
         alt="How many pieces have each length, those that start a word and those that do not.",
     )  # fmt: skip
     token_exhibits.offer(
-        place, lambda: token_exhibits.lengths_exhibit(view), "take_lengths", "vocabulary-lengths"
-    )
+        place, lambda: token_exhibits.lengths_exhibit(view, side),
+        "take_lengths", "vocabulary-lengths",
+    )  # fmt: skip

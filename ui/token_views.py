@@ -118,13 +118,18 @@ class Plane:
     background_ids: tuple[int, ...]
 
 
+def tokenizer_of(model: Translator, side: Side) -> Tokenizer:
+    """The tokenizer of a side; both sides may have the same."""
+    return model.tokenizer if side == "source" else model.tokenizer.target
+
+
 def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Reading:
     """The pieces of one side.
 
     Args:
         typed: the sentence as it was typed; of a translation its own text counts.
     """
-    tokenizer = model.tokenizer if side == "source" else model.tokenizer.target
+    tokenizer = tokenizer_of(model, side)
     if side == "source":
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
     else:
@@ -242,15 +247,18 @@ def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
     return rows
 
 
-def near(model: Translator, index: int, count: int) -> dict[str, Neighbours]:
+def near(model: Translator, index: int, count: int, side: Side = "source") -> dict[str, Neighbours]:
     """Neighbours of a token in every different embedding matrix, by what the matrix is for.
+
+    Where the sides have vocabularies of their own, in those of its side.
 
     `<pad>` is left out: its embedding is never trained.
     """
+    one = model.tokenizer.pieces == model.tokenizer.target.pieces
     return {
         use: neighbours(table, index, count, {model.config.pad_id} - {index})
         for use, table in embedding_tables(model.model).items()
-        if index < len(table)
+        if index < len(table) and (one or ("source" in use) == (side == "source"))
     }
 
 
@@ -264,7 +272,7 @@ def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> 
     parts = entering(model.model, ids, side)
     both = np.concatenate([parts.content, parts.content + parts.positions])
     axes = principal_axes(both)
-    frequent = most_frequent(model.tokenizer, n_background)
+    frequent = most_frequent(tokenizer_of(model, side), n_background)
     others = entering(model.model, frequent, side).content if frequent else both[:0]
     return Plane(
         content=project(parts.content, axes),

@@ -10,8 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import SENTENCES, random_model
-from transformer.checkpoint import save_checkpoint
+from tests.transformer.importers.foreign import fairseq
+from transformer.checkpoint import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
+from transformer.importers.fairseq import import_fairseq
 from transformer.tokenizer import train_tokenizer
 
 RunApp = Callable[..., AppTest]
@@ -159,3 +161,20 @@ def test_any_text(run_app: RunApp, checkpoints: Path, checkpoint: str, sentence:
 def test_a_blank_sentence_asks_for_one(run_app: RunApp, checkpoints: Path) -> None:
     app = open_page(run_app, checkpoints, sentence=" \u200b ")
     assert "Nothing to translate yet" in app.info[0].value
+
+
+@pytest.mark.parametrize("shape", ["positions of both kinds", "pre-norm, nothing shared"])
+def test_each_side_has_its_own_vocabulary(run_app: RunApp, tmp_path: Path, shape: str) -> None:
+    """An imported model with two vocabularies of different sizes, cut without or with a model."""
+    fairseq(tmp_path / "theirs", shape)
+    path = import_fairseq(tmp_path / "theirs", tmp_path / "root" / "ours")
+    config = load_checkpoint(path).config
+    assert config.vocab_size != config.target_vocab_size
+    for side, size in (
+        ("source", config.vocab_size), ("translation", config.target_vocab_size),
+    ):  # fmt: skip
+        app = open_page(run_app, tmp_path / "root", "ours", tokens_of=side)
+        assert re.findall(r"^#### (.+)$", said(app), re.MULTILINE) == STORY
+        assert f"of {size:,} pieces" in said(app)
+        used = [each.value for each in app.caption if each.value.endswith(" embedding")]
+        assert used and all(("Source" in each) == (side == "source") for each in used)

@@ -81,6 +81,7 @@ def read_weights(
 
 def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
     tied = config.tie_embeddings
+    found: tuple[str, ...]
     if name == "src_embedding.weight":
         found = (SOURCE, TARGET, *OUTPUT) if tied == "all" else (SOURCE,)
     elif name == "tgt_embedding.weight":

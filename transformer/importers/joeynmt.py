@@ -139,6 +139,7 @@ def find_checkpoint(folder: Path) -> Path:
 def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     tied = config.tie_embeddings
     stack = name.partition(".")[0]
+    found: tuple[str, ...]
     if name == "src_embedding.weight":
         found = (SOURCE, TARGET, OUTPUT) if tied == "all" else (SOURCE,)
     elif name == "tgt_embedding.weight":
