@@ -21,7 +21,7 @@ from ui.text import code, plain, shorten
 
 @dataclass(frozen=True)
 class Text:
-    """What one side writes, by words.
+    """What one side writes, by words; by tokens where the texts are single words, as of letters.
 
     Attributes:
         words: without `</s>`, pieces joined.
@@ -29,6 +29,7 @@ class Text:
         groups: positions of each word's pieces among the predicted tokens.
         total: log P of all predicted tokens, `</s>` included; NaN where the trace has none.
         tokens: how many they are.
+        unit: what `words` holds, "word" or "token".
     """
 
     words: tuple[str, ...]
@@ -36,28 +37,30 @@ class Text:
     groups: Groups
     total: float
     tokens: int
+    unit: str = "word"
 
 
-def text_of(trace: Trace) -> Text:
+def text_of(trace: Trace, unit: str = "word") -> Text:
     """What a trace's model wrote, or followed."""
     predicted = trace.predicted_tokens
     ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
     written = predicted[:ended]
-    groups = word_groups(written)
+    groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(ended))
     scores = trace.log_probs.astype("f8")
     if len(scores) != len(predicted):  # a file of arrays need not bring them
         scores = np.full(len(predicted), np.nan)
     each = tuple(float(scores[list(group)].sum()) for group in groups)
     return Text(
-        group_labels(written, groups), each, groups, float(scores.sum()), len(predicted)
+        group_labels(written, groups), each, groups, float(scores.sum()), len(predicted),
+        unit,
     )  # fmt: skip
 
 
-def source_words(trace: Trace) -> tuple[str, ...]:
-    """The words of the source, without `</s>`."""
+def source_words(trace: Trace, unit: str = "word") -> tuple[str, ...]:
+    """The words of the source, without `</s>`, or its tokens."""
     special = set(trace.src_special)
     kept = [token for at, token in enumerate(trace.src_tokens) if at not in special]
-    return group_labels(kept, word_groups(kept))
+    return tuple(kept) if unit == "token" else group_labels(kept, word_groups(kept))
 
 
 def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
@@ -77,9 +80,10 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
         f"{letter} writes {_word(text, at)}"
         for letter, text in zip("AB", (one, other), strict=True)
     ]
-    start = "They differ from the first word on"
+    start = f"They differ from the first {one.unit} on"
     if at:
-        start = f"They share {at} word{'' if at == 1 else 's'} and part at word {at + 1}"
+        shared = f"{at} {one.unit}{'' if at == 1 else 's'}"
+        start = f"They share {shared} and part at {one.unit} {at + 1}"
     return f"{start}: {said[0]}, {said[1]}."
 
 
@@ -98,10 +102,14 @@ def signed(value: float, digits: int = 2) -> str:
 
 def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
     """Both sides next to each other, and the sentence about them."""
+    unit = "word"
     texts = text_of(left), text_of(right)
+    if max(len(text.words) for text in texts) <= 1:
+        unit = "token"  # letters make one word
+        texts = text_of(left, unit), text_of(right, unit)
     differing = not_shared(texts[0].words, texts[1].words)
     part = parting(texts[0].words, texts[1].words)
-    read = source_words(left), source_words(right)
+    read = source_words(left, unit), source_words(right, unit)
     changed = not_shared(*read)
     columns = st.columns(2, gap="large")
     for side, column in enumerate(columns):
@@ -152,7 +160,7 @@ def _draw_side(
         return
     st.caption(
         f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
-        f"tokens · {signed(text.total / max(1, len(text.words)))} a word"
+        f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
     )
 
 

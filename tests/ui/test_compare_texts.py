@@ -36,6 +36,16 @@ def test_a_word_is_as_probable_as_all_of_its_pieces() -> None:
     assert source_words(make_trace(S=4)) == ("the", "cat", "sat")
 
 
+def test_letters_are_compared_one_by_one() -> None:
+    trace = replace(make_trace(T=4), predicted_tokens=("▁", "c", "b", "</s>"))
+    found = text_of(trace, "token")
+    assert found.words == ("▁", "c", "b")
+    assert found.log_probs == tuple(map(float, trace.log_probs[:3]))
+    assert source_words(make_trace(S=4), "token") == ("▁the", "▁cat", "▁sat")
+    other = text_of(replace(trace, predicted_tokens=("▁", "c", "a", "</s>")), "token")
+    assert "share 2 tokens and part at token 3" in where_they_differ(found, other)
+
+
 def test_the_sentence_names_the_first_word_that_differs() -> None:
     said = where_they_differ(text("das", "Tier", "*war*"), text("das", "Tier", "ging"))
     assert said.startswith("They share 2 words and part at word 3: A writes `*war*`")
