@@ -11,6 +11,7 @@ import pytest
 
 from tests.factories import make_trace
 from transformer import huggingface_files
+from transformer.__main__ import main
 from transformer.archived import LACKS, ArchivedTrace
 from transformer.arrays import save_arrays
 from transformer.inputs import InputError
@@ -133,3 +134,16 @@ def test_a_config_that_becomes_another_librarys_is_noticed(
     assert kind_of(folder) == "checkpoint"
     (folder / "config.json").write_text('{"model_type": "bert"}')
     assert kind_of(folder) == "huggingface"
+
+
+def test_info_says_what_a_file_of_arrays_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(root / "one.npz")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "one.npz", "  One recorded sentence: 3 layers, 3 heads; 2 layers, 3 heads.",
+    ]  # fmt: skip
+    assert main(["info", "--json", str(root / "one.npz")]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "archive"
+    assert main(["info", str(root / "half.npz")]) == 2
+    assert "not a whole .npz file" in capsys.readouterr().err
+    assert main(["info", str(root)]) == 0
+    assert "ours\n  parameters: " in capsys.readouterr().out

@@ -19,15 +19,17 @@ def add(commands: Any) -> None:
 
 def _info(options: argparse.Namespace) -> None:
     from transformer.card import summary_table
-    from transformer.checkpoint import inspect_checkpoint, list_checkpoints
+    from transformer.opening import inspect_entry, list_entries
     from transformer.weights import CheckpointError
 
     path = Path(options.path)
-    entries = list_checkpoints(path) or [inspect_checkpoint(path)]
+    entries = list_entries([path]) or [inspect_entry(path)]
     values: list[dict[str, Any]] = []
     for entry in entries:
         config = entry.config
         about: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
+        if entry.about:
+            about |= {"kind": entry.kind, "about": entry.about}
         if config is not None:
             about |= {"parameters": config.n_parameters, "config": json.loads(config.to_json())}
         if entry.error is not None:
@@ -36,13 +38,15 @@ def _info(options: argparse.Namespace) -> None:
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
     if options.table:
-        print(summary_table(entries))
+        print(summary_table([entry for entry in entries if entry.kind == "checkpoint"]))
         return
     if options.json:
         print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
         return
     for about in values:
         print(about["name"] + (f": {about['error']}" if "error" in about else ""))
+        if "about" in about:
+            print(f"  {about['about']}")
         if "parameters" in about:
             print(f"  parameters: {about['parameters']:,}")
         for name, value in (*about.get("config", {}).items(), *about["metrics"].items()):
