@@ -1,0 +1,50 @@
+"""While presenting, charts have larger text, and show the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from ui.presenter import SCALE
+
+RunApp = Callable[..., AppTest]
+
+
+def charts(app: AppTest) -> list[dict[str, Any]]:
+    """The specifications of the page's Altair charts."""
+    found = [*app.get("vega_lite_chart"), *app.get("arrow_vega_lite_chart")]
+    return [json.loads(each.proto.spec) for each in found]
+
+
+def sizes(chart: dict[str, Any]) -> list[float]:
+    axis = chart["config"]["axis"]
+    return [axis["labelFontSize"], axis["titleFontSize"]]
+
+
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [
+        ("tokens", {}),
+        ("positions", {}),
+        ("attention", {"display": "matrix"}),
+        ("tours", {"tour": "training", "stop": "4", "guess": "0"}),
+        ("beam", {"panel": "finished"}),
+    ],
+)
+def test_charts_grow_with_the_page(run_app: RunApp, page: str, query: dict[str, str]) -> None:
+    drawn = {}
+    for present in ("off", "on"):
+        app = run_app(sentence="abc", present=present, **query)
+        if page != "tours":  # a stop's link leads there by itself
+            app.switch_page(f"pages/{page}_page.py").run()
+        assert not app.exception
+        drawn[present] = charts(app)
+    assert drawn["off"]
+    assert len(drawn["on"]) == len(drawn["off"])
+    for small, large in zip(drawn["off"], drawn["on"], strict=True):
+        assert sizes(large) == [SCALE * size for size in sizes(small)]
+        assert large.get("datasets") == small.get("datasets")
