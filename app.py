@@ -79,7 +79,7 @@ def main() -> None:
     if spec.needs_model and not view.checkpoint:
         st.header("No checkpoint to look into")
         st.text(
-            f"Nothing in {checkpoints_root()} can be loaded.\n"
+            f"Nothing in {checkpoints_root().name}/ can be loaded.\n"
             "Train a model (python -m transformer train --help), "
             "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
         )

@@ -1,0 +1,67 @@
+"""The page of models in a browser: cards run nothing, and an import is seen through to its use."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser.conftest import start_app, stop_app
+from tests.transformer.importers.models import make_folder
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
+
+CARD = """# It <b id="card-bold">bold</b>
+<script>document.title = "taken"</script>
+<img src="/_stcore/health?card" onerror="document.title = 'taken'">
+![picture](/_stcore/health?picture) [link](javascript:document.title='taken')
+:red[not red] $x$
+"""
+
+
+@pytest.fixture(scope="module")
+def address(
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path
+) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path_factory.mktemp("models")
+    shutil.copytree(tiny_checkpoint, folder / "root" / "alpha")
+    (folder / "root" / "alpha" / "README.md").write_text(CARD)
+    make_folder(folder / "root" / "theirs", "separate vocabularies")
+    address, process = start_app(folder / "log.txt", folder / "root")
+    yield address, folder / "root"
+    stop_app(process)
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
+def test_a_card_is_text(browser: Browser, address: tuple[str, Path], size: tuple[int, int]) -> None:
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{address[0]}/models?card=alpha")
+    card = page.locator(".st-key-model_card")
+    expect(card).to_contain_text('<b id="card-bold">bold</b>')
+    expect(card).to_contain_text("<script>")
+    expect(card).to_contain_text(":red[not red] $x$")
+    assert card.locator("script, img, a[href*=javascript], b, .katex").count() == 0
+    assert "taken" not in page.title()
+    assert not any(url.endswith(("?card", "?picture")) for url in asked)
+    main = page.locator("[data-testid=stMain]")
+    assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
+    page.close()
+
+
+def test_a_model_is_imported_and_used(browser: Browser, address: tuple[str, Path]) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.goto(f"{address[0]}/models")
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.get_by_role("button", name="Import as theirs-imported").click()
+    page.get_by_role("button", name="Use it").click()
+    expect(page.get_by_role("button", name="In use")).to_be_visible()
+    page.wait_for_url("**checkpoint=theirs-imported**")
+    assert sorted(each.name for each in address[1].iterdir()) == [
+        "alpha", "theirs", "theirs-imported",
+    ]  # fmt: skip
+    page.close()
