@@ -24,7 +24,8 @@ def grow(chart: Chart, scale: float) -> Chart:
     if scale == 1:
         return chart
     if isinstance(chart, Figure):
-        return _grow_figure(chart, scale)
+        figure: Chart = _grow_figure(chart, scale)
+        return figure
     made: Any = chart
     spec = made.to_dict()
     data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}

@@ -229,14 +229,14 @@ def _draw_way_inside(view: View, choice: Choice) -> None:
     query = choice.queries[0] if choice.queries else None
     if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
         query = choice.pin[1]
-    one = layer is not None and head is not None
+    label, which = "Open a head", "a head in which there is much to see"
+    if layer is not None and head is not None:
+        label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
     st.page_link(
         "pages/head_page.py",
-        label=f"Open layer {layer + 1}, head {head + 1}" if one else "Open a head",
+        label=label,
         icon=":material/center_focus_strong:",
-        help="Follow one query through every stage of this head, with the real numbers."
-        if one
-        else "Follow one query through every stage of a head in which there is much to see.",
+        help=f"Follow one query through every stage of {which}, with the real numbers.",
         query_params=state.query()
         | {
             KIND.name: choice.kind,

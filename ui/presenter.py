@@ -34,6 +34,7 @@ KEYS: tuple[tuple[str, str, str, str], ...] = (
 PICTURE_KEYS: tuple[tuple[str, str], ...] = (
     ("← →", "step through the translation, or move in a picture"),
     ("Space", "play and pause, in the player"),
+    ("Shift ⏎", "mark one more head, in the grid"),
     ("Tab", "to the next control"),
 )
 
