@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import sentencepiece as spm
 import torch
+import yaml
 from torch import Tensor
 
 from tests.transformer.importers.foreign import ENGLISH, FAIRSEQ, GERMAN, JOEYNMT, fairseq, joeynmt
@@ -19,7 +20,9 @@ from transformer.checkpoint import inspect_checkpoint
 from transformer.importers import FORMATS
 from transformer.inputs import search_settings
 from transformer.packed import PackedDecoder
+from transformer.preparation import Preparation
 from transformer.search import search
+from transformer.table_tokenizer import Numbered
 from transformer.translator import Translator
 
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
@@ -224,3 +227,25 @@ def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> Non
     assert pair.ours.tokenizer.kind == "word"
     settings = json.loads((tmp_path / "ours" / "tokenizer_rules.json").read_text())
     assert settings == {"unit": "word", "joint": "@@", "preparation": {"lowercase": True}}
+
+
+def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
+    """Moses, normalisation and small letters, each side by its own settings; links to files."""
+    joeynmt(tmp_path / "theirs", "post-norm, separate")
+    path = tmp_path / "theirs" / "config.yaml"
+    values = yaml.safe_load(path.read_text())
+    values["data"]["src"] |= {"normalize": True, "lowercase": True}
+    values["data"]["src"]["tokenizer_cfg"]["pretokenizer"] = "moses"
+    path.write_text(yaml.safe_dump(values))
+    (tmp_path / "theirs" / "best.ckpt").symlink_to("7.ckpt")
+    ours = Translator.load(FORMATS["joeynmt"].importer(tmp_path / "theirs", tmp_path / "ours"))
+    assert isinstance(ours.tokenizer, Numbered)
+    assert isinstance(ours.tokenizer.target, Numbered)
+    assert ours.tokenizer.preparation == Preparation(
+        normalise=True, normalise_punctuation=True, moses="en", lowercase=True
+    )
+    assert ours.tokenizer.target.preparation == Preparation(lowercase=True)
+    assert ours.tokenizer.normalize("It\u2019s (really) The Cat .") == (
+        "▁it▁&apos;s▁(▁really▁)▁the▁cat▁."
+    )
+    assert ours.tokenizer.settings["within"]
