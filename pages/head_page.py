@@ -120,7 +120,7 @@ def story(view: View) -> None:
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
     said = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"{said}The query {code(stages.query_token)} looks at the {names[1]}.", width="content"
         )

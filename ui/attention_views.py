@@ -254,7 +254,7 @@ def _say_name(view: View, shown: Map, choice: Choice) -> None:
         hidden = f" · dimming {' and '.join(labels)} hides " + _share(
             shown.weights, shown.dimmed_keys
         )
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{shown.name}**" + hidden, width="content")
         _draw_way_inside(view, choice)
 

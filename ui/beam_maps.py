@@ -12,6 +12,7 @@ from transformer.records import Floats, Trace
 from ui import state
 from ui.components.lens import MOST_TOKENS, Map, attention_lens
 from ui.decoding import fill
+from ui.presenter import SCALE, presenting
 from ui.state import HEAD, LAYER, Param
 from ui.story import sized
 from ui.theme import current_theme
@@ -28,13 +29,14 @@ def layer_and_head(trace: Trace) -> Cell:
         such layer or head.
     """
     n_layers, n_heads = trace.cross.shape[:2]
+    wide = round(140 * (SCALE if presenting() else 1))
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
             key = f"beam_{param.name}_box"
             held = state.get(param)
             fill(key, held if held is not None and held <= count else 0)
             st.selectbox(
-                name, range(count + 1), key=key, width=140, label_visibility="collapsed",
+                name, range(count + 1), key=key, width=wide, label_visibility="collapsed",
                 format_func=partial(_option, name), on_change=_take_map, args=(param, key),
             )  # fmt: skip
         units_control()
