@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import subprocess
@@ -137,6 +138,13 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="of one sentence's tasks; may be 0")
@@ -144,7 +152,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=100, help="sentences in the batch")
     parser.add_argument("--tokens", type=int, default=20, help="of the one sentence")
     parser.add_argument("--steps", type=int, default=24)
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--threads", type=int, default=processors())
     parser.add_argument("--shape", choices=SHAPES, default="base")
     parser.add_argument("--profile", action="store_true", help="show what our time goes into")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
@@ -155,6 +163,9 @@ def main() -> None:
     if given.serve:
         serve(given.serve, given.folder, given.steps, given.threads, 4 * shape.step_weights)
         return
+    for needed in ("transformers", "ctranslate2"):
+        if importlib.util.find_spec(needed) is None:
+            sys.exit(f"{needed} is missing; `make test` installs it, or see requirements-race.txt")
     os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
     times: Times = {}
     single = SINGLE if given.rounds else ()
