@@ -75,6 +75,13 @@ def model_card(
 def _how(metrics: Mapping[str, Any]) -> str:
     decoding, count = metrics["decoding"], metrics["chosen_on_val"]["averaged_epochs"]
     epochs = "the last epoch" if count == 1 else f"the average of the last {count} epochs"
+    share = metrics["chosen_on_val"].get("mixed_share", 0.0)
+    if share:
+        return (
+            f"{100 * (1 - share):.0f}% the weights of {epochs} and {100 * share:.0f}% those of "
+            f"`{metrics['mixed_with']}`, beam {decoding['beam_size']}, alpha {decoding['alpha']}; "
+            "the number of epochs, the share and alpha were chosen on the validation text."
+        )
     return (
         f"Weights of {epochs}, beam {decoding['beam_size']}, alpha {decoding['alpha']}; the "
         "number of epochs and alpha were chosen on the validation text."

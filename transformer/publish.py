@@ -1,7 +1,7 @@
 """From a finished run to a checkpoint to ship: choose on val, measure on the tests, write the card.
 
-Everything that is chosen (how many epochs to average, beam and length penalty) is chosen on the
-validation text. The test sets are then translated once.
+Everything that is chosen (how many epochs to average, how much of another run to mix in, beam and
+length penalty) is chosen on the validation text. The test sets are then translated once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from transformer.card import model_card
-from transformer.checkpoint import CheckpointError, load_checkpoint, save_checkpoint, write_atomic
+from transformer.checkpoint import (
+    Checkpoint,
+    CheckpointError,
+    load_checkpoint,
+    save_checkpoint,
+    write_atomic,
+)
 from transformer.config import ConfigError
 from transformer.data import MULTI30K_TESTS, Pair
 from transformer.evaluate import PROTOCOLS, score
@@ -29,16 +35,22 @@ from transformer.translator import Translator
 #: What is tried on the validation text.
 AVERAGES = (1, 3, 5, 8, 10, 20)
 ALPHAS = (0.6, 1.0, 1.4, 1.8, 2.2)
+#: Shares of another run's weights, where one is named.
+SHARES = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A decoding that was tried on val, and its cased sacreBLEU there."""
+    """Weights and a decoding that were tried on val, and their cased sacreBLEU there.
+
+    `mixed_share` of the weights are another run's, the rest the mean of this one's last epochs.
+    """
 
     averaged_epochs: int
     beam_size: int
     alpha: float
     val_bleu: float
+    mixed_share: float = 0.0
 
 
 def publish(
@@ -51,6 +63,7 @@ def publish(
     dtype: str = "float16",
     made_by: str = "",
     notes: Sequence[str] = (),
+    mix: Path | None = None,
 ) -> Path:
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
@@ -60,8 +73,12 @@ def publish(
         dtype: how the weights are stored; the figures are of the weights as stored.
         made_by: the command that trains this model again, for the card.
         notes: sentences for the card's section on limits.
+        mix: a checkpoint of the same shape and vocabulary, say the one that this run began from.
+            Weights between the two are often better than either (Wortsman et al. 2022); which
+            share of it, if any, is chosen on val.
 
-    Raises: `ConfigError` where `run` holds no recipe, `CheckpointError` without weights.
+    Raises: `ConfigError` where `run` holds no recipe, `CheckpointError` without weights or where
+        `mix` has other shapes or pieces.
     """
     recipe, trained = _read_run(run)
     corpus = load_corpus(recipe.data, data)
@@ -83,11 +100,22 @@ def publish(
         averaged = with_weights(average_weights(files[-count:]))
         tried.append(Choice(count, 1, 0.0, _bleu(averaged, val, 1, 0.0)))
     count = max(tried, key=lambda choice: choice.val_bleu).averaged_epochs
-    weights = average_weights(files[-count:])
+    weights, share = average_weights(files[-count:]), 0.0
+    if mix is not None:
+        other = _other_weights(mix, checkpoint)
+        for each in SHARES:
+            blend = with_weights(blended(weights, other, each))
+            # A beam tells near models apart with less noise than greedy decoding.
+            value = _bleu(blend, val, beam_size, ALPHAS[1])
+            tried.append(Choice(count, beam_size, ALPHAS[1], value, each))
+        share = max(tried[-len(SHARES) :], key=lambda choice: choice.val_bleu).mixed_share
+        weights = blended(weights, other, share)
     # Measured as shipped: rounded to the stored precision and back.
     stored = getattr(torch, dtype)
     translator = with_weights({n: t.to(stored).float() for n, t in weights.items()})
-    tried += [Choice(count, beam_size, a, _bleu(translator, val, beam_size, a)) for a in ALPHAS]
+    tried += [
+        Choice(count, beam_size, a, _bleu(translator, val, beam_size, a), share) for a in ALPHAS
+    ]
     best = max(tried[-len(ALPHAS) :], key=lambda choice: choice.val_bleu)
     tests = {
         name: measure(translator, pairs, best, recipe.data.tgt if name in MULTI30K_TESTS else None)
@@ -101,11 +129,28 @@ def publish(
         "stored_as": dtype,
         "tests": tests,
         "command": made_by,
+        **({"mixed_with": str(mix)} if mix is not None else {}),
     }
     save_checkpoint(out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype)
     card = model_card(out.resolve().name, translator.config, recipe, metrics, notes)
     write_atomic(out / "README.md", card.encode())
     return out
+
+
+def blended(
+    weights: Mapping[str, Tensor], other: Mapping[str, Tensor], share: float
+) -> dict[str, Tensor]:
+    """Weights between two models of one shape: (1 - share) w + share o, share from 0 to 1."""
+    return {name: torch.lerp(tensor, other[name], share) for name, tensor in weights.items()}
+
+
+def _other_weights(path: Path, checkpoint: Checkpoint) -> dict[str, Tensor]:
+    other = load_checkpoint(path)
+    if other.config != checkpoint.config:
+        raise CheckpointError(f"{path}: a model of another shape cannot be mixed in")
+    if other.tokenizer.files() != checkpoint.tokenizer.files():
+        raise CheckpointError(f"{path}: a model with other pieces cannot be mixed in")
+    return {name: tensor.float().clone() for name, tensor in other.model.state_dict().items()}
 
 
 def measure(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transformer.card import summary_table
-from transformer.checkpoint import list_checkpoints, load_checkpoint
+from transformer.checkpoint import CheckpointError, list_checkpoints, load_checkpoint
 from transformer.config import ConfigError
 from transformer.evaluate import score
 from transformer.prepare import load_corpus
-from transformer.publish import Choice, measure, publish
+from transformer.publish import SHARES, Choice, blended, measure, publish
 from transformer.recipe import Recipe
+from transformer.run_folder import RunFolder, average_weights
 from transformer.train import train
 from transformer.translator import Translator
 
@@ -89,6 +94,48 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "Mind this." in card
     table = summary_table(list_checkpoints(tmp_path))
     assert "| shipped | 1+2 layers, 1 heads" in table
+
+
+def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    first, last = RunFolder(run).epochs()
+    save_weights(other / "model.safetensors", first)
+    out = publish(
+        run, run.parent, tmp_path / "out", device="cpu", beam_size=2, dtype="float32", mix=other
+    )
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    best = metrics["chosen_on_val"]
+    shares = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
+    asked = [tried for tried in shares if tried["alpha"] == 1.0][: len(SHARES)]
+    assert best["mixed_share"] == max(asked, key=lambda t: t["val_bleu"])["mixed_share"]
+    assert {tried["mixed_share"] for tried in asked} == set(SHARES)
+    mine = average_weights([first, last][-best["averaged_epochs"] :])
+    theirs = average_weights([first])
+    for name, tensor in load_checkpoint(out).model.state_dict().items():
+        share = best["mixed_share"]
+        torch.testing.assert_close(tensor, (1 - share) * mine[name] + share * theirs[name])
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert (f"those of `{other}`" in card) == (best["mixed_share"] > 0)
+
+
+@given(st.floats(0, 1))
+def test_a_blend_lies_between_the_two(share: float) -> None:
+    zero, one = {"w": torch.zeros(3)}, {"w": torch.ones(3)}
+    assert blended(zero, one, share)["w"].tolist() == pytest.approx([share] * 3)
+    assert blended(zero, one, 0.0)["w"].equal(zero["w"])
+    assert blended(zero, one, 1.0)["w"].equal(one["w"])
+
+
+def test_a_model_of_another_shape_is_not_mixed_in(run: Path, tmp_path: Path) -> None:
+    other = Path(__file__).resolve().parents[2] / "checkpoints" / "reverse-toy"
+    with pytest.raises(CheckpointError, match="another shape cannot be mixed in"):
+        publish(run, run.parent, tmp_path / "out", device="cpu", beam_size=2, mix=other)
+
+
+def save_weights(path: Path, epoch: Path) -> None:
+    """The weights of an epoch as a checkpoint's."""
+    path.write_bytes(epoch.read_bytes())
 
 
 def test_half_precision_is_what_is_stored(run: Path, tmp_path: Path) -> None:

@@ -43,6 +43,9 @@ def add(commands: Any) -> None:
     publish.add_argument(
         "--made-by", default="", metavar="COMMAND", help="what trains it again, for the card"
     )
+    publish.add_argument(
+        "--mix", metavar="PATH", help="a checkpoint whose weights may be mixed in, as val decides"
+    )
     publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
     publish.set_defaults(run=_publish)
 
@@ -95,5 +98,6 @@ def _publish(options: argparse.Namespace) -> None:
         dtype=options.dtype,
         made_by=options.made_by,
         notes=options.note,
+        mix=Path(options.mix) if options.mix else None,
     )
     print(folder)
