@@ -1,4 +1,4 @@
-"""A sentence as words or tokens in a row, each with its log-probability, what differs underlined."""
+"""A sentence in a row: words or tokens, their log-probabilities, what differs underlined."""
 
 from __future__ import annotations
 
