@@ -9,6 +9,7 @@ import json
 import random
 import string
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from tests.pages.session import PATIENCE, ROOT, Session, serving
 from transformer.records import Trace
 from transformer.translator import Translator
+from ui import state
 from ui.traces import seal
 
 N_SESSIONS = 32
@@ -104,6 +106,8 @@ def test_32_sessions_at_once_see_their_own_sentences_only(
         session.type("Sentence", typed[index], "Translate")
         received()
         sees(session, traces[typed[index]])
+        # Within this time an address from before is taken for the browser's late word.
+        time.sleep(2 * state._SETTLING)
         start.wait()
         session.open("attention", checkpoint=MODEL, sentence=opened[index], kind="cross")
         received()

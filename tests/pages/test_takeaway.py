@@ -23,7 +23,7 @@ RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
 #: Pages without a figure.
-WITHOUT = {"tours", "glossary"}
+WITHOUT = {"tours", "glossary", "models"}
 
 #: Other views of a page than the one that it opens on.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {
