@@ -155,6 +155,8 @@ def test_who_may_import(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (None, {"Host": "127.0.0.1:8501"}, True),
         (None, {"Host": "[::1]:8501"}, True),
         ("127.0.0.2", {"Host": "localhost"}, True),
+        ("::ffff:127.0.0.1", {"Host": "127.0.0.1:8501"}, True),
+        ("::ffff:192.168.1.5", {"Host": "127.0.0.1:8501"}, False),
         ("192.168.1.5", {"Host": "localhost:8501"}, False),
         ("not an address", {}, False),
         (None, {"Host": "demo.example.org"}, False),
