@@ -113,13 +113,15 @@ def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
 @contextmanager
 def _ended(app: subprocess.Popen[bytes]) -> Iterator[None]:
     """End the app with the block; Ctrl-C is the way out and no failure."""
-    before = signal.getsignal(signal.SIGTERM)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Where a shell started this in the background, SIGINT is ignored until it is asked for.
+    wanted = (signal.SIGTERM, signal.SIGINT)
+    before = {each: signal.signal(each, signal.default_int_handler) for each in wanted}
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
         app.terminate()
         try:
             app.wait(10)
