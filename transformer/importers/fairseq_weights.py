@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.importers import Report
 from transformer.importers.fairseq_config import PAD, max_positions
-from transformer.importers.mapping import Alias, gather, renamed, wanted_names
+from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, wanted_names
 from transformer.importers.settings import Settings
 from transformer.positions import sinusoidal
 from transformer.untrusted import CheckpointError
@@ -22,19 +22,6 @@ SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
 
 STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
-PARTS = {
-    "around_self.norm": "self_attn_layer_norm",
-    "around_cross.norm": "encoder_attn_layer_norm",
-    "around_feed_forward.norm": "final_layer_norm",
-    "feed_forward.w_1": "fc1",
-    "feed_forward.w_2": "fc2",
-    "self_attention": "self_attn",
-    "cross_attention": "encoder_attn",
-    "w_q": "q_proj",
-    "w_k": "k_proj",
-    "w_v": "v_proj",
-    "w_o": "out_proj",
-}
 #: Norms of a layer by number, as old versions have them.
 NUMBERED = {
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
@@ -93,7 +80,7 @@ def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
         first = PAD + 1
         longest = max_positions(settings, side)
         return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
-    elif renamed(name, STACKS, PARTS) is None:
+    elif renamed(name, STACKS, LAYER_PARTS) is None:
         found = (name.replace("_norm.", ".layer_norm."),)
     else:
         return _in_layer(name, config)
@@ -102,7 +89,7 @@ def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
 
 def _in_layer(name: str, config: ModelConfig) -> list[Alias]:
     """A layer's tensor: by its name today, as a third of one, or by a norm's number."""
-    theirs = renamed(name, STACKS, PARTS)
+    theirs = renamed(name, STACKS, LAYER_PARTS)
     assert theirs is not None
     found = [Alias(theirs)]
     stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]

@@ -24,6 +24,21 @@ from transformer.weights import (
 _TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _STORED = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
+#: Parts of a layer's tensor names, here and in fairseq, whose names Marian models have taken over.
+LAYER_PARTS = {
+    "around_self.norm": "self_attn_layer_norm",
+    "around_cross.norm": "encoder_attn_layer_norm",
+    "around_feed_forward.norm": "final_layer_norm",
+    "feed_forward.w_1": "fc1",
+    "feed_forward.w_2": "fc2",
+    "self_attention": "self_attn",
+    "cross_attention": "encoder_attn",
+    "w_q": "q_proj",
+    "w_k": "k_proj",
+    "w_v": "v_proj",
+    "w_o": "out_proj",
+}
+
 
 class Alias(NamedTuple):
     """Where a tensor may be found.

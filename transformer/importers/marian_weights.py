@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transformer.config import ModelConfig
 from transformer.importers import Report
+from transformer.importers.mapping import LAYER_PARTS
 from transformer.importers.marian_config import CONFIG
 from transformer.importers.shards import look_at
 from transformer.positions import sinusoidal
@@ -55,21 +56,6 @@ POSITIONS = {
     "tgt_positions.table": "model.decoder.embed_positions.weight",
 }
 
-#: Parts of a layer's tensor names, here and there.
-PARTS = {
-    "around_self.norm": "self_attn_layer_norm",
-    "around_cross.norm": "encoder_attn_layer_norm",
-    "around_feed_forward.norm": "final_layer_norm",
-    "feed_forward.w_1": "fc1",
-    "feed_forward.w_2": "fc2",
-    "self_attention": "self_attn",
-    "cross_attention": "encoder_attn",
-    "w_q": "q_proj",
-    "w_k": "k_proj",
-    "w_v": "v_proj",
-    "w_o": "out_proj",
-}
-
 
 def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
     """Every tensor that the model stores, and what it may be called in a Marian file."""
@@ -82,7 +68,7 @@ def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
             names[name] = ("final_logits_bias",)
         elif side in ("encoder", "decoder"):
             layer, _, part = rest.partition(".")
-            for ours, theirs in PARTS.items():
+            for ours, theirs in LAYER_PARTS.items():
                 part = part.replace(ours, theirs)
             names[name] = (f"model.{side}.layers.{layer}.{part}",)
         else:

@@ -96,6 +96,13 @@ JOEYNMT: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+def written(path: Path) -> dict[str, Any]:
+    """What a file that was made here holds; fairseq's settings are namespaces."""
+    with torch.serialization.safe_globals([argparse.Namespace]):
+        content: dict[str, Any] = torch.load(path, weights_only=True)
+    return content
+
+
 def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
     """Write a fairseq model to `folder`, and return it as it is computed."""
     values = {**FAIRSEQ_BASE, **FAIRSEQ[shape], **changes}

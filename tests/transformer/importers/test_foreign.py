@@ -13,7 +13,15 @@ import torch
 import yaml
 from torch import Tensor
 
-from tests.transformer.importers.foreign import ENGLISH, FAIRSEQ, GERMAN, JOEYNMT, fairseq, joeynmt
+from tests.transformer.importers.foreign import (
+    ENGLISH,
+    FAIRSEQ,
+    GERMAN,
+    JOEYNMT,
+    fairseq,
+    joeynmt,
+    written,
+)
 from tests.transformer.importers.reference import Reference
 from transformer.beam_rule import hugging_face
 from transformer.checkpoint import inspect_checkpoint
@@ -209,7 +217,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     theirs = MAKERS[kind](tmp_path / "theirs", shape)
     key = {"fairseq": "model", "joeynmt": "model_state"}[kind]
     (path,) = [*(tmp_path / "theirs").glob("*.pt"), *(tmp_path / "theirs").glob("*.ckpt")]
-    content = torch.load(path, weights_only=False)
+    content = written(path)
     half = {name: each.to(getattr(torch, dtype)) for name, each in content[key].items()}
     torch.save({**content, key: half}, path, _use_new_zipfile_serialization=False)
     theirs.tensors = {name: half.get(name, each).float() for name, each in theirs.tensors.items()}

@@ -21,7 +21,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.transformer.importers.foreign import fairseq, joeynmt
+from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.__main__ import main
 from transformer.checkpoint import list_checkpoints
 from transformer.importers import FORMATS
@@ -50,7 +50,7 @@ def content(change: Callable[[dict[str, Any]], object]) -> Damage:
 
     def damage(folder: Path) -> None:
         (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
-        values = torch.load(path, weights_only=False)
+        values = written(path)
         change(values)
         torch.save(values, path)
 
@@ -271,7 +271,7 @@ def test_a_namespace_cannot_be_made_to_call_anything(whole: Path, tmp_path: Path
     """What fills a namespace stays an attribute, even one that pickles look for."""
     folder = Path(shutil.copytree(whole / "fairseq", tmp_path / "theirs"))
     path = folder / "checkpoint_best.pt"
-    values = torch.load(path, weights_only=False)
+    values = written(path)
     settings = values["cfg"]["model"]
     settings.__dict__["__setstate__"] = "called"
     settings.__dict__["__reduce__"] = "called"
@@ -352,7 +352,7 @@ def test_a_refused_file_can_be_converted_as_the_message_says(
     """With classes of a package that is not there when the file is converted."""
     folder = Path(shutil.copytree(whole / kind, tmp_path / "theirs"))
     path = folder / FILES[kind]
-    values = torch.load(path, weights_only=False)
+    values = written(path)
     module = types.ModuleType("omegaconf_of_then")
 
     class DictConfig:
