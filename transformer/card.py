@@ -47,6 +47,7 @@ def model_card(
         "## Data",
         "",
         *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
+        *(f"- `{path}`: for training only" for path in recipe.data.train_only or ()),
         "",
         "## Figures",
         "",

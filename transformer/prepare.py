@@ -41,6 +41,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     corpora = [_corpus(name, recipe, folder) for name in recipe.corpora]
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
+    corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
     corpus = merge(corpora)
     if not corpus.train:
         raise DataError(f"{folder}: no training pairs in {', '.join(recipe.corpora)}")

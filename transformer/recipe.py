@@ -37,13 +37,15 @@ class DataRecipe:
     A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
     other is a prefix of two files, PREFIX.src and PREFIX.tgt with the languages' names as endings.
     Each may be gzipped. `val` is such a path too; without it, 0.5% of each path's sources are held
-    out for validation and 1% for testing.
+    out for validation and 1% for testing. From the paths of `train_only` nothing is held out: pairs
+    that a model made of the training text itself (Sennrich et al. 2016; Nguyen et al. 2020), say.
     """
 
     corpora: tuple[str, ...] = ("multi30k",)
     src: str = "en"
     tgt: str = "de"
     val: str | None = None
+    train_only: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
 
 def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
     """`value` in the type that `hint` asks for and within its bounds, else `ConfigError`."""
-    if hint == tuple[str, ...]:
+    if hint in (tuple[str, ...], tuple[str, ...] | None):
         if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
             raise ConfigError(f'{label}={value!r} should be a list of names, such as ["multi30k"]')
         return tuple(value)

@@ -44,12 +44,13 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
         '[model]\npreset = "tiny"\nd_ff = 48\ndropout = 0\n'
         '[tokenizer]\nvocab_size = 300\nmodel_type = "bpe"\nbyte_fallback = true\n'
         '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\nval = "v.csv"\n'
+        'train_only = ["made.tsv"]\n'
         '[training]\nepochs = 3\npeak_lr = 1\nprecision = "float32"\n'
     )
     recipe = Recipe.load(str(path))
     assert recipe.model == PRESETS["tiny"].replace(vocab_size=300, d_ff=48, dropout=0)
     assert recipe.tokenizer == TokenizerRecipe(300, "bpe", byte_fallback=True)
-    assert recipe.data == DataRecipe(("a.tsv", "b"), "de", "en", "v.csv")
+    assert recipe.data == DataRecipe(("a.tsv", "b"), "de", "en", "v.csv", ("made.tsv",))
     assert recipe.training == TrainingRecipe(epochs=3, peak_lr=1.0, precision="float32")
     assert isinstance(recipe.training.peak_lr, float)
 
@@ -73,6 +74,7 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
         ("[tokenizer]\ncharacter_coverage = 1.5\n", "allowed is from 0 to 1"),
         ("[data]\ncorpora = 'multi30k'\n", "should be a list of names"),
         ("[data]\ncorpora = []\n", "should be a list of names"),
+        ("[data]\ntrain_only = 'made.tsv'\n", "should be a list of names"),
         ("[data]\nval = 3\n", "should be text in quotes"),
         ("[training]\nepoch = 3\n", "unknown setting [training] epoch"),
         ("[training]\nepochs = 0\n", "allowed is at least 1"),

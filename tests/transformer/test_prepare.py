@@ -1,0 +1,21 @@
+"""From a recipe's words to text."""
+
+from pathlib import Path
+
+from transformer.prepare import load_corpus
+from transformer.recipe import DataRecipe
+
+
+def test_nothing_is_held_out_of_train_only_and_nothing_held_out_is_trained_on(
+    tmp_path: Path,
+) -> None:
+    real = [(f"source {n}", f"Satz {n}") for n in range(2000)]
+    (tmp_path / "real.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in real))
+    alone = load_corpus(DataRecipe(("real.tsv",)), tmp_path)
+    held_out = {src for src, _ in (*alone.val, *alone.tests["real_test"])}
+    assert held_out
+    made = [(src, f"noch ein {tgt}") for src, tgt in real] + [("back", "zurück")]
+    (tmp_path / "made.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in made))
+    both = load_corpus(DataRecipe(("real.tsv",), train_only=("made.tsv",)), tmp_path)
+    assert (both.val, both.tests) == (alone.val, alone.tests)
+    assert both.train == alone.train + tuple(pair for pair in made if pair[0] not in held_out)
