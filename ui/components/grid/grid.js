@@ -5,6 +5,9 @@
 // only ever becomes textContent. A choice goes back to Python as [row, column, marks], 0-based (see
 // held.py): marks are the heads marked with Shift, as [layer, head], and left out offline.
 //
+// With a limit above 0 the bytes are differences, 0 to 255 for -limit to limit, and `said` holds the
+// sentence about each cell.
+//
 // Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
 // block, so that a single bright cell never disappears; smaller ones grow without blur.
 
@@ -206,14 +209,21 @@ function build(root, header, chosen) {
   });
   const scale = make("div", "scale");
   scale.setAttribute("aria-hidden", "true");
-  scale.append(make("span", "", "0"), document.createElement("canvas"), make("span", "", "1"));
-  scale.append(make("span", "unit", "attention weight"));
+  const [low, high] = header.limit ? ends(header) : ["0", "1"];
+  scale.append(make("span", "", low), document.createElement("canvas"), make("span", "", high));
+  if (!header.limit) scale.append(make("span", "unit", "attention weight"));
   root.replaceChildren(table, make("p", "note", ""), scale);
   return cells;
 }
 
+// What the ends of the scale of a difference are called.
+function ends({ ends: [low, high], limit }) {
+  return [`${low} \u2212${limit}`, `+${limit} ${high}`];
+}
+
 // One sentence about a cell: what it is and what stands out in it.
 function summary(header, row, column) {
+  if (header.said) return header.said[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];
   const from = `query ${query + 1} ${header.query_tokens[query]}`;
   const to = `key ${key + 1} ${header.key_tokens[key]}`;
@@ -246,10 +256,12 @@ function drawAll(root, header, body, cells) {
   const image = new ImageData(w, h);
   const pixels = new Uint32Array(image.data.buffer);
   const size = queries * keys;
+  const middle = header.limit ? 128 : 0; // the byte of no weight, or of no difference
+  const rank = Uint8Array.from({ length: 256 }, (_, value) => Math.abs(value - middle));
   cells.forEach((line, row) =>
     line.forEach(({ canvas }, column) => {
       const at = (row * line.length + column) * size;
-      shrink(body.subarray(at, at + size), queries, keys, w, h, header.dimmed, colours, pixels);
+      shrink(body.subarray(at, at + size), header, w, h, rank, colours, pixels);
       canvas.width = w;
       canvas.height = h;
       canvas.getContext("2d").putImageData(image, 0, 0);
@@ -258,8 +270,9 @@ function drawAll(root, header, body, cells) {
   drawScale(root.querySelector(".scale canvas"), colours);
 }
 
-// Writes h x w pixels, each the colour of the largest weight in its block. Covered columns go last.
-function shrink(map, queries, keys, w, h, dimmed, colours, pixels) {
+// Writes h x w pixels, each the colour of the byte in its block that ranks highest: the largest
+// weight, or the largest difference of either sign. Covered columns go last.
+function shrink(map, { queries, keys, dimmed }, w, h, rank, colours, pixels) {
   const covered = new Uint8Array(keys);
   for (const column of dimmed) covered[column] = 1;
   for (let y = 0; y < h; y++) {
@@ -271,7 +284,8 @@ function shrink(map, queries, keys, w, h, dimmed, colours, pixels) {
       let best = -1;
       for (let i = top; i < bottom; i++) {
         for (let j = left; j < right; j++) {
-          if (!covered[j] && map[i * keys + j] > best) best = map[i * keys + j];
+          const value = map[i * keys + j];
+          if (!covered[j] && (best < 0 || rank[value] > rank[best])) best = value;
         }
       }
       pixels[y * w + x] = best < 0 ? colours.cover : colours.table[best];
