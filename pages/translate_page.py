@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass
-
-import numpy as np
 import streamlit as st
 
 from transformer.records import Trace
 from ui import state
-from ui.cache import get_trace, get_translator, key_of
+from ui.cache import get_trace, get_translator
 from ui.components.player import Place, encode, place_in, player, taken_in
 from ui.controls import View, current_view
-from ui.examples import Example
 from ui.frame import require_frame
 from ui.player_exhibit import offer
+from ui.player_start import Start, remember, telling_step, trace_id
 from ui.player_words import (
     explain,
     how_decoded,
@@ -33,15 +29,6 @@ require_frame()
 
 _KEY = "player"
 _START = "player_start"
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where the player was opened: in which trace, at which place, and how often before."""
-
-    trace: str
-    place: Place
-    nonce: int
 
 
 @st.fragment
@@ -112,18 +99,6 @@ def draw_player(view: View, trace: Trace, *, words: bool) -> None:
     player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
 
 
-def trace_id(view: View) -> str:
-    """A short name for a view's trace, which the player sends back with its reports."""
-    return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def remember(place: Place) -> None:
-    """Keep where the player stands, for the URL and for the way back from another page."""
-    state.put(state.STEP, place.step)
-    state.put(state.LAYER, place.layer)
-    state.put(state.HEAD, place.head)
-
-
 def settle(view: View, trace: Trace) -> None:
     """Decide where the player opens: where it stood, where a link says, or at a telling step.
 
@@ -147,21 +122,6 @@ def settle(view: View, trace: Trace) -> None:
     )
     st.session_state[_START] = Start(name, place, held.nonce + 1 if held else 0)
     remember(place)
-
-
-def telling_step(trace: Trace, example: Example | None) -> int:
-    """The step, from 1, that looks most at the word an example is about; the first without one."""
-    if example is None or not example.watch:
-        return 1
-    watched = [
-        position
-        for position, token in enumerate(trace.src_tokens)
-        if token.lstrip("▁").lower() == example.watch
-    ]
-    if not watched:
-        return 1
-    looks = trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1)
-    return int(np.argmax(looks)) + 1
 
 
 state.show(state.STEP, state.LAYER, state.HEAD)

@@ -130,6 +130,8 @@ def encode(
     never: Sequence[int] = (),
     steerable: bool = True,
     origin: str = "Recorded while decoding",
+    group: str = "",
+    follows: bool = False,
 ) -> bytes:
     """Everything the player shows of a trace, as one message (see `ui.components.packing`).
 
@@ -142,6 +144,8 @@ def encode(
         never: token ids that cannot be taken.
         steerable: whether anybody answers when another token is taken.
         origin: where the maps come from, said where they were not compared with teacher forcing.
+        group: players on screen with one group's name move together; "" moves alone.
+        follows: whether another one of the group has the buttons to step.
 
     The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits where there
     are more than `WIDE_LIMIT`. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
@@ -188,6 +192,8 @@ def encode(
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
         "colours": attention_colours(),
     }
+    if group:
+        header |= {"group": group, "follows": follows}
     return pack(header | _columns(trace, words=words), weights.tobytes())
 
 

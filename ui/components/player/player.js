@@ -38,6 +38,9 @@ class Player {
     this.build(parent);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
+    this.beyond = false;
+    this.onCall = ({ detail }) => this.come(detail);
+    window.addEventListener("headlight-player", this.onCall);
     this.observer = new ResizeObserver(() => {
       this.fit();
       this.draw();
@@ -50,6 +53,7 @@ class Player {
     this.stop();
     clearTimeout(this.reportTimer);
     document.removeEventListener("keydown", this.onKey);
+    window.removeEventListener("headlight-player", this.onCall);
     this.observer.disconnect();
     this.root.remove();
   }
@@ -93,8 +97,9 @@ class Player {
 
   /** Take a message. The place is kept while the trace is the same and nobody asks for another. */
   receive(message) {
-    const { trace, start, shape, units } = message.header;
+    const { trace, start, shape, units, group, follows } = message.header;
     this.message = message;
+    this.root.classList.toggle("follower", Boolean(follows));
     const seen = `${trace} ${start.nonce}`;
     const anew = seen !== this.seen;
     if (anew || units !== this.units) {
@@ -107,6 +112,7 @@ class Player {
       clearTimeout(this.reportTimer);
       const [L, H, T] = shape;
       this.step = Math.min(Math.max(start.step, 0), T - 1);
+      this.beyond = Boolean(group) && start.step >= T;
       this.layer = start.layer !== null && start.layer < L ? start.layer : null;
       this.head = start.head !== null && start.head < H ? start.head : null;
     }
@@ -177,15 +183,39 @@ class Player {
     const T = this.message.header.shape[2];
     const bounded = Math.min(Math.max(step, 0), T - 1);
     if (this.timer !== null && bounded === T - 1) this.stop();
-    if (bounded === this.step) return;
+    if (bounded === this.step && !this.beyond) return;
     this.step = bounded;
     this.changed();
   }
 
   changed() {
+    this.beyond = false;
     this.draw();
+    this.call();
     clearTimeout(this.reportTimer);
     if (this.timer === null) this.reportTimer = setTimeout(() => this.tell(), REPORT_MS);
+  }
+
+  /** Have the other players of the same group come along. */
+  call() {
+    const { group } = this.message.header;
+    if (!group) return;
+    const { step, layer, head } = this;
+    const detail = { group, from: this, step, layer, head };
+    window.dispatchEvent(new CustomEvent("headlight-player", { detail }));
+  }
+
+  /** Come along with another player, as far as this trace and model have its place. */
+  come({ group, from, step, layer, head }) {
+    if (from === this || !this.message || group !== this.message.header.group) return;
+    const [L, H, T] = this.message.header.shape;
+    this.stop();
+    clearTimeout(this.reportTimer); // the one that was moved tells
+    this.beyond = step >= T;
+    this.step = Math.min(step, T - 1);
+    this.layer = layer !== null && layer < L ? layer : null;
+    this.head = head !== null && head < H ? head : null;
+    this.draw();
   }
 
   /** Tell Python where things stand, so that the link says it; steps are counted from 1 there. */

@@ -29,7 +29,8 @@ Object.assign(Player.prototype, {
   drawTransport() {
     const T = this.message.header.shape[2];
     this.scrubber.value = String(this.step + 1);
-    this.count.textContent = `step ${this.step + 1} of ${T}`;
+    this.count.textContent = this.beyond ? `ended after step ${T}` : `step ${this.step + 1} of ${T}`;
+    this.root.classList.toggle("ended", this.beyond);
     this.first.disabled = this.back.disabled = this.step === 0;
     this.forward.disabled = this.last.disabled = this.step === T - 1;
     this.drawScale();
