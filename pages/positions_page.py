@@ -14,6 +14,7 @@ from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.glossary import term
 from ui.position_story import (
+    LENGTH,
     POS,
     SHIFT,
     SIDE,
@@ -31,7 +32,6 @@ require_frame()
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 PARTS = {"encoding": "The encoding", "model": "In layer 1 of this model"}
 PART: Param[str] = Param("part", state.one_of(PARTS), "encoding")
-LENGTH: Param[int] = Param("positions", state.whole(8, 512), 100)
 
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:

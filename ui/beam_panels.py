@@ -66,7 +66,7 @@ def node_panel(search: Search) -> None:
             f"**Step {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}"
         )
         st.markdown(why_it_went(tree, node))
-        st.table(_numbers(tree, node), border="horizontal", hide_header=True, hide_index=True)
+        st.table(numbers_of(tree, node), border="horizontal", hide_header=True, hide_index=True)
         _offer_to_go_on(search, node)
     with maps.container():
         _node_maps(search, node, layer_and_head(search.trace))
@@ -89,7 +89,7 @@ def _so_far(search: Search, node: Node) -> str:
     return code("…" + before[-50:] if len(before) > 51 else before, 60) if before else "nothing yet"
 
 
-def _numbers(tree: Tree, node: Node) -> dict[str, list[str]]:
+def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
     """The node's numbers as two columns, names and values."""
     rows = {
         "log p of this token": f"{nats(node.log_prob, 3)} ({percent(node.log_prob)})",

@@ -69,12 +69,22 @@ def bound_kind() -> dict[str, Any]:
 def place_now(view: View, trace: Trace) -> Place:
     """The place that the store asks for; what it leaves open, or asks in vain, is chosen here."""
     kind = next(kind for kind in ATTENTION_KINDS if kind == state.get(KIND))
-    maps = trace.attention(kind)
-    n_layers, n_heads, n_queries, _ = maps.shape
-    query = _asked(QUERY, n_queries)
+    n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
+    layer, head = _asked(LAYER, n_layers), _asked(HEAD, n_heads)
+    return place_of(view, trace, kind, layer, head, _asked(QUERY, n_queries))
+
+
+def place_of(
+    view: View,
+    trace: Trace,
+    kind: AttentionKind,
+    layer: int | None,
+    head: int | None,
+    query: int | None,
+) -> Place:
+    """The place in this trace; what is None is chosen here, the rest has to be there."""
     if query is None:
         query = telling_query(view, trace, kind)
-    layer, head = _asked(LAYER, n_layers), _asked(HEAD, n_heads)
     if layer is None or head is None:
         looks = _interest(trace, kind, query, _watched(view, trace) if kind == "cross" else [])
         for axis, fixed in ((0, layer), (1, head)):

@@ -30,7 +30,8 @@ _Measures = tuple[tuple[str, str, float, str], ...]
 _OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
 _OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
 
-_LANGUAGES = {
+#: Names of the languages that recipes may have.
+LANGUAGES = {
     "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish", "fr": "French",
     "it": "Italian", "nl": "Dutch", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish",
 }  # fmt: skip
@@ -144,7 +145,7 @@ def task_of(entry: Entry) -> str:
     data = entry.metrics
     for name in ("training", "recipe", "data"):
         data = _mapping(data.get(name))
-    languages = [_LANGUAGES.get(str(data.get(side)), "") for side in ("src", "tgt")]
+    languages = [LANGUAGES.get(str(data.get(side)), "") for side in ("src", "tgt")]
     task = examples_for(entry.name).task
     if examples_for(entry.name).kind != "letters" and all(languages):
         return f"{task}, {languages[0]} to {languages[1]}"

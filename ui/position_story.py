@@ -22,6 +22,8 @@ from ui.takeaway import snippet_header, take_away
 from ui.text import code
 from ui.theme import current_theme
 
+#: How many positions are shown.
+LENGTH: Param[int] = Param("positions", state.whole(8, 512), 100)
 POS: Param[int] = Param("pos", state.whole(0, 100_000), 5)
 SHIFT: Param[int] = Param("k", state.whole(-1_000, 1_000), 3)
 SIDE: Param[str] = Param("side", state.one_of(("Encoder", "Decoder")), "Encoder")
