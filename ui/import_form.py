@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import streamlit as st
 
 from transformer.importers import FORMATS, Format
+from transformer.importers.explanations import explanation, hint
 from transformer.importers.hub import HubModel, is_name, look_up, missing_client
 from transformer.opening import Entry
 from transformer.untrusted import CheckpointError
@@ -265,6 +266,8 @@ def _draw_end(job: Job, use: Callable[[str], None]) -> None:
         st.info("Stopped. Nothing was kept.", icon=":material/stop_circle:")
     else:
         st.error(f"{plain(job.error)}. Nothing was kept.", icon=":material/error:")
+        if hint(job.plan.format) in job.error:
+            _draw_conversion(job.plan.format)
     with st.container(horizontal=True):
         if job.phase == "done":
             st.button(
@@ -272,6 +275,16 @@ def _draw_end(job: Job, use: Callable[[str], None]) -> None:
                 on_click=_take, args=(job, use),
             )  # fmt: skip
         st.button("Import another", key="again_import", on_click=_clear)
+
+
+def _draw_conversion(kind: str) -> None:
+    """The script that the command line prints for a file which a safe load refuses."""
+    with st.expander("How to convert it", icon=":material/build:"):
+        st.caption(
+            "Run this where the file is, if you trust who made it; the app never does. It keeps "
+            "the weights and the plain settings."
+        )
+        st.code(explanation(kind), language="python", height=240)
 
 
 def _take(job: Job, use: Callable[[str], None]) -> None:

@@ -139,8 +139,11 @@ def plan_folder(kind: Format, folder: str, name: str) -> Plan:
     called = shown(folder)
     if not path.is_dir():
         raise CheckpointError(f"{called}: no such folder")
-    if not kind.fits(path):
-        raise CheckpointError(f"{called}: not a model of {kind.title}; one holds {kind.holds}")
+    if (missing := kind.lacks(path)) is not None:
+        raise CheckpointError(
+            f"{called}: not a model of {kind.title}, since {missing} is missing; "
+            f"one holds {kind.holds}"
+        )
     files = {each for pattern in kind.files for each in path.glob(pattern)}
     sizes = {each.name: check_file(each) for each in files}
     return _plan(kind, name, called, path, sizes, fetched=0)

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.browser.conftest import start_app, stop_app
+from tests.transformer.importers import foreign
 from tests.transformer.importers.models import make_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -64,4 +65,38 @@ def test_a_model_is_imported_and_used(browser: Browser, address: tuple[str, Path
     assert sorted(each.name for each in address[1].iterdir()) == [
         "alpha", "theirs", "theirs-imported",
     ]  # fmt: skip
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "shape"),
+    [("joey", "JoeyNMT", "pre-norm, other ids"), ("fair", "fairseq", "post-norm, all shared")],
+)
+def test_a_model_of_another_library_is_imported_and_looked_into(
+    browser: Browser, address: tuple[str, Path], name: str, kind: str, shape: str
+) -> None:
+    """All by hand: format, folder, name, import, use; then its attention is on screen."""
+    folder = address[1] / "foreign" / name
+    {"JoeyNMT": foreign.joeynmt, "fairseq": foreign.fairseq}[kind](folder, shape)
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(f"{address[0]}/models")
+    page.get_by_role("combobox", name="Format").click()
+    page.get_by_role("option", name=kind).click()
+    page.get_by_role("combobox", name="Folder").click()
+    page.get_by_role("option", name=f"foreign/{name}").click()
+    page.get_by_role("textbox", name="Name of the new checkpoint").fill(f"my-{name}")
+    page.get_by_role("textbox", name="Name of the new checkpoint").press("Enter")
+    page.get_by_role("button", name=f"Import as my-{name}").click()
+    page.get_by_role("button", name="Use it").click()
+    page.wait_for_url(f"**checkpoint=my-{name}**")
+    page.get_by_role("link", name="Attention", exact=True).first.click()
+    expect(page.locator("canvas").first).to_be_visible()
+    assert page.locator("canvas").first.evaluate(
+        "it => new Set(it.getContext('2d').getImageData(0, 0, it.width, it.height).data).size > 8"
+    )
+    assert page.locator("[data-testid=stException], [data-testid=stAlert]").count() == 0
+    assert not wrong
+    shutil.rmtree(address[1] / "foreign")
     page.close()

@@ -60,10 +60,14 @@ class Format:
 
     def fits(self, folder: Path) -> bool:
         """Whether a folder looks like this format, by the names of its files alone."""
+        return self.lacks(folder) is None
+
+    def lacks(self, folder: Path) -> str | None:
+        """The first of `marks` that a folder has no file for, None where it has all."""
         try:
-            return all(any(folder.glob(mark)) for mark in self.marks)
+            return next((mark for mark in self.marks if not any(folder.glob(mark))), None)
         except OSError:
-            return False
+            return self.marks[0]
 
     @property
     def importer(self) -> Importer:
