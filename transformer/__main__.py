@@ -13,6 +13,11 @@ from transformer.commands import info, show, trace, training, translate
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
+#: Options that name files and folders; an empty one would be the folder that one is in.
+_PATHS = {
+    "checkpoint", "data", "file", "html", "mix", "out", "output", "path", "run_folder", "source",
+}  # fmt: skip
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage above it."""
@@ -46,6 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     run: Callable[[argparse.Namespace], None] = options.run
+    for name in _PATHS & vars(options).keys():
+        if getattr(options, name) == "":
+            print(f"python -m transformer {options.command}: {name} is empty", file=sys.stderr)
+            return BAD_INPUT
     try:
         run(options)
         sys.stdout.flush()

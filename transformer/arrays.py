@@ -42,7 +42,7 @@ from transformer.array_texts import (
 )
 from transformer.npz import describe_npz, read_npz
 from transformer.records import ATTENTION_KINDS, AttentionKind, Trace
-from transformer.weights import CheckpointError, write_atomic
+from transformer.weights import CheckpointError, check_place, write_atomic
 
 #: In files of this module: everything else is then taken exactly as it is.
 LAYOUT, OURS = "layout", "headlight 1"
@@ -80,6 +80,15 @@ def look_at_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
     return shapes
 
 
+def npz_path(path: str | Path) -> Path:
+    """The path with `.npz` added where it was missing. Raises `OSError` where it names no file."""
+    path = Path(path)
+    if path.suffix != ".npz" and path.name not in ("", ".."):
+        path = path.with_name(path.name + ".npz")
+    check_place(path)
+    return path
+
+
 def save_arrays(trace: Trace, path: str | Path) -> Path:
     """Write a trace as an .npz file, such that `load_arrays` gives it back, without its search.
 
@@ -88,11 +97,10 @@ def save_arrays(trace: Trace, path: str | Path) -> Path:
 
     Returns: the path, with `.npz` added where it was missing.
 
-    Raises: `ValueError` for a text that ends in a null character, which no such array can hold.
+    Raises: `ValueError` for a text that ends in a null character, which no such array can hold;
+        `OSError` where no file can be written.
     """
-    path = Path(path)
-    if path.suffix != ".npz":
-        path = path.with_name(path.name + ".npz")
+    path = npz_path(path)
     arrays: dict[str, Any] = {LAYOUT: np.array(OURS)}
     for name in STORED:
         value = getattr(trace, name)

@@ -98,6 +98,8 @@ def _toy_figures(tests: Mapping[str, Any]) -> list[str]:
 
 
 def _translation_figures(tests: Mapping[str, Any]) -> list[str]:
+    if not tests:
+        return ["No text was held out for testing: nothing but the validation text was measured."]
     lines = [
         "| test set | pairs | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
         "all references (sources) |",
@@ -137,7 +139,7 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
         )
         tests: Mapping[str, Any] = entry.metrics.get("tests", {})
         measured = "; ".join(_figures(name, values) for name, values in tests.items())
-        lines.append(f"| {entry.name} | {shape} | {measured} |")
+        lines.append(f"| {entry.name} | {shape} | {measured or 'nothing measured'} |")
     return "\n".join(lines)
 
 

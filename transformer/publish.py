@@ -18,6 +18,7 @@ from torch import Tensor
 
 from transformer.card import model_card
 from transformer.checkpoint import (
+    STORED_DTYPES,
     Checkpoint,
     CheckpointError,
     load_checkpoint,
@@ -77,9 +78,11 @@ def publish(
             Weights between the two are often better than either (Wortsman et al. 2022); which
             share of it, if any, is chosen on val.
 
-    Raises: `ConfigError` where `run` holds no recipe, `CheckpointError` without weights or where
-        `mix` has other shapes or pieces.
+    Raises: `ConfigError` where `run` holds no recipe or `dtype` is no such type, `CheckpointError`
+        without weights or where `mix` has other shapes or pieces.
     """
+    if dtype not in STORED_DTYPES:
+        raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
     recipe, trained = _read_run(run)
     corpus = load_corpus(recipe.data, data)
     val = corpus.val[:1500]

@@ -24,6 +24,10 @@ Kind = Literal["unigram", "bpe", "merges", "word", "char"]
 TOKENIZER_FILE = "tokenizer.model"
 
 
+#: Bytes; SentencePiece would silently leave out what is longer than 4,192, and its characters.
+LONGEST_LINE = 2**20
+
+
 class TokenizerError(ValueError):
     """A tokenizer file that cannot be used; the message names it and says why."""
 
@@ -274,8 +278,13 @@ def train_tokenizer(
         casefold: read capital letters as small ones.
         fewer: where the text is too small for `vocab_size`, take as many pieces as it yields.
 
-    Raises: `TokenizerError` where the text is too small for `vocab_size`, or has more characters.
+    Raises: `TokenizerError` where the text is too small for `vocab_size`, or has more characters,
+        and for a coverage below 0.98.
     """
+    if not 0.98 <= character_coverage <= 1:  # SentencePiece's own bounds
+        raise TokenizerError(
+            f"character_coverage={character_coverage} is out of range; allowed is from 0.98 to 1"
+        )
     written = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(
@@ -293,6 +302,7 @@ def train_tokenizer(
             unk_id=UNK_ID,
             pad_piece=SPECIAL_PIECES[PAD_ID],
             shuffle_input_sentence=False,
+            max_sentence_length=LONGEST_LINE,
             num_threads=1,
             minloglevel=2,
         )

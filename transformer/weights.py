@@ -6,6 +6,7 @@ shapes and types are compared with the config before memory is taken for a model
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import warnings
@@ -31,8 +32,24 @@ SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
 MAX_HEADER = 16 * 1024 * 1024
 
 
+def check_place(path: Path) -> None:
+    """See that a file may be written here, before the work that fills it. Raises `OSError`."""
+    problem = 0
+    if path.is_dir() or not path.name:
+        problem = errno.EISDIR
+    elif not path.parent.is_dir():
+        problem = errno.ENOENT
+    elif not os.access(path.parent, os.W_OK):
+        problem = errno.EACCES
+    if problem:
+        raise OSError(problem, os.strerror(problem), str(path))
+
+
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that it appears whole or not at all, also when the machine goes down."""
+    """Write a file so that it appears whole or not at all, also when the machine goes down.
+
+    Raises: `OSError` that names the file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with open(temporary, "wb") as file:
@@ -40,6 +57,8 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)

@@ -97,6 +97,20 @@ BAD = {
     "trace nowhere": (
         ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/no/x.npz"], "no/",
     ),
+    "trace into a folder above": (
+        ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/.."], "Is a directory",
+    ),
+    "trace, empty path": (["trace", "--checkpoint", "{ok}", "--src", "A", "--out", ""], "out is"),
+    "train, empty path": (["train", "tiny", "--data", "{tmp}", "--out", ""], "out is empty"),
+    "trace, given and drawn": (
+        ["trace", "--checkpoint", "{ok}", "--src", "A", "--tgt", "B", "--sample", "--out", "x"],
+        "--sample draws",
+    ),
+    "output nowhere": (
+        ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de",
+         "--output", "{tmp}/nowhere/x"],
+        "nowhere/x: No such file",  # said before anything is read
+    ),
     "no source": (
         ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de"],
         "no.en",

@@ -148,6 +148,27 @@ def test_half_precision_is_what_is_stored(run: Path, tmp_path: Path) -> None:
         assert tensor.equal(exact[name].half().float())
 
 
+def test_a_type_that_weights_cannot_have_is_named_at_once(run: Path, tmp_path: Path) -> None:
+    for dtype in ("int8", "nn"):
+        with pytest.raises(ConfigError, match=f"dtype '{dtype}' is not one of: float32"):
+            publish(run, tmp_path / "no text here", tmp_path / "out", dtype=dtype)
+
+
+def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path) -> None:
+    """As where `val` names a file of one's own."""
+    folder = run.parent
+    (folder / "val.tsv").write_text("w1 and w1\tv1 und v1\n" * 3, encoding="utf-8")
+    copy = shutil.copytree(run, tmp_path / "run")
+    metrics = json.loads((copy / "metrics.json").read_text())
+    metrics["training"]["recipe"]["data"]["val"] = "val.tsv"
+    (copy / "metrics.json").write_text(json.dumps(metrics))
+    out = publish(copy, folder, tmp_path / "out", beam_size=2, device="cpu")
+    assert "No text was held out for testing" in (out / "README.md").read_text(encoding="utf-8")
+    (entry,) = list_checkpoints(tmp_path)[:1]
+    assert entry.metrics["tests"] == {}
+    assert "nothing measured" in summary_table([entry])
+
+
 def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
     translator = Translator.load(run, device="cpu")
     pairs = [("w1 and w1", "a b c d e"), ("w1 and w1", "b c d e f"), ("w2 and w2", "x y z u v")]

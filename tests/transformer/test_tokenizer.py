@@ -195,6 +195,17 @@ def test_too_few_or_too_many_pieces() -> None:
     assert 110 <= train_tokenizer(SENTENCES, 5_000, fewer=True).vocab_size < 200
 
 
+def test_a_coverage_that_cannot_be_is_named() -> None:
+    with pytest.raises(TokenizerError, match=r"character_coverage=0.95 .* from 0.98 to 1"):
+        train_tokenizer(SENTENCES, 100, character_coverage=0.95)
+
+
+def test_long_lines_are_read_whole() -> None:
+    """SentencePiece leaves out lines of more than 4,192 bytes unless told otherwise."""
+    long = "a line with one ñ at the end, " * 300 + "ñ"
+    assert train_tokenizer([*SENTENCES, long], 120, fewer=True).tokenize("ñ").unknown == ()
+
+
 def test_characters_and_case() -> None:
     tokenizer = train_tokenizer(["abc", "CBA"], 50, model_type="char", casefold=True)
     assert tokenizer.vocab_size == 4 + 1 + 3  # special pieces, the space mark, three letters

@@ -21,14 +21,18 @@ def add(commands: Any) -> None:
 
 
 def _trace(options: argparse.Namespace) -> None:
-    from transformer.arrays import save_arrays
+    from transformer.arrays import npz_path, save_arrays
+    from transformer.inputs import InputError
 
+    if options.tgt is not None and options.sample:
+        raise InputError("--sample draws a translation, --tgt follows a given one: give one")
+    path = npz_path(options.out)
     trace = load(options).trace(
         options.src,
         target=options.tgt,
         top_k=options.top_k,
         **steering(options),
     )
-    path = save_arrays(trace, options.out)
+    save_arrays(trace, path)
     print(f"{trace.text}")
     print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")

@@ -88,8 +88,10 @@ def _evaluate(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
     from transformer.evaluate import evaluate_files
-    from transformer.weights import write_atomic
+    from transformer.weights import check_place, write_atomic
 
+    if options.output:
+        check_place(Path(options.output))
     translator = load(options)
     with tqdm(unit=" sentences", delay=1, mininterval=0.5, file=sys.stderr) as bar:
 
