@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from ui.traces import TraceCache
 
@@ -31,6 +35,18 @@ def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint
     return root
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _started_once() -> Iterator[None]:
+    """A server looks for components and compiles each script once; AppTest would on every run."""
+    scripts = ScriptCache()
+    found = functools.cache(manifest_scanner.scan_component_manifests)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        for module in ("app_test", "local_script_runner"):
+            patch.setattr(f"streamlit.testing.v1.{module}.ScriptCache", lambda: scripts)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts with nothing cached."""
@@ -39,13 +55,20 @@ def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callable[..., AppTest]:
-    """Run the app once, with a query and a folder of checkpoints; a traceback fails the test."""
+    """Run the app once, with a query and a folder of checkpoints; a traceback fails the test.
 
-    def run(root: Path = random_checkpoints, **query: str) -> AppTest:
+    The page is the first one, or that at the address `at`, which a link opens at once.
+    """
+
+    def run(root: Path = random_checkpoints, at: str = "", **query: str) -> AppTest:
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
         monkeypatch.setenv("HEADLIGHT_IMPORT", "on")  # there is no browser to be local
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
         app.query_params.update(query)
+        if at:
+            # What `switch_page` does, which wants a run before it; and the server is not a new one.
+            app._page_hash = calc_hash(at)
+            app.session_state["headlight_started"] = True
         app.run()
         assert not app.exception
         return app

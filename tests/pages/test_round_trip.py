@@ -84,12 +84,7 @@ def open_page(run_app: RunApp) -> Callable[[PageSpec, dict[str, str]], AppTest]:
     """Open a page by its link, as somebody who was never here."""
 
     def opened(spec: PageSpec, query: dict[str, str]) -> AppTest:
-        app = run_app(**query)
-        app.default_timeout = 300
-        if spec is not PAGES[0]:
-            app.switch_page(spec.file).run()
-        assert not app.exception
-        return app
+        return run_app(at="" if spec is PAGES[0] else spec.url_path, **query)
 
     return opened
 
