@@ -27,6 +27,7 @@ from ui.text import code
 Decode = Callable[[Sequence[int]], str]
 
 _LONGEST = 44  # characters of a translation quoted in a sentence
+_SHORTEST = 14  # of its end, where all that differs is shorter
 
 #: An outcome in a word or two, for lists and pictures.
 OUTCOMES = {
@@ -244,10 +245,15 @@ def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
     """A translation that ended, by its place and by what it says where the winner says other."""
     place = tree.leaves.index(node.index) + 1
     shared = compare(tree, node.index, tree.leaves[0]).shared
-    rest = decode([each.token_id for each in tree.prefix(node.index)[shared:]])
-    if not rest or not shared:
-        return f"#{place} {code(rest or '</s>', _LONGEST)}"
-    return f"#{place} {code(f'… {rest}', _LONGEST)}"
+    ids = [each.token_id for each in tree.prefix(node.index)]
+    text, before = decode(ids), decode(ids[:shared])
+    start = len(before) if text.startswith(before) else 0
+    start += text[start : start + 1] == " "
+    # The rest alone may be half a word or a full stop; whole words before it say where it stands.
+    while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
+        start = text.rfind(" ", 0, start - 1) + 1
+    quoted = f"… {text[start:]}" if start else text
+    return f"#{place} {code(quoted or '</s>', _LONGEST)}"
 
 
 def _tokens(count: int) -> str:

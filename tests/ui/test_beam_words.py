@@ -49,6 +49,19 @@ def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: in
         assert f"with {nats(rival.score)}: log P {nats(rival.total)}, {rival.length} token" in text
 
 
+@given(st.integers(0, 3_000))
+@settings(max_examples=40)
+def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_apart(
+    seed: int,
+) -> None:
+    tree = beam_tree(searched(seed, 4, 0.6, end=1.0))
+    for quoted, rest in re.findall(r"#(\d+) `… ([^`]*)`", told(tree)):
+        whole = decode([node.token_id for node in tree.prefix(tree.leaves[int(quoted) - 1])])
+        said = rest.removesuffix("…")
+        starts = [i + 1 for i, letter in enumerate(whole) if letter == " "]
+        assert any(whole[i:].startswith(said) and len(whole) - i >= 14 for i in starts), whole
+
+
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]))
 @settings(max_examples=30)
 def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
