@@ -77,12 +77,13 @@ def heatmap(
     return figure
 
 
-def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
+def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.LayerChart:
     """A share for every head: layers are rows, heads are columns, each cell with its number.
 
     Args:
         values: [L, H], 0 to 1, coloured on the scale of attention; the means of rows and columns
             are added as a last column and row.
+        what: what the numbers are, said when a cell is pointed at.
     """
     chrome = CHROME[theme]
     wide = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
@@ -103,7 +104,7 @@ def head_table(values: Floats, theme: Theme) -> alt.LayerChart:
         tooltip=[
             alt.Tooltip("layer:N"),
             alt.Tooltip("head:N"),
-            alt.Tooltip("share:Q", format=".4f", title="weight"),
+            alt.Tooltip("share:Q", format=".4f", title=what),
         ],
     )
     scale = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))

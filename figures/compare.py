@@ -1,4 +1,4 @@
-"""The difference of two attention maps: its scale, and what stands out in it, in words.
+"""The difference of two attention maps, its scale and what stands out; two figures side by side.
 
 A difference lies between -1 and 1 and its scale is symmetric about 0, so that nothing has the
 colour of the page where both look alike. The scale ends at one of a few round numbers: pictures of
@@ -7,11 +7,14 @@ one kind then mostly share a scale, and small differences can still be seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from textwrap import indent
 
 import numpy as np
 
 from figures.attention import check_map
+from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import show_token
 from transformer.records import Floats
 
@@ -48,3 +51,41 @@ def describe_difference(
                 f"{show_token(query_tokens[query])} to key {key + 1} {show_token(key_tokens[key])}"
             )
     return "; ".join(said)
+
+
+def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
+    """The figures of both sides as one; of one side only where the other has none.
+
+    Args:
+        sides: "A" and "B", or one of them, to its figure.
+
+    Parts and views are called after their side, arrays end in `_a` or `_b`, and the program runs
+    that of each side. Raises `ValueError` where there is no side.
+    """
+    parts: list[Panel | Series] = []
+    arrays: dict[str, Numbers] = {}
+    views: list[Offline] = []
+    program = ""
+    for letter, each in sides.items():
+        small = letter.lower()
+        parts += [replace(part, title=f"{letter}: {part.title}") for part in each.parts]
+        arrays |= {f"{key}_{small}": values for key, values in each.arrays.items()}
+        views += [replace(view, title=f"{letter}: {each.title}") for view in each.views]
+        names = list(each.arrays)
+        made = "".join(f"{key}_{small}, " for key in names).rstrip()
+        program += (
+            f"def side_{small}():\n"
+            + indent(each.snippet, "    ")
+            + f"    return {', '.join(names)},\n\n\n{made} = side_{small}()\n\n\n"
+        )
+    said = "; ".join(f"{letter}: {each.title}" for letter, each in sides.items())
+    return Exhibit(
+        name=name,
+        title=title,
+        caption=f"{caption} {said}.",
+        parts=tuple(parts),
+        arrays=arrays,
+        snippet=program.rstrip("\n") + "\n",
+        offline=tuple(views),
+        columns=1,
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
@@ -30,17 +31,22 @@ from ui.components.grid import Cell
 from ui.controls import MAX_CHARACTERS, View
 from ui.examples import examples_for
 from ui.models import entries, recorded_sentence, tracer
-from ui.state import HEAD, LAYER, Param
+from ui.state import HEAD, LAYER, STEP, Param
 from ui.units import UNITS
 
 PAIRINGS = ("models", "sentences")
-TOPICS = ("maps", "heads", "numbers")
-DISPLAYS = ("matrix", "difference", "grid", "lines")
+#: The views, in the order of the app's pages.
+TOPICS = ("steps", "beam", "maps", "head", "tokens", "positions", "heads", "numbers")
+DISPLAYS = ("matrix", "difference", "grid", "differences", "lines")
 
 #: How `ui.attention_maps` calls the ways to look.
-_WAYS = {"matrix": "matrix", "difference": "matrix", "grid": "grid", "lines": "heads"}
+_WAYS = {
+    "matrix": "matrix", "difference": "matrix", "grid": "grid", "differences": "grid",
+    "lines": "heads",
+}  # fmt: skip
 
 _LEFT = "compare_left"
+_OPENED = "compare_opened"
 
 
 def _parse_second(raw: str) -> str:
@@ -64,11 +70,11 @@ FOLLOW: Param[bool] = Param("follow", state.parse_switch, False, state.write_swi
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
-#: All that the page's link holds.
-PARAMS: tuple[Param[object], ...] = (
-    PAIRING, OTHER, SECOND, TOPIC, BESIDE, KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, FOLLOW,
-    UNITS, DIM, COMBINE, HEADS, MASS, PIN,
-)  # type: ignore[assignment]  # fmt: skip
+#: What the link holds of the choice of both sides, and of the maps; each view adds its own.
+PARAMS: tuple[Param[Any], ...] = (
+    PAIRING, OTHER, SECOND, TOPIC, BESIDE, KIND, STEP, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD,
+    FOLLOW, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -179,6 +185,22 @@ def second_sentence(view: View) -> str:
         return state.get(SECOND).strip()
     found = view.examples.find(view.sentence)
     return found.beside if found is not None and found.beside else view.sentence
+
+
+def begin(*params: Param[Any]) -> None:
+    """Have every view open anew where the page was opened, or a link brought one of these.
+
+    Called by a run of the whole page; see `opened`.
+    """
+    if state.entered() or state.arrived(*params):
+        st.session_state.pop(_OPENED, None)
+
+
+def opened(topic: str) -> bool:
+    """Whether this run is the first to show a view; what moves by itself then starts anew."""
+    before = st.session_state.get(_OPENED)
+    st.session_state[_OPENED] = topic
+    return bool(before != topic)
 
 
 def shared_kinds(left: Trace, right: Trace) -> tuple[AttentionKind, ...]:

@@ -100,7 +100,7 @@ def _matrices(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
         for letter, each in zip("ABD", shown, strict=False)
     ]  # fmt: skip
     names = ("weights_a", "weights_b", "difference")
-    program = _start(wanted, maps)
+    program = start_of_program(wanted, maps)
     for letter, choice in zip("ab", wanted.choices, strict=True):
         program += f"weights_{letter} = {_picked(f'maps_{letter}', choice)}\n"
     if len(shown) == 3:
@@ -110,7 +110,7 @@ def _matrices(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     return Exhibit(
         name=wanted.stem,
         title=f"{maps[0].story.name}: {title[:1].lower()}{title[1:]}",
-        caption=_caption(wanted),
+        caption=caption_of(wanted),
         parts=tuple(parts),
         arrays={name: each.weights for name, each in zip(names, shown, strict=False)},
         snippet=program,
@@ -128,10 +128,10 @@ def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     return Exhibit(
         name=wanted.stem,
         title=f"{maps[0].story.name}: every layer and head of A and of B",
-        caption=_caption(wanted),
+        caption=caption_of(wanted),
         parts=tuple(parts),
         arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights},
-        snippet=_start(wanted, maps),
+        snippet=start_of_program(wanted, maps),
         offline=tuple(views),
         columns=max(each.weights.shape[1] for each in maps),
     )
@@ -139,7 +139,7 @@ def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
 
 def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     parts, views, arrays = [], [], {}
-    program = _start(wanted, maps)
+    program = start_of_program(wanted, maps)
     for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
         for layer, head in choice.heads:
             parts.append(_panel(letter, each, layer, head))
@@ -151,7 +151,7 @@ def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     return Exhibit(
         name=wanted.stem,
         title=f"{maps[0].story.name}: the chosen heads of A and of B",
-        caption=_caption(wanted),
+        caption=caption_of(wanted),
         parts=tuple(parts),
         arrays=arrays,
         snippet=program,
@@ -259,7 +259,7 @@ def _followed(setup: Setup, side: int, found: Trace | None) -> str:
     return f"model_{'ab'[side]}.trace({view.sentence!r}, target={other}.text)"
 
 
-def _start(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:
+def start_of_program(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:
     """The program up to `maps_a` and `maps_b`, [layers, heads, queries, keys]."""
     program = reading(wanted.setup) + "\n"
     for letter, each in zip("ab", maps, strict=True):
@@ -296,7 +296,7 @@ def _panel(letter: str, maps: Maps, layer: int, head: int) -> Panel:
     )  # fmt: skip
 
 
-def _caption(wanted: Wanted) -> str:
+def caption_of(wanted: Wanted) -> str:
     """What A and B are, and what a map is."""
     setup = wanted.setup
     if setup.pairing == "models":

@@ -73,14 +73,24 @@ def reading(setup: Setup) -> str:
     sampling = (
         "from transformer.sampling import Sampling\n" if "Sampling(" in "".join(given) else ""
     )
-    lines = (
+    lines = roots_lines(f"from transformer.opening import open_tracer\n{sampling}")
+    for letter, view, arguments in zip("ab", views, given, strict=True):
+        lines += (
+            f"model_{letter} = open_tracer(path_of({view.checkpoint!r}), device={view.device!r})\n"
+            f"{letter} = model_{letter}.trace(\n    {key_of(view).sentence!r},\n{arguments})\n"
+        )
+    return lines
+
+
+def roots_lines(imports: str) -> str:
+    """The start of a program: imports, and `path_of` that finds a checkpoint by its name."""
+    return (
         "import os\n"
         "from pathlib import Path\n"
         "\n"
         "import numpy as np\n"
         "\n"
-        "from transformer.opening import open_tracer\n"
-        f"{sampling}"
+        f"{imports}"
         "\n"
         "# Run this in Headlight's folder, or say where the checkpoints are.\n"
         'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
@@ -92,12 +102,6 @@ def reading(setup: Setup) -> str:
         "\n"
         "\n"
     )
-    for letter, view, arguments in zip("ab", views, given, strict=True):
-        lines += (
-            f"model_{letter} = open_tracer(path_of({view.checkpoint!r}), device={view.device!r})\n"
-            f"{letter} = model_{letter}.trace(\n    {view.sentence!r},\n{arguments})\n"
-        )
-    return lines
 
 
 def _arguments(view: View) -> str:

@@ -57,7 +57,8 @@ from ui.text import code, plain
 from ui.units import units_control
 
 _NAMES = {
-    "matrix": "One map each", "difference": "Difference", "grid": "All heads", "lines": "Lines",
+    "matrix": "One map each", "difference": "Difference", "grid": "All heads",
+    "differences": "All differences", "lines": "Lines",
 }  # fmt: skip
 
 _AXES = ("layer", "head")
@@ -94,7 +95,7 @@ def read_both(
 ) -> Both:
     """What the store says, as far as both sides have it."""
     fit = fit_of(left, right, kind, units, by_place=setup.pairing == "sentences")
-    shown = fit.units if display == "difference" and fit.units else units
+    shown = fit.units if display.startswith("difference") and fit.units else units
     traces = left, right
     both = cells(left, right, kind)
     choices = tuple(

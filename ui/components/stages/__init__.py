@@ -128,6 +128,7 @@ def head_stages(
     chosen: Chosen,
     on_choose: Callable[[Chosen], None],
     key: str,
+    group: str = "",
 ) -> None:
     """Show the stages.
 
@@ -135,8 +136,11 @@ def head_stages(
         names: what queries and keys are tokens of ("translation", "source").
         difference: largest difference of the weights to the trace's, shown below the story.
         on_choose: called with a new choice before the script runs again.
+        group: stories with one group's name stand side by side, stage by stage, in few words.
     """
     header, body = _content(stages, names, difference)
+    if group:
+        header["group"] = group
     n_keys = len(stages.key_tokens)
     _component(
         key=key,

@@ -22,6 +22,7 @@ export default function (component) {
     view.look = look(root, header);
     for (const row of rows) row.draw();
     root.querySelector(".check").textContent = check(view);
+    if (header.group) align(root, header.group);
   };
   const choose = (next) => {
     Object.assign(view, next);
@@ -79,10 +80,11 @@ function build(root, view) {
     const words = make("div", "words");
     const title = make("h3", "", `${i + 1}  ${stage.title}`);
     const skipped = stage.id === "mask" && header.unmasked;
-    words.append(title, make("p", "", skipped ? header.unmasked : stage.text));
+    words.append(title);
+    if (skipped || !header.group) words.append(make("p", "", skipped ? header.unmasked : stage.text));
     words.append(...equations(stage.id, header));
     if (stage.id === "divide") words.append(scalingSwitch());
-    words.append(make("p", "source", stage.section));
+    if (!header.group) words.append(make("p", "source", stage.section));
     const picture = make("div", "picture");
     section.append(words, picture);
     list.append(section);
@@ -103,6 +105,22 @@ function build(root, view) {
   root.setAttribute("aria-label", `${header.label}. Left and right arrow keys choose the key.`);
   root.replaceChildren(list, make("p", "check"));
   return rows;
+}
+
+// Views of one group stand beside each other: every stage begins at the same height in all of them.
+function align(root, group) {
+  const groups = (window[Symbol.for("headlight.stages")] ??= new Map());
+  const members = new Set([...(groups.get(group) ?? []), root].filter((each) => each.isConnected));
+  groups.set(group, members);
+  const lists = [...members].map((each) => [...each.querySelectorAll(".stage")]);
+  for (const section of lists.flat()) section.style.minHeight = "";
+  const places = [...members].map((each) => each.getBoundingClientRect().left);
+  if (new Set(places).size < 2) return; // below each other on a small screen
+  lists[0].forEach((_, i) => {
+    const sections = lists.map((list) => list[i]).filter(Boolean);
+    const most = Math.max(...sections.map((each) => each.offsetHeight));
+    for (const each of sections) each.style.minHeight = `${most}px`;
+  });
 }
 
 function scalingSwitch() {

@@ -90,7 +90,9 @@ def choice_in(held: Any, tree_id: str, tree: Tree) -> Choice | None:
     return Choice(a, b, dropped)
 
 
-def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) -> bytes:
+def encode(
+    tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0, *, single: bool = False
+) -> bytes:
     """Everything that the view shows of a tree, as one message (see `ui.components.packing`).
 
     Args:
@@ -98,6 +100,7 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
         start: what to show chosen.
         label: the tree in words, for screen readers.
         nonce: a new number makes a view that is already open take `start`.
+        single: one node is chosen, A, and none to compare it with.
     """
     texts: dict[str, int] = {}
     for node in tree.nodes:
@@ -124,6 +127,8 @@ def encode(tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0) 
         ],
         "colours": {theme: branch_colours(theme) for theme in THEMES},
     }
+    if single:
+        header["single"] = True
     return pack(header, b"")
 
 

@@ -141,6 +141,7 @@ class TreeView {
       this.slots[name].setAttribute("aria-pressed", String(state.slot === name));
     }
     this.clear.hidden = state.b === null;
+    this.slots.a.hidden = this.slots.b.hidden = Boolean(header.single);
     this.say(state[state.slot] ?? state.a);
   }
 
@@ -301,13 +302,16 @@ class TreeView {
   }
 
   use(slot) {
+    if (this.header.single) return;
     this.state.slot = slot;
     this.settle();
     this.layOut();
     this.view.focus({ preventScroll: true });
   }
 
-  choose(slot, index) {
+  choose(wanted, index) {
+    const slot = this.header.single ? "a" : wanted;
+    if (slot !== wanted && index === null) return; // there is no B to let go of
     this.state[slot] = index;
     if (slot === "b") this.state.slot = index === null ? "a" : this.state.slot;
     this.changed();

@@ -1,0 +1,77 @@
+"""The attention of both sides: which kind, how to look at it, and the heads that match."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from transformer.records import Trace
+from ui import state
+from ui.compare_choice import BESIDE, Setup, kind_now, shared_kinds
+from ui.compare_differences import draw_differences, offer_differences
+from ui.compare_exhibits import offer_maps, offer_numbers
+from ui.compare_heads import draw_heads
+from ui.compare_numbers import draw_numbers
+from ui.compare_sides import Bar
+from ui.compare_views import (
+    Both,
+    draw_displays,
+    draw_kinds,
+    draw_maps,
+    draw_options,
+    read_both,
+)
+from ui.units import UNITS
+
+
+def draw_attention(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
+    """The maps, their difference, all of them, or lines."""
+    display = state.get(BESIDE)
+    both = _read(setup, left, right, display, bar)
+    if both is None:
+        return
+    if display == "differences":
+        with bar.aside:
+            offer_differences(both)
+        draw_differences(both)
+        return
+    with bar.aside:
+        offer_maps(both, display)
+    draw_maps(both, display)
+
+
+def draw_figures(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
+    """What both are measured to be, and what each thinks of the other."""
+    draw_numbers(setup, left, right)
+    with bar.aside:
+        offer_numbers(setup)
+
+
+def draw_matched(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
+    """Heads beside the most alike ones."""
+    both = _read(setup, left, right, "matrix", bar, displays=False)
+    if both is not None:
+        draw_heads(both, bar.aside)
+
+
+def _read(
+    setup: Setup,
+    left: Trace,
+    right: Trace,
+    display: str,
+    bar: Bar,
+    *,
+    displays: bool = True,
+) -> Both | None:
+    """Draw the controls, and read what they say; None where there is nothing to compare."""
+    kinds = shared_kinds(left, right)
+    if not kinds:
+        st.info("These two have no kind of attention in common.", icon=":material/info:")
+        return None
+    kind = kind_now(kinds)
+    with bar.aside:
+        draw_options()
+    with bar.controls.container(horizontal=True):
+        draw_kinds(kinds, kind)
+        if displays:
+            draw_displays()
+    return read_both(setup, left, right, kind, state.get(UNITS), display)

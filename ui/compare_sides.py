@@ -1,0 +1,133 @@
+"""What every view of the Compare page that shows a page of each side has in common.
+
+The two stand in columns, row by row, so that what belongs together is at one height. A side whose
+model lacks what a view needs says so in its column, and the other one is shown all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.compare import beside
+from figures.exhibit import Exhibit, file_stem
+from ui import state
+from ui.compare_choice import Setup
+from ui.controls import CHECKPOINT, SENTENCE, View
+from ui.frame import PAGES, PageSpec
+from ui.offers import why_not
+from ui.steering import PREFIX, TARGET
+from ui.takeaway import take_away
+from ui.text import plain
+
+#: "A" and "B", the left and the right side.
+LETTERS = "AB"
+
+#: What a side's view is made into, outside of a session.
+Maker = Callable[[], Exhibit]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The row above a view.
+
+    Attributes:
+        controls: for what is chosen.  aside: for options and the download.
+    """
+
+    controls: DeltaGenerator
+    aside: DeltaGenerator
+
+
+def page_of(url_path: str) -> PageSpec:
+    """The page that a view comes from."""
+    return next(spec for spec in PAGES if spec.url_path == url_path)
+
+
+def able(setup: Setup, url_path: str, *, reasons: Sequence[str | None] = (None, None)) -> list[int]:
+    """The sides that have a view; for each other one its column says why not.
+
+    Args:
+        url_path: of the page that shows the view of one model.
+        reasons: what else may be missing of the left and of the right.
+    """
+    spec = page_of(url_path)
+    said = [
+        why_not(view, spec) or reason
+        for view, reason in zip((setup.left, setup.right), reasons, strict=True)
+    ]
+    if all(reason is None for reason in said):
+        return [0, 1]
+    for side, column in enumerate(rows()):
+        reason = said[side]
+        if reason is not None:
+            with column:
+                st.info(f"**{LETTERS[side]}** · {plain(reason)}", icon=spec.icon)
+    return [side for side, reason in enumerate(said) if reason is None]
+
+
+def rows() -> list[DeltaGenerator]:
+    """The two columns of one row."""
+    return list(st.columns(2, gap="large"))
+
+
+def view_of(setup: Setup, side: int) -> View:
+    """What a side shows."""
+    return (setup.left, setup.right)[side]
+
+
+def link_page(setup: Setup, side: int, url_path: str, **more: str) -> None:
+    """A link to the whole page of one side.
+
+    Args:
+        more: settings of that page, as raw strings.
+    """
+    spec, view = page_of(url_path), view_of(setup, side)
+    query = state.query() | {CHECKPOINT.name: view.checkpoint, SENTENCE.name: view.sentence}
+    if side == 1:
+        query.pop(PREFIX.name, None)
+        query.pop(TARGET.name, None)
+        if view.target is not None:
+            query[TARGET.name] = view.target
+    st.page_link(
+        spec.file, label=f"{LETTERS[side]} on {spec.title}", icon=spec.icon,
+        query_params=query | more,
+    )  # fmt: skip
+
+
+def offer_both(
+    setup: Setup, topic: str, sides: Sequence[int], make: Callable[[View, int], Exhibit]
+) -> None:
+    """The button that takes both sides of a view away as one figure.
+
+    Args:
+        topic: what the view is called.
+        sides: those that have it; the button is left out where there is none.
+        make: the figure of a side, without a session; must hold no trace.
+    """
+    if not sides:
+        return
+    makers = {side: partial(make, view_of(setup, side), side) for side in sides}
+    name = file_stem("compare", topic)
+    take_away(partial(both_exhibit, setup, topic, makers), key="compare", name=name)
+
+
+def both_exhibit(setup: Setup, topic: str, makers: dict[int, Maker]) -> Exhibit:
+    """The figures of both sides as one. Needs no session."""
+    made = {LETTERS[side]: make() for side, make in makers.items()}
+    return beside(
+        file_stem("compare", topic), f"{topic}: A and B", who_is_who(setup), made
+    )  # fmt: skip
+
+
+def who_is_who(setup: Setup) -> str:
+    """What A and B are, for a caption."""
+    if setup.pairing == "models":
+        what = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}."
+    else:
+        what = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”."
+    return f"{what} B follows A's translation." if setup.follow else what
