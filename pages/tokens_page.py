@@ -10,7 +10,7 @@ from transformer.tokenizer import Tokenizer
 from ui import state, token_exhibits, token_words
 from ui import token_choice as choice
 from ui.bound import bound
-from ui.cache import get_trace, get_translator
+from ui.cache import get_trace, get_translator, key_of
 from ui.components.cut import sentence_pieces
 from ui.computed import computed
 from ui.controls import View, current_view
@@ -121,7 +121,7 @@ def story(view: View) -> None:
         explain()
     choice.settle(view)
     side: Side = "source" if state.get(choice.SIDE) == "source" else "translation"
-    tokenizer, typed = tokenizer_of(get_translator(view), side), view.sentence
+    tokenizer, typed = tokenizer_of(get_translator(view), side), key_of(view).sentence
     reading = computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
     )

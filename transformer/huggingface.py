@@ -128,16 +128,11 @@ class HuggingFaceModel:
             starts=family == "encoder_decoder",
         )
         text = read_text(folder, values, model.config, sizes, decoding.special)
+        name = folder.resolve().name
         return cls(
-            model,
-            family,
-            text,
-            decoding,
-            device=device,
-            name=folder.resolve().name,
-            path=folder,
-            max_tokens=max_tokens,
-        )
+            model, family, text, decoding,
+            device=device, name=name, path=folder, max_tokens=max_tokens,
+        )  # fmt: skip
 
     @classmethod
     def from_hub(cls, name: str, device: str = "auto", **options: Any) -> HuggingFaceModel:
@@ -164,6 +159,21 @@ class HuggingFaceModel:
     def languages(self) -> tuple[str, ...]:
         """What `src_lang` and `tgt_lang` can be; empty for most models."""
         return tuple(self._text.languages)
+
+    def spoken(
+        self, src_lang: str | None = None, tgt_lang: str | None = None
+    ) -> tuple[str | None, str | None]:
+        """The languages that `trace` works with where these are asked for."""
+        source = self._text.language("src_lang", src_lang)
+        if self.family != "encoder_decoder":
+            return source, None
+        target = self._text.language("tgt_lang", tgt_lang)
+        if self._text.languages and target is None:
+            named = {index: name for name, index in self._text.languages.items()}
+            own = (self._decoding.forced_first, self._decoding.start)
+            target = next((named[each] for each in own if each in named), None)
+            target = target or self._text.other_language(source)
+        return source, target
 
     def lacks(self, ability: Ability) -> str | None:
         """None for what it is able to do, else one plain sentence that says why it is not."""
@@ -237,15 +247,14 @@ class HuggingFaceModel:
         settings = _Settings(beam_size, float(alpha), top_k, progress)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
-        spoken = self._text.language("src_lang", src_lang)
+        spoken, wanted = self.spoken(src_lang, tgt_lang)
         source = self._text.cut(sentence, self.max_tokens, src_lang=spoken)
         with torch.inference_mode():
             if self.family == "encoder":
                 return self._read(source)
             if self.family == "decoder":
                 return self._continue(source, new_tokens, settings)
-            wanted = self._text.language("tgt_lang", tgt_lang)
-            return self._translate(source, target, max_length, spoken, wanted, settings)
+            return self._translate(source, target, max_length, wanted, settings)
 
     def _probe(self) -> Seen:
         """A first pass, so that a model without usable maps is refused when it is opened."""
@@ -306,16 +315,11 @@ class HuggingFaceModel:
         source: Cut,
         target: str | None,
         max_length: int | None,
-        src_lang: str | None,
         tgt_lang: str | None,
         settings: _Settings,
     ) -> Trace:
         start, first = self._decoding.start, self._decoding.forced_first
         assert start is not None
-        if self._text.languages and tgt_lang is None:
-            named = {index: name for name, index in self._text.languages.items()}
-            tgt_lang = named.get(-1 if first is None else first) or named.get(start)
-            tgt_lang = tgt_lang or self._text.other_language(src_lang)
         if tgt_lang is not None:
             start, first = self._frame(start, tgt_lang)
         if target is None:

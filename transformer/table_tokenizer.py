@@ -8,6 +8,7 @@ that cut by other rules.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,6 +16,9 @@ from typing import Any
 from transformer.config import ModelConfig
 from transformer.preparation import Preparation
 from transformer.tokenizer import Tokenized, Tokenizer, TokenizerError, clean
+
+#: A language's tag, as OPUS models write it; longer ones are none.
+_TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 
 class Numbered(Tokenizer):
@@ -231,6 +235,12 @@ def split_tag(text: str) -> tuple[str, str]:
     if not text.startswith(">>") or end < 0:
         return "", text
     return text[: end + 2], text[end + 2 :]
+
+
+def tags_among(pieces: Iterable[object]) -> tuple[str, ...]:
+    """The languages that a vocabulary has tags for: what stands between `>>` and `<<`."""
+    found = (_TAG.fullmatch(piece) for piece in pieces if isinstance(piece, str))
+    return tuple(match[1] for match in found if match)
 
 
 def table_of(ids: Mapping[str, int]) -> list[str]:

@@ -25,6 +25,7 @@ from transformer.translator import InputError, Translator
 from ui import state
 from ui.controls import View, is_blank
 from ui.decoding import ALPHA
+from ui.languages import told
 from ui.models import tracer, translator
 from ui.progress import Progress, resume, stopped
 from ui.roots import without_root
@@ -78,17 +79,22 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
 def key_of(view: View) -> TraceKey:
     """What the trace of a view is kept under."""
     searched = view.target is None
+    sentence, src_lang, tgt_lang = told(
+        view.path, view.device, view.kind, view.sentence, view.src_lang, view.tgt_lang
+    )
     return TraceKey(
         path=str(view.path),
         mark=mark_of(view.path),
         device=view.device,
-        sentence=view.sentence,
+        sentence=sentence,
         beam_size=view.beam_size if searched else 1,
         # Only a beam compares translations of different length.
         alpha=view.alpha if view.beam_size > 1 and searched else ALPHA.default,
         prefix=view.prefix if searched else (),
         target=view.target,
         sampling=view.sampling if searched else None,
+        src_lang=src_lang,
+        tgt_lang=tgt_lang,
     )
 
 

@@ -30,6 +30,7 @@ from ui.decoding import (
 )
 from ui.examples import Examples, examples_for
 from ui.glossary import term
+from ui.languages import SRC_LANG, TGT_LANG, Offered, draw_languages, offered
 from ui.models import entries, recorded_sentence, writes
 from ui.roots import checkpoints_root, without_root
 from ui.state import Param
@@ -78,6 +79,8 @@ class View:
         prefix: token ids that the translation has to begin with; ending in `</s>`, all of it.
         target: a translation to follow in place of a search.
         sampling: how tokens are drawn, None where the best are taken.
+        src_lang, tgt_lang: chosen for a model of many languages, "" where nothing is; another
+            model may know them by other codes, see `ui.languages.told`.
         kind: what is at `path`; where it is no checkpoint of this project, some pages have nothing
             to show (see `ui.offers`), and nothing is steered.
     """
@@ -91,6 +94,8 @@ class View:
     prefix: tuple[int, ...] = ()
     target: str | None = None
     sampling: Sampling | None = None
+    src_lang: str = ""
+    tgt_lang: str = ""
     kind: Kind = "checkpoint"
 
     @property
@@ -133,7 +138,11 @@ def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> Vie
     with st.sidebar:
         _draw_sentence(examples_for(chosen))
         _draw_checkpoint(usable, entry)
+        place = st.container()
         device = _draw_device(available_devices())
+        found = offered(entry.path, device, kind) if entry is not None else Offered()
+        with place:
+            draw_languages(found, state.get(SENTENCE))
         decodes = ours or (entry is not None and writes(entry.path, device))
         if decodes:
             settle_decoding(samples=ours)
@@ -150,6 +159,8 @@ def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> Vie
         prefix=state.get(PREFIX) if ours else (),
         target=state.get(TARGET) if ours else None,
         sampling=sampling() if ours else None,
+        src_lang=state.get(SRC_LANG) if found.sources else "",
+        tgt_lang=state.get(TGT_LANG) if found.targets else "",
         kind=kind,
     )
 

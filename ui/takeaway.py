@@ -160,7 +160,7 @@ def snippet_header(view: View) -> str:
         module, name, model = "transformer.translator", "Translator", "translator"
     lines = (
         f"{model} = {name}.load(path, device={view.device!r})\n"
-        f"trace = {model}.trace(\n    {view.sentence!r},\n{arguments})\n"
+        f"trace = {model}.trace(\n    {key.sentence!r},\n{arguments})\n"
     )
     return _program(view, module, name, lines, sampled="sampling" in given)
 

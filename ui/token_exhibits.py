@@ -11,7 +11,7 @@ from figures.exhibit import Exhibit, Offline, Series
 from transformer.embeddings import Side
 from transformer.measures.neighbours import COSINE_RULE
 from transformer.measures.vocabulary import length_counts
-from ui.cache import translator
+from ui.cache import key_of, translator
 from ui.components.cut import still_pieces
 from ui.computed import result_of
 from ui.controls import View
@@ -31,7 +31,8 @@ def offer(place: DeltaGenerator, make: Callable[[], Exhibit], key: str, name: st
 
 def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
     """The sentence in pieces."""
-    reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, view.sentence))
+    typed = key_of(view).sentence
+    reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, typed))
     tokenizer = tokenizer_of(translator(view.path, view.device), side)
     ids = np.array(reading.ids, dtype=np.int64)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])

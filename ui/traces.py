@@ -24,9 +24,10 @@ class TraceKey:
         path: the checkpoint's folder, or the file.
         mark: its files as they were, see `transformer.opening.mark_of`.
         device: where it runs.
-        sentence: as typed.
+        sentence: as the model gets it, a language's tag in front included.
         beam_size, alpha: how to search.
         prefix, target, sampling: how it is steered, see `ui.controls.View`.
+        src_lang, tgt_lang: what a model of many languages is told, None for what it is not.
     """
 
     path: str
@@ -38,6 +39,8 @@ class TraceKey:
     prefix: tuple[int, ...] = ()
     target: str | None = None
     sampling: Sampling | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
 
     def arguments(self, eos_id: int) -> dict[str, Any]:
         """Keyword arguments of `Tracer.trace` beside the sentence; none that say nothing.
@@ -54,6 +57,9 @@ class TraceKey:
         given |= {"beam_size": self.beam_size, "alpha": self.alpha}
         if self.sampling is not None and target is None:
             given["sampling"] = self.sampling
+        for name in ("src_lang", "tgt_lang"):
+            if getattr(self, name) is not None:
+                given[name] = getattr(self, name)
         return given
 
 

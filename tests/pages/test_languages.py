@@ -1,0 +1,209 @@
+"""Languages of models that know many: offered where they are, in the link, and really used."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+pytest.importorskip("transformers")
+
+from tests.transformer import huggingface_models
+from tests.transformer.importers.models import make_folder
+from transformer.importers.marian import import_marian
+from transformer.records import Trace
+from ui import cache
+
+RunApp = Callable[..., AppTest]
+SENTENCE = "A dog runs."
+BOXES = ("src_lang_box", "tgt_lang_box")
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> Path:
+    root = tmp_path_factory.mktemp("languages")
+    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
+    for name in ("m2m100", "nllb", "mbart", "t5", "bert"):
+        (root / name).mkdir()
+        getattr(huggingface_models, name)(root / name)
+    theirs = root.parent / "languages-marian"
+    make_folder(theirs, "separate vocabularies")
+    import_marian(theirs, root / "tagged")
+    return root
+
+
+@pytest.fixture
+def open_app(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
+    def opened(name: str, **query: str) -> AppTest:
+        return run_app(root=root, checkpoint=name, beam="1", **{"sentence": SENTENCE, **query})
+
+    return opened
+
+
+def boxes(app: AppTest) -> dict[str, str]:
+    found = {each.key: each.value for each in app.sidebar.selectbox}
+    return {key: found[key] for key in BOXES if key in found}
+
+
+def seen(app: AppTest) -> Trace:
+    """The one trace that the app made last."""
+    held = cache.TRACES._held
+    return held[next(reversed(held))][0]
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(each.value for each in app.toast).replace("\\", "")
+
+
+@pytest.mark.parametrize("name", ["alpha", "t5", "bert"])
+def test_models_without_a_choice_show_none(open_app: Callable[..., AppTest], name: str) -> None:
+    app = open_app(name, tgt_lang="de", src_lang="en")
+    assert not boxes(app) and not app.toast
+    assert "tgt_lang" not in app.query_params and "src_lang" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("name", "defaults", "labels", "other", "tokens"),
+    [
+        ("m2m100", ("en", "fr"), ("English · en", "French · fr"), ("de", "ar"),
+         ("__de__", "__ar__")),
+        ("nllb", ("eng_Latn", "deu_Latn"), ("English · eng_Latn", "German · deu_Latn"),
+         ("fra_Latn", "arb_Arab"), ("fra_Latn", "arb_Arab")),
+        ("mbart", ("en_XX", "de_DE"), ("English · en_XX", "German · de_DE"), ("fr_XX", "ro_RO"),
+         ("fr_XX", "ro_RO")),
+    ],
+)  # fmt: skip
+def test_a_language_is_chosen_told_and_in_the_link(
+    open_app: Callable[..., AppTest],
+    name: str,
+    defaults: tuple[str, str],
+    labels: tuple[str, str],
+    other: tuple[str, str],
+    tokens: tuple[str, str],
+) -> None:
+    app = open_app(name)
+    assert tuple(boxes(app).values()) == defaults and not app.toast
+    for key, label in zip(BOXES, labels, strict=True):
+        box = app.sidebar.selectbox(key=key)
+        assert label in box.options and box.help and box.options == sorted(box.options)
+    for key, code in zip(BOXES, other, strict=True):
+        app.sidebar.selectbox(key=key).set_value(code).run()
+    assert not app.exception and not app.error
+    trace = seen(app)
+    # The source carries the one token, the decoder begins with the other.
+    assert tokens[0] in trace.src_tokens
+    assert (tokens[1] == trace.tgt_tokens[0]) if name == "mbart" else (
+        tokens[1] == trace.predicted_tokens[0]
+    )  # fmt: skip
+    link = {key: app.query_params[key] for key in ("src_lang", "tgt_lang")}
+    assert link == {"src_lang": other[0], "tgt_lang": other[1]}
+    again = open_app(name, **link)
+    assert tuple(boxes(again).values()) == other and not again.toast
+    assert seen(again).predicted_ids == trace.predicted_ids
+
+
+def test_what_a_link_asks_for_in_vain_is_said(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("nllb", tgt_lang="klingon<b>", src_lang="fra_Latn")
+    assert tuple(boxes(app).values()) == ("fra_Latn", "deu_Latn")
+    assert said(app) == (
+        "The language `klingon<b>` is not one of this model's; this is German · deu_Latn."
+    )
+    assert app.query_params["tgt_lang"] == "deu_Latn"
+    assert not app.run().toast
+    # Too long for a language's code: as if nothing was said.
+    assert boxes(open_app("nllb", tgt_lang="x" * 500))["tgt_lang_box"] == "deu_Latn"
+
+
+def test_another_model_is_told_the_same_language_by_its_own_code(
+    open_app: Callable[..., AppTest],
+) -> None:
+    app = open_app("nllb", src_lang="deu_Latn", tgt_lang="arb_Arab")
+    for name, codes in (("m2m100", ("de", "ar")), ("mbart", ("de_DE", "ar_AR"))):
+        app.sidebar.selectbox(key="checkpoint_box").set_value(name).run()
+        assert tuple(boxes(app).values()) == codes and not app.toast
+    app.sidebar.selectbox(key="tgt_lang_box").set_value("vi_VN").run()
+    app.sidebar.selectbox(key="checkpoint_box").set_value("nllb").run()
+    assert boxes(app)["tgt_lang_box"] == "deu_Latn"
+    assert "`vi_VN` is not one of this model's" in said(app)
+
+
+def test_both_sides_of_a_comparison_are_told(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("nllb", tgt_lang="arb_Arab", other="m2m100", topic="maps")
+    app.switch_page("pages/compare_page.py").run()
+    assert not app.exception and not app.error
+    firsts = {trace.predicted_tokens[0] for trace, _ in cache.TRACES._held.values()}
+    assert firsts == {"arb_Arab", "__ar__"}
+
+
+def test_a_tag_is_put_in_front_whole(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("tagged")
+    box = app.sidebar.selectbox(key="tgt_lang_box")
+    assert list(boxes(app)) == ["tgt_lang_box"]  # it has one source language
+    assert box.options == ["No tag: as typed", "French · fra", "German · deu"]
+    assert box.value == "deu" == app.query_params["tgt_lang"]
+    plain = seen(app)
+    assert plain.src_tokens[0] == ">>deu<<" and not plain.src_unknown
+    box.set_value("fra").run()
+    other = seen(app)
+    assert other.src_tokens == (">>fra<<", *plain.src_tokens[1:])
+    assert other.source == f">>fra<< {SENTENCE}"
+    # The box holds what was typed.
+    assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
+    assert app.query_params["sentence"] == SENTENCE
+    app.sidebar.selectbox(key="tgt_lang_box").set_value("none").run()
+    assert seen(app).src_tokens == plain.src_tokens[1:]
+    assert open_app("tagged", tgt_lang="none").query_params["tgt_lang"] == "none"
+
+
+def test_a_tag_that_is_typed_counts(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("tagged", tgt_lang="deu", sentence=f">>fra<< {SENTENCE}")
+    box = app.sidebar.selectbox(key="tgt_lang_box")
+    assert box.disabled and box.value == "deu"
+    assert seen(app).src_tokens.count(">>deu<<") == 0
+    assert seen(app).src_tokens[0] == ">>fra<<"
+    captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
+    assert "The sentence says it itself: `>>fra<<`" in captions
+    # A blank sentence stays one.
+    blank = open_app("tagged", sentence=" ")
+    assert "Nothing to translate" in blank.info[0].value
+
+
+@pytest.mark.parametrize("page", ["attention", "head", "beam", "tokens", "tours"])
+def test_every_page_reads_the_tag(open_app: Callable[..., AppTest], page: str) -> None:
+    app = open_app("tagged", tgt_lang="fra")
+    app.switch_page(f"pages/{page}_page.py").run()
+    assert not app.exception and not app.error
+    assert app.query_params["tgt_lang"] == "fra"
+
+
+def test_another_language_drops_what_was_steered(open_app: Callable[..., AppTest]) -> None:
+    app = open_app("tagged", tgt_lang="fra", target="Ein Hund.")
+    assert app.query_params["target"] == "Ein Hund."
+    app.sidebar.selectbox(key="tgt_lang_box").set_value("deu").run()
+    assert "target" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("nllb", {"tgt_lang": "arb_Arab"}), ("tagged", {"tgt_lang": "fra"})]
+)
+def test_a_downloaded_program_tells_the_language_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
+) -> None:
+    from ui.controls import View
+    from ui.takeaway import snippet_header, trace_of
+
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
+    kind = "huggingface" if name == "nllb" else "checkpoint"
+    view = View(name, root / name, "cpu", SENTENCE, beam_size=1, kind=kind, **given)  # type: ignore[arg-type]
+    found: dict[str, object] = {}
+    exec(compile(snippet_header(view), "snippet", "exec"), found)  # noqa: S102 - our own program
+    made = found["trace"]
+    assert isinstance(made, Trace)
+    expected = trace_of(view)
+    assert made.predicted_ids == expected.predicted_ids and made.src_ids == expected.src_ids
+    assert {"arb_Arab", ">>fra<<"} & {made.predicted_tokens[0], made.src_tokens[0]}
