@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import altair as alt
 from plotly.graph_objects import Figure
 
 from figures.attention import FONT
@@ -67,12 +68,14 @@ def _grow_figure(figure: Figure, scale: float) -> Any:
 
 
 def quiet(chart: Any, theme: Theme) -> Any:
-    """An Altair chart in the colours and sizes of the house."""
+    """Give an Altair chart, just made, the colours and sizes of the house; returns it."""
     chrome = CHROME[theme]
-    return (
-        chart.configure(background="transparent", font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
+    # Set at once and in place: every `configure_...` of a layered chart copies all of its data.
+    chart.config = alt.Config(
+        background="transparent",
+        font=FONT,
+        view=alt.ViewConfig(stroke=None),
+        axis=alt.AxisConfig(
             labelColor=chrome.ink,
             titleColor=chrome.ink,
             gridColor=chrome.rule,
@@ -81,8 +84,9 @@ def quiet(chart: Any, theme: Theme) -> Any:
             labelFontSize=13,
             titleFontSize=13,
             titleFontWeight="normal",
-        )
-        .configure_legend(
+        ),
+        legend=alt.LegendConfig(
             labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
-        )
+        ),
     )
+    return chart
