@@ -13,7 +13,7 @@ from ui.story import sized
 from ui.takeaway import take_away
 from ui.theme import current_theme
 from ui.tours.stops import Tour
-from ui.tours.training import TRAINING, Told, told, whose
+from ui.tours.training import TRAINING, Told, how_long, told, whose
 from ui.training_exhibits import (
     PAPER_SCORES,
     rate_exhibit,
@@ -67,7 +67,7 @@ def draw_read(facts: Told) -> None:
         "Updates": f"{facts.updates:,}",
         "Epochs": f"{facts.epochs:,}" if facts.epochs else "",
         "Target tokens": f"{facts.target_tokens:,}",
-        "Hours": f"{facts.hours:.1f}" if facts.hours else "",
+        "Time": how_long(facts.hours) if facts.hours else "",
         "Loss on held-out text": f"{facts.val_nll:.2f} nats" if facts.val_nll is not None else "",
     }
     shown = {label: value for label, value in shown.items() if value}
@@ -75,6 +75,11 @@ def draw_read(facts: Told) -> None:
         column.metric(label, value, help=_GLOSSES.get(label))
     st.caption(
         "From the checkpoint's metrics.json."
+        + (
+            " What its weights had been trained on before this part is not counted."
+            if facts.continued
+            else ""
+        )
         if facts.own
         else "This checkpoint does not say how it was trained; these are the paper's numbers."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from ui.tours.attention import ATTENTION, HEADS, MASKS, offset_shares, unscaled
 from ui.tours.decoding import DECODING
 from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters
-from ui.tours.training import PAPER_UPDATES, TRAINING, big, told
+from ui.tours.training import PAPER_UPDATES, TRAINING, big, told, whose
 
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
@@ -149,6 +150,18 @@ def test_training_answers_from_the_checkpoints_own_file(shipped: Scene) -> None:
     assert f"{training['target_tokens']:,}" in read.because
     updates, rates = told(shipped).rates
     assert abs(int(updates[rates.argmax()]) - warmup) <= training["updates"] / 300
+
+
+@pytest.mark.parametrize("init", ["", "runs/before"])
+def test_a_last_part_of_training_is_not_said_to_be_all_of_it(shipped: Scene, init: str) -> None:
+    training = shipped.metrics["training"]
+    settings = {**training["recipe"]["training"], "init": init}
+    training = {**training, "hours": 0.25, "recipe": {"training": settings}}
+    scene = replace(shipped, metrics={**shipped.metrics, "training": training})
+    read, rate = (TRAINING.stops[i].question(scene) for i in range(2))
+    for said in (read.ask, read.because, rate.ask, whose(told(scene))):
+        assert ("last part" in said or "before" in said) is bool(init)
+    assert "15 minutes" in read.because
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ class Told:
 
     Attributes:
         own: whether these are the checkpoint's own numbers.
+        continued: whether they are those of a last part only, begun from weights trained before.
         recipe: warm-up, peak rate, cooldown, label smoothing.
         updates, epochs, target_tokens, hours: how long; epochs and hours are 0 where unknown.
         longest: tokens of the longest target sentence, 0 where unknown.
@@ -34,6 +35,7 @@ class Told:
     """
 
     own: bool
+    continued: bool
     recipe: TrainingRecipe
     updates: int
     epochs: int
@@ -81,6 +83,7 @@ def told(scene: Scene) -> Told:
     nll = _number(training.get("val_nll"), -1)
     return Told(
         own=own,
+        continued=own and bool(said.get("init")),
         recipe=recipe,
         updates=updates if own else PAPER_UPDATES,
         epochs=int(_number(training.get("epochs"))) if own else 0,
@@ -120,7 +123,14 @@ def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 def whose(facts: Told) -> str:
     """Whose numbers these are, as the start of a sentence."""
+    if facts.continued:
+        return "The last part of this checkpoint's training"
     return "This checkpoint" if facts.own else "The paper's base model"
+
+
+def how_long(hours: float) -> str:
+    """A time with its unit, in minutes below an hour."""
+    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
 
 
 def big(number: float) -> str:
@@ -136,14 +146,25 @@ def _how_much(scene: Scene) -> Question:
     right = float(max(facts.target_tokens, 1))
     options, answer = numbers(right, [right / 100, right / 10, right * 10], big)
     again = f" in {facts.epochs} epochs (passes over the text)" if facts.epochs else ""
-    took = f", {facts.hours:.1f} hours" if facts.hours else ""
+    took = f", {how_long(facts.hours)}" if facts.hours else ""
+    if facts.continued:
+        said = (
+            "This checkpoint began from weights that had been trained before. The last part of its "
+            f"training had {facts.updates:,} updates{again}. About how many tokens of translation "
+            "did it see there?"
+        )
+    else:
+        said = (
+            f"{whose(facts)} was trained for {facts.updates:,} updates{again}. About how many "
+            "tokens of translation did it see?"
+        )
     return Question(
-        f"{whose(facts)} was trained for {facts.updates:,} updates{again}. About how many tokens "
-        "of translation did it see?",
+        said,
         options,
         answer,
         f"{facts.target_tokens:,}, about {facts.target_tokens / facts.updates:,.0f} an update"
-        f"{took}. The paper's base model saw about 25,000 in each of 100,000 updates: 2.5 billion.",
+        f"{took}{', not counting what came before' if facts.continued else ''}. The paper's base "
+        "model saw about 25,000 in each of 100,000 updates: 2.5 billion.",
     )
 
 
@@ -159,7 +180,8 @@ def _peak(scene: Scene) -> Question:
         f", and to {end:.1e} at the end" if facts.recipe.cooldown else f" ({end:.1e} at the end)"
     )
     return Question(
-        f"The rate starts near zero. At which of the {facts.updates:,} updates is it highest?",
+        f"The rate starts near zero. At which of the {facts.updates:,} updates "
+        f"{'of the last part ' if facts.continued else ''}is it highest?",
         options,
         answer,
         f"At the end of the warm-up, update {right:,.0f}, where it is {top:.2e}. From there it "
