@@ -12,6 +12,13 @@ from typing import Any, Literal
 
 import sentencepiece as spm
 
+from transformer.subwords import Cutter, generator, seed_sampling
+
+__all__ = [
+    "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
+    "clean", "seed_sampling", "train_tokenizer",
+]  # fmt: skip
+
 #: Special pieces and their ids in every tokenizer trained here.
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
@@ -220,12 +227,26 @@ class Tokenizer:
 
         With a unigram vocabulary a smaller `alpha` strays further from the best segmentation (Kudo
         2018); with a BPE vocabulary `alpha` is the share of merges left out (Provilkov et al.
-        2020). The draw comes from SentencePiece's own generator, see `seed_sampling`.
+        2020); other vocabularies know one cut. The same for the same seed, see `seed_sampling`.
         """
-        ids: list[int] = self._processor.encode(
-            clean(text), enable_sampling=True, alpha=alpha, nbest_size=-1
+        normalised = self.normalize(text)
+        if self._kind == "unigram":
+            return self._cutter.by_probability(normalised, alpha, generator())
+        if self._kind == "bpe":
+            return self._cutter.by_merges(normalised, alpha, generator())
+        return self.encode(text)
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        own = self._processor
+        special = (own.is_control, own.is_unknown, own.is_byte, own.is_unused)
+        kept = [i for i in range(len(own)) if not any(each(i) for each in special)]
+        return Cutter(
+            {own.id_to_piece(index): index for index in kept},
+            {own.id_to_piece(index): own.get_score(index) for index in kept},
+            own.unk_id(),
+            [own.piece_to_id(f"<0x{b:02X}>") for b in range(256)] if any(self._is_byte) else (),
         )
-        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of a token sequence; special tokens are left out."""
@@ -249,11 +270,6 @@ class Tokenizer:
         """Return the id of a piece, `unk_id` where it is not in the vocabulary."""
         index: int = self._processor.piece_to_id(piece)
         return index
-
-
-def seed_sampling(seed: int) -> None:
-    """Seed the generator behind `Tokenizer.sample`, for this thread and all tokenizers in it."""
-    spm.set_random_generator_seed(seed)
 
 
 def train_tokenizer(
