@@ -151,7 +151,7 @@ def _draw_boxes(side: int, trace: Trace, places: dict[int, Place], *, same_queri
     n_layers, n_heads, n_queries, _ = trace.attention(place.kind).shape
     queries, _ = trace.axis_tokens(place.kind)
     beside = side == 1 and 0 in places
-    boxes = st.columns([2, 2, 3], gap="small")
+    boxes = st.columns([5, 5, 6], gap="small")
     for box, name, param, count in (
         (boxes[0], "layer", (LAYER, OTHER_LAYER)[side], n_layers),
         (boxes[1], "head", (HEAD, OTHER_HEAD)[side], n_heads),
@@ -163,9 +163,7 @@ def _draw_boxes(side: int, trace: Trace, places: dict[int, Place], *, same_queri
         _box(
             box, f"{letter} {name}", f"inside_{name}_{side}", param,
             ["same", *numbers] if beside else numbers, shown,
-            lambda raw, name=name: f"{letter}  {name} as A" if raw == "same"
-            else f"{letter}  {name} {raw}",
-            term(name),
+            partial(_named, name), term(name),
         )  # fmt: skip
     if beside and same_queries:
         boxes[2].caption(f"Query {code(show_token(queries[place.query]), 24)}, as A")
@@ -176,6 +174,10 @@ def _draw_boxes(side: int, trace: Trace, places: dict[int, Place], *, same_queri
         numbers, str(place.query + 1),
         lambda raw: f"{raw}  {show_token(queries[int(raw) - 1])}", term("query"),
     )  # fmt: skip
+
+
+def _named(name: str, raw: str) -> str:
+    return f"{name} as A" if raw == "same" else f"{name} {raw}"
 
 
 def _box(

@@ -26,7 +26,7 @@ _GROUP = "compare"
 def draw_steps(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     """Both players. The one with more steps has the buttons, so that every step can be reached."""
     traces = left, right
-    with bar.aside:
+    with bar.controls:
         words = units_control() == "words"
     sides = able(setup, "translate", reasons=[why_no_player(each) for each in traces])
     anew = opened("steps")

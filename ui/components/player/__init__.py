@@ -24,7 +24,8 @@ from ui.components.packing import attention_colours, module, pack, style
 _FOLDER = Path(__file__).parent
 #: One module, put together in this order.
 SCRIPTS = (
-    "maps.js", "dom.js", "player.js", "lanes.js", "next.js", "transport.js", "matrix.js",
+    "maps.js", "dom.js", "player.js", "group.js", "lanes.js", "next.js", "transport.js",
+    "matrix.js",
 )  # fmt: skip
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.

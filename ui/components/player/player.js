@@ -39,8 +39,6 @@ class Player {
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.beyond = false;
-    this.onCall = ({ detail }) => this.come(detail);
-    window.addEventListener("headlight-player", this.onCall);
     this.observer = new ResizeObserver(() => {
       this.fit();
       this.draw();
@@ -53,7 +51,6 @@ class Player {
     this.stop();
     clearTimeout(this.reportTimer);
     document.removeEventListener("keydown", this.onKey);
-    window.removeEventListener("headlight-player", this.onCall);
     this.observer.disconnect();
     this.root.remove();
   }
@@ -196,28 +193,6 @@ class Player {
     if (this.timer === null) this.reportTimer = setTimeout(() => this.tell(), REPORT_MS);
   }
 
-  /** Have the other players of the same group come along. */
-  call() {
-    const { group } = this.message.header;
-    if (!group) return;
-    const { step, layer, head } = this;
-    const detail = { group, from: this, step, layer, head };
-    window.dispatchEvent(new CustomEvent("headlight-player", { detail }));
-  }
-
-  /** Come along with another player, as far as this trace and model have its place. */
-  come({ group, from, step, layer, head }) {
-    if (from === this || !this.message || group !== this.message.header.group) return;
-    const [L, H, T] = this.message.header.shape;
-    this.stop();
-    clearTimeout(this.reportTimer); // the one that was moved tells
-    this.beyond = step >= T;
-    this.step = Math.min(step, T - 1);
-    this.layer = layer !== null && layer < L ? layer : null;
-    this.head = head !== null && head < H ? head : null;
-    this.draw();
-  }
-
   /** Tell Python where things stand, so that the link says it; steps are counted from 1 there. */
   tell() {
     this.report(this.place());
@@ -262,6 +237,7 @@ class Player {
     this.drawNext();
     for (const chooser of this.choosers.children) chooser.show();
     this.drawMatrix();
+    this.align();
     this.say();
   }
 

@@ -1,0 +1,51 @@
+// Players side by side: they step together, and what belongs together stands at one height.
+
+const GROUPS = (window[Symbol.for("headlight.players")] ??= new Map());
+
+Object.assign(Player.prototype, {
+  /** The players on screen of this one's group, itself among them; none for a player alone. */
+  members() {
+    const { group } = this.message.header;
+    if (!group) return [];
+    const known = (GROUPS.get(group) ?? []).filter((each) => each.root.isConnected);
+    const members = known.includes(this) ? known : [...known, this];
+    GROUPS.set(group, members);
+    return members.filter((each) => each.message?.header.group === group);
+  },
+
+  /** Have the others come along. */
+  call() {
+    for (const each of this.members()) if (each !== this) each.come(this);
+  },
+
+  /** Come along with another player, as far as this trace and model have its place. */
+  come({ step, layer, head }) {
+    const [L, H, T] = this.message.header.shape;
+    this.stop();
+    clearTimeout(this.reportTimer); // the one that was moved tells
+    this.beyond = step >= T;
+    this.step = Math.min(step, T - 1);
+    this.layer = layer !== null && layer < L ? layer : null;
+    this.head = head !== null && head < H ? head : null;
+    this.draw();
+  },
+
+  /** Give what both show the height of the taller one, where they stand beside each other. */
+  align() {
+    const members = this.members();
+    if (members.length < 2) return;
+    const parts = members.map((each) => [
+      ...each.root.querySelectorAll(".lane, .transport, .panel, .choosers"),
+    ]);
+    for (const part of parts.flat()) part.style.minHeight = "";
+    const places = new Set(members.map((each) => each.root.getBoundingClientRect().left));
+    if (places.size === members.length) {
+      parts[0].forEach((_, i) => {
+        const row = parts.map((each) => each[i]).filter(Boolean);
+        const most = Math.max(...row.map((each) => each.offsetHeight));
+        for (const each of row) each.style.minHeight = `${most}px`;
+      });
+    }
+    for (const each of members) each.drawRays();
+  },
+});
