@@ -14,7 +14,7 @@ from typing import Any, Literal, cast, get_args
 from transformer.config import ModelConfig
 from transformer.merges import END, Merges, Pair
 from transformer.preparation import Preparation
-from transformer.table_tokenizer import Numbered
+from transformer.table_tokenizer import Marks, Numbered
 from transformer.tokenizer import Tokenized, TokenizerError
 
 Unit = Literal["merges", "word", "char"]
@@ -35,6 +35,7 @@ class RuleTokenizer(Numbered):
         end_apart: bool = False,
         joint: str | None = None,
         within: bool = False,
+        marks: Marks = Marks(),  # noqa: B008
     ) -> None:
         """Join rules and a table of pieces, in the order of their ids.
 
@@ -47,6 +48,7 @@ class RuleTokenizer(Numbered):
             joint: the mark of a piece that does not end its word; "" where none has a mark.
                 Default "@@" for merges, else "". With "word" the text is marked already.
             within: take merges back whose result the vocabulary lacks.
+            marks: pieces that are not text.
 
         Raises: `TokenizerError` where the table, or the merges for it, cannot be right.
         """
@@ -54,10 +56,9 @@ class RuleTokenizer(Numbered):
         if unit == "merges" and not joint:
             raise TokenizerError("a piece that does not end its word needs a mark")
         self._unit, self._joint, self._within = unit, joint, within
-        self._number(table, config, target, preparation)
-        self._merges = Merges(
-            merges, end_apart=end_apart, known=self._ids if within else (), joint=joint
-        )
+        self._number(table, config, target, preparation, marks)
+        known = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
+        self._merges = Merges(merges, end_apart=end_apart, known=known, joint=joint)
         self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()
@@ -74,7 +75,7 @@ class RuleTokenizer(Numbered):
         """What `settings` describes. Raises `TokenizerError` naming what cannot be."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])
-        preparation = Preparation.of(values.pop("preparation", {}))
+        preparation, marks = Preparation.of(values.pop("preparation", {})), Marks.taken(values)
         if unit not in get_args(Unit):
             raise TokenizerError(f"unit={unit!r} is not one of: {', '.join(get_args(Unit))}")
         if not isinstance(pairs, list) or not all(
@@ -88,7 +89,7 @@ class RuleTokenizer(Numbered):
         if unknown := values.keys() - {"end_apart", "within", "joint"}:
             raise TokenizerError(f"unknown setting {min(unknown)!r}")
         merges = [cast(Pair, tuple(pair)) for pair in pairs]
-        return cls(unit, table, config, target, preparation, merges=merges, **values)
+        return cls(unit, table, config, target, preparation, merges=merges, marks=marks, **values)
 
     @property
     def settings(self) -> dict[str, Any]:

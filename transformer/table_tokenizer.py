@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -21,15 +22,46 @@ from transformer.tokenizer import Tokenized, Tokenizer, TokenizerError, clean
 _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 
+@dataclass(frozen=True)
+class Marks:
+    """Pieces that stand for something else than text, as JoeyNMT has them.
+
+    Attributes:
+        tags: of languages. One at the start of a sentence stands there without a space, and none
+            of them is part of what is written.
+        separator: ends what a translation was begun with, which is not part of it either.
+    """
+
+    tags: tuple[str, ...] = ()
+    separator: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        """What there is, for JSON."""
+        given = {"tags": list(self.tags), "separator": self.separator}
+        return {name: value for name, value in given.items() if value}
+
+    @classmethod
+    def taken(cls, settings: dict[str, Any]) -> Marks:
+        """Take out of `settings` what `settings()` wrote. Raises `TokenizerError`."""
+        tags, separator = settings.pop("tags", []), settings.pop("separator", "")
+        if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
+            raise TokenizerError("tags are texts")
+        if not isinstance(separator, str):
+            raise TokenizerError("the separator is a text")
+        return cls(tuple(tags), separator)
+
+
 class Numbered(Tokenizer):
     """What tokenizers share whose ids come from a table. One side's, with the other's at hand.
 
     Attributes:
+        marks: pieces that are not text.
         preparation: what is done to text before it is cut.
         settings: all that is needed to build it again beside its model and its table, for JSON.
     """
 
     preparation: Preparation
+    marks: Marks
     _special: tuple[int, int, int, int]
     _ids: dict[str, int]
     _target: Numbered | None
@@ -40,6 +72,7 @@ class Numbered(Tokenizer):
         config: ModelConfig,
         target: Numbered | None,
         preparation: Preparation,
+        marks: Marks,
     ) -> None:
         """Take the ids from a table. Raises `TokenizerError` where it cannot be one."""
         if len(set(table)) != len(table):
@@ -49,7 +82,7 @@ class Numbered(Tokenizer):
         except UnicodeEncodeError:
             raise TokenizerError("the vocabulary holds a piece that is not text") from None
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
-        self._target, self.preparation = target, preparation
+        self._target, self.preparation, self.marks = target, preparation, marks
         self.pieces = tuple(table)
         # Text is never a special token, whatever is typed.
         self._ids = {
@@ -60,7 +93,7 @@ class Numbered(Tokenizer):
     def settings(self) -> dict[str, Any]:
         """See the class."""
         prepared = self.preparation.settings()
-        return {"preparation": prepared} if prepared else {}
+        return ({"preparation": prepared} if prepared else {}) | self.marks.settings()
 
     @property
     def target(self) -> Tokenizer:
@@ -110,9 +143,12 @@ class Numbered(Tokenizer):
         return self._ids.get(piece, self.unk_id)
 
     def _kept(self, ids: Iterable[int]) -> list[str]:
-        """The pieces of ids, without special ones other than the unknown one."""
+        """The pieces of ids that are text, or unknown."""
         left_out = set(self._special) - {self.unk_id}
-        return [self.pieces[index] for index in ids if index not in left_out]
+        kept = [self.pieces[index] for index in ids if index not in left_out]
+        if self.marks.separator in kept:
+            kept = kept[kept.index(self.marks.separator) + 1 :]
+        return [piece for piece in kept if piece not in self.marks.tags]
 
 
 class TableTokenizer(Numbered):
@@ -129,6 +165,7 @@ class TableTokenizer(Numbered):
         config: ModelConfig,
         target: Numbered | None = None,
         preparation: Preparation = Preparation(),  # noqa: B008 - it cannot change
+        marks: Marks = Marks(),
     ) -> None:
         """Join the bytes of a SentencePiece model and a table of pieces, in the order of their ids.
 
@@ -136,12 +173,13 @@ class TableTokenizer(Numbered):
             config: says which ids are special.
             preparation: what is done to text before it is cut.
             target: the other side's tokenizer, where it is not this one.
+            marks: pieces that are not text.
 
         Raises: `TokenizerError` where the two do not belong together.
         """
         super().__init__(model)
         own_pieces = self.pieces
-        self._number(table, config, target, preparation)
+        self._number(table, config, target, preparation, marks)
         known = set(table)
         own = [
             piece
@@ -200,12 +238,15 @@ class TableTokenizer(Numbered):
         return tag, self.preparation(rest.strip())
 
     def _tokenized(self, encoded: Any) -> Tokenized:
-        pieces = tuple(piece.piece for piece in encoded.pieces)
+        found = list(encoded.pieces)
+        if len(found) > 1 and found[0].piece == "▁" and found[1].piece in self.marks.tags:
+            del found[0]
+        pieces = tuple(piece.piece for piece in found)
         ids = tuple(map(self.piece_to_id, pieces))
         return Tokenized(
             pieces=pieces,
             ids=ids,
-            surfaces=tuple(piece.surface for piece in encoded.pieces),
+            surfaces=tuple(piece.surface for piece in found),
             unknown=tuple(
                 index
                 for index, (piece, token) in enumerate(zip(pieces, ids, strict=True))

@@ -17,7 +17,7 @@ from typing import Any
 from transformer.config import ModelConfig
 from transformer.preparation import Preparation
 from transformer.rule_tokenizer import RuleTokenizer
-from transformer.table_tokenizer import Numbered, TableTokenizer
+from transformer.table_tokenizer import Marks, Numbered, TableTokenizer
 from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
 
 TARGET_FILE = "target.model"
@@ -91,19 +91,18 @@ def _side(
 ) -> Numbered:
     with blaming(table):
         pieces = _table(read(table))
-    settings: Mapping[str, Any] = {}
+    preparation, marks = Preparation(), Marks()
     if rules is not None:
         with blaming(rules):
             settings = _rules(read(rules))
             if settings.get("unit") != _BY_MODEL:
                 return RuleTokenizer.of(settings, pieces, config, target)
+            marks = Marks.taken(settings)
             if unknown := settings.keys() - {"unit", "preparation"}:
                 raise TokenizerError(f"unknown setting {min(unknown)!r}")
             preparation = Preparation.of(settings.get("preparation", {}))
-    else:
-        preparation = Preparation()
     with blaming(model):
-        return TableTokenizer(read(model), pieces, config, target, preparation)
+        return TableTokenizer(read(model), pieces, config, target, preparation, marks)
 
 
 @contextmanager

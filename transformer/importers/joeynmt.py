@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from torch import Tensor
@@ -34,6 +35,7 @@ from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, tensors_in
 from transformer.positions import sinusoidal
 from transformer.preparation import LANGUAGE, Preparation
+from transformer.table_tokenizer import Marks
 from transformer.tokenizer import TokenizerError
 from transformer.untrusted import CheckpointError, is_folder, is_there
 
@@ -191,7 +193,8 @@ def read_sides(settings: Settings) -> tuple[Side, Side]:
         for index, text in special.values():
             if pieces[index : index + 1] != (text,):
                 raise CheckpointError(f"{at}: {text!r} is not piece {index}, as {CONFIG} says")
-        sides.append(_side(side, (at, pieces), language))
+        marks = Marks(tuple(tags), separator or "")
+        sides.append(replace(_side(side, (at, pieces), language), marks=marks))
     return sides[0], sides[1]
 
 

@@ -12,7 +12,7 @@ from transformer.importers.spm_proto import restricted
 from transformer.merges import read_codes
 from transformer.preparation import Preparation
 from transformer.rule_tokenizer import RuleTokenizer
-from transformer.table_tokenizer import Numbered, TableTokenizer
+from transformer.table_tokenizer import Marks, Numbered, TableTokenizer
 from transformer.tokenizer import TokenizerError
 from transformer.tokenizer_files import blaming
 from transformer.untrusted import CheckpointError, is_there
@@ -39,6 +39,7 @@ class Side:
         preparation: what is done to text before.
         joint: what marks a piece that does not end its word.
         within: merges, or pieces, that the table lacks are not made.
+        marks: pieces that are not text.
         unit: "char" cuts everywhere, "word" at spaces, where there is neither model nor codes.
     """
 
@@ -48,6 +49,7 @@ class Side:
     preparation: Preparation = field(default_factory=Preparation)
     joint: str = "@@"
     within: bool = False
+    marks: Marks = field(default_factory=Marks)
     unit: str = "word"
 
 
@@ -66,7 +68,7 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
             with blaming(str(side.model)):
                 if side.within:
                     data = restricted(data, frozenset(table))
-                return TableTokenizer(data, table, config, target, side.preparation)
+                return TableTokenizer(data, table, config, target, side.preparation, side.marks)
         if side.codes is not None:
             data = read_small(side.codes)
             with blaming(str(side.codes)):
@@ -74,10 +76,13 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
                 return RuleTokenizer(
                     "merges", table, config, target, side.preparation,
                     merges=merges, end_apart=apart, joint=side.joint, within=side.within,
+                    marks=side.marks,
                 )  # fmt: skip
         with blaming(str(at)):
             if side.unit == "char":
-                return RuleTokenizer("char", table, config, target, side.preparation)
+                return RuleTokenizer(
+                    "char", table, config, target, side.preparation, marks=side.marks
+                )
             if 20 * sum(piece.startswith("▁") for piece in table) > len(table):
                 raise TokenizerError(
                     f"its pieces are SentencePiece's; put the model into {at.parent}, "
@@ -85,7 +90,9 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
                 )
             marked = any(piece.endswith(side.joint) for piece in table) if side.joint else False
             joint = side.joint if marked else ""
-            return RuleTokenizer("word", table, config, target, side.preparation, joint=joint)
+            return RuleTokenizer(
+                "word", table, config, target, side.preparation, joint=joint, marks=side.marks
+            )
     except TokenizerError as error:
         raise CheckpointError(str(error)) from None
 

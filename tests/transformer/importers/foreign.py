@@ -6,7 +6,7 @@ import argparse
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -324,11 +324,14 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """Write vocabularies, and what cuts text. Returns: the settings, and both sizes."""
     cut, tables = values["cut"], []
+    marks = values["special"].get("lang_tags", [])
+    if "sep_token" in values["special"]:
+        marks = [values["special"]["sep_token"], *marks]
     data: dict[str, Any] = {}
     for part, language in (("src", "en"), ("trg", "de")):
         side: dict[str, Any] = {"lang": language, "level": "bpe", "lowercase": False}
         if cut == "spm":
-            model = sentence_pieces(TEXTS[language], 100)
+            model = sentence_pieces(TEXTS[language], 100, marks)
             (folder / f"sp.{language}.model").write_bytes(model)
             processor = spm.SentencePieceProcessor(model_proto=model)
             pieces = [processor.id_to_piece(at) for at in range(3, len(processor))]
@@ -363,10 +366,11 @@ def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, An
     order = {"unk": given.get("unk_id", 0), "pad": given.get("pad_id", 1),
              "bos": given.get("bos_id", 2), "eos": given.get("eos_id", 3)}  # fmt: skip
     texts = {"unk": given["unk_token"], "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
-    first = [texts[name] for name in sorted(order, key=lambda name: order[name])]
+    first = [texts[name] for name in sorted(order, key=lambda name: order[name])] + marks
+    tables = [[piece for piece in pieces if piece not in marks] for pieces in tables]
     for name, pieces in zip(("src_vocab.txt", "trg_vocab.txt"), tables, strict=True):
         (folder / name).write_text("\n".join([*first, *pieces]) + "\n")
-        sizes.append(4 + len(pieces))
+        sizes.append(len(first) + len(pieces))
     return data, sizes
 
 
@@ -397,11 +401,14 @@ def _joeynmt_shapes(values: Mapping[str, Any], sizes: list[int]) -> dict[str, tu
     return shapes
 
 
-def sentence_pieces(sentences: tuple[str, ...], vocab_size: int) -> bytes:
-    """A SentencePiece model with that library's own special ids."""
+def sentence_pieces(
+    sentences: tuple[str, ...], vocab_size: int, marks: Sequence[str] = ()
+) -> bytes:
+    """A SentencePiece model with that library's own special ids, and pieces that stay whole."""
     written = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
         minloglevel=2, num_threads=1, hard_vocab_limit=False,
+        user_defined_symbols=list(marks),
     )  # fmt: skip
     return written.getvalue()

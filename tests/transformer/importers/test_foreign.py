@@ -209,6 +209,56 @@ def test_pieces_that_the_vocabulary_lacks_are_not_made(tmp_path: Path) -> None:
     assert pair.ours.tokenizer.pieces[3] == "<?>"
 
 
+MARKED = {"lang_tags": ["<de>", "<fr>"], "sep_token": "<sep>", "sep_id": 4}
+
+
+def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
+    """As that library has it: SentencePiece keeps them whole, a sentence begins with one without
+    a space in front, and a translation is what comes after the separator, without tags.
+    """
+    pair = make_pair(tmp_path, "joeynmt", "pre-norm, other ids",
+                     special={**JOEYNMT["pre-norm, other ids"]["special"], **MARKED})  # fmt: skip
+    again = Translator.load(pair.ours.path, device="cpu")
+    processor = spm.SentencePieceProcessor(str(tmp_path / "theirs" / "sp.en.model"))
+    for tokenizer in (pair.ours.tokenizer, again.tokenizer):
+        plain = tokenizer.tokenize("a dog")
+        cut = tokenizer.tokenize("<de> a dog")
+        assert cut.pieces == ("<de>", *plain.pieces)
+        assert cut.ids == (tokenizer.pieces.index("<de>"), *plain.ids)
+        assert cut.surfaces[0] == "<de>" and not cut.unknown
+        inside = tokenizer.tokenize("a <fr> dog").pieces
+        assert list(inside) == processor.encode("a <fr> dog", out_type=str)
+        named = {piece: index for index, piece in enumerate(tokenizer.target.pieces)}
+        ein = tokenizer.target.encode("ein")
+        begun = [named["<fr>"], *ein, named["<sep>"]]
+        assert tokenizer.target.decode([*begun, named["<de>"], *ein]) == "ein"
+        assert tokenizer.target.decode([named["<de>"], *ein, *ein]) == "ein ein"
+    trace = again.trace("<fr> a dog", beam_size=1)
+    assert trace.src_tokens[0] == "<fr>"
+    rules = json.loads((pair.ours.path / "tokenizer_rules.json").read_text())
+    for wrong in ({"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"tag": []}):
+        (pair.ours.path / "tokenizer_rules.json").write_text(json.dumps(rules | wrong))
+        assert "tokenizer_rules.json: " in str(inspect_checkpoint(pair.ours.path).error)
+
+
+@pytest.mark.parametrize("cut", ["merges", "char", "old"])
+def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None:
+    """Where text is cut by other rules that library takes typed tags apart as any word, unless
+    the text is cut already.
+    """
+    shape = "post-norm, separate"
+    special = {**JOEYNMT[shape].get("special", {}), **MARKED}
+    pair = make_pair(tmp_path, "joeynmt", shape, cut=cut, special=special)
+    tokenizer = Translator.load(pair.ours.path, device="cpu").tokenizer
+    tag = tokenizer.piece_to_id("<de>")
+    assert tag != tokenizer.unk_id
+    assert (tokenizer.tokenize("<de> dog").ids[0] == tag) == (cut == "old")
+    dog = tokenizer.target.encode("ein")
+    assert tokenizer.target.decode([tokenizer.target.piece_to_id("<de>"), *dog]) == (
+        tokenizer.target.decode(dog)
+    )
+
+
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) -> None:
