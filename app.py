@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 
 from ui import state
 from ui.frame import PAGES, frame, opened_by_file_names, start_again
+from ui.progress import place_for_progress
 from ui.serving import KnownBase, begin, libraries
 
 HERE = Path(__file__).resolve().parent
@@ -51,6 +52,7 @@ def main() -> None:
     spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
     corner = st.container(key="keys")
+    place_for_progress()
     with st.container(key="starting"):  # seen only while nothing stands below it, see style.css
         if not libraries.is_set():
             st.text(STARTING)

@@ -14,7 +14,7 @@ What a search keeps from step to step is in `transformer.packed_steps`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F
@@ -148,12 +148,20 @@ class PackedEncoder:
             PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
         ]
 
-    def encode(self, src: Tensor, *, need_weights: bool = False) -> Encoded:
-        """As `Transformer.encode`, without gates."""
+    def encode(
+        self,
+        src: Tensor,
+        *,
+        need_weights: bool = False,
+        begin: Callable[[], None] | None = None,
+    ) -> Encoded:
+        """As `Transformer.encode`, without gates. `begin` is called before each layer."""
         mask = self.model.source_mask(src)
         x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
         maps = []
         for layer in self.layers:
+            if begin is not None:
+                begin()
             x, weights = layer.look_within(x, src.shape, mask, need_weights=need_weights)
             x = layer.feed(x)
             if weights is not None:
@@ -186,11 +194,13 @@ class PackedDecoder:
         """A step function for the sentences in `encoded`, one row each at first."""
         return PackedSteps(self, encoded, need_weights=need_weights)
 
-    def read(self, tgt_in: Tensor, encoded: Encoded) -> tuple[Decoded, Tensor]:
+    def read(
+        self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None
+    ) -> tuple[Decoded, Tensor]:
         """Teacher forcing: as `Transformer.decode` with all attention, without cache and gates.
 
         Args:
-            tgt_in: [B, T].
+            tgt_in: [B, T].  begin: called before each layer.
 
         Returns: what was decoded, and logits [B, T, V].
         """
@@ -199,6 +209,8 @@ class PackedDecoder:
         x = self.model.embed_target(tgt_in).flatten(0, 1)  # [B T, d_model]
         own_maps, cross_maps = [], []
         for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
+            if begin is not None:
+                begin()
             x, own = layer.look_within(x, shape, ahead, need_weights=True)
             q = cross.project(cross.around.enter(x)).view(*shape, -1)  # [B, T, H d_k]
             joined, seen = cross.attend(q, k, v, encoded.src_mask, need_weights=True)

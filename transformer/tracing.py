@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,23 +115,27 @@ def _cut_off(along: Sequence[tuple[SearchStep, int]]) -> dict[str, Any]:
     return {"allowed": np.stack(allowed), "n_allowed": np.array(n_allowed, dtype=np.int64)}
 
 
-def forcing_gap(model: Transformer, encoded: Encoded, trace: Trace) -> float:
+def forcing_gap(
+    model: Transformer, encoded: Encoded, trace: Trace, begin: Callable[[], None] | None = None
+) -> float:
     """Largest difference of a recorded weight to one pass of the decoder over the translation.
 
     What a search records step by step, with a cache and many rows, and what teacher forcing sees
-    (section 3.1) is the same up to rounding.
+    (section 3.1) is the same up to rounding. The maps of one layer are in memory at a time.
 
     Args:
         encoded: the trace's source, one row.
+        begin: called before each layer.
     """
-    tgt_in = torch.tensor([trace.tgt_ids], device=encoded.memory.device)  # [1, T]
-    decoded = model.decode(tgt_in, encoded, need_weights=True)
-    assert decoded.self_attention is not None and decoded.cross_attention is not None
-    pairs = (
-        (decoded.self_attention, trace.decoder_self),
-        (decoded.cross_attention, trace.cross),
-    )
-    return max(float(np.abs(_array(new[:, 0]) - old).max()) for new, old in pairs)
+    x = model.embed_target(torch.tensor([trace.tgt_ids], device=encoded.memory.device))
+    largest = 0.0
+    for index, layer in enumerate(model.decoder):
+        if begin is not None:
+            begin()
+        x, *maps = layer(x, encoded, index, None, None, None, True)
+        for new, old in zip(maps, (trace.decoder_self, trace.cross), strict=True):
+            largest = max(largest, float(np.abs(_array(new[0]) - old[index]).max()))
+    return largest
 
 
 def trace_target(
@@ -141,16 +145,18 @@ def trace_target(
     target: Sequence[int],
     settings: SearchSettings,
     tokenizer: Tokenizer,
+    begin: Callable[[], None] | None = None,
 ) -> Trace:
     """Teacher forcing: the decoder reads `target` in one pass, shifted right (section 3.1).
 
     Args:
         encoded: one sentence, with attention.  target: [T] ids, ending in `</s>`.
+        begin: called before each layer.
     """
     device = encoded.memory.device
     wanted = torch.tensor(target, device=device)  # [T]
     bos = torch.tensor([settings.bos_id], device=device)
-    decoded, logits = decoder.read(torch.cat([bos, wanted[:-1]])[None], encoded)
+    decoded, logits = decoder.read(torch.cat([bos, wanted[:-1]])[None], encoded, begin)
     assert decoded.self_attention is not None and decoded.cross_attention is not None
     every = settings.log_probs(logits[0])  # [T, V]
     top_log_probs, top_ids = every.topk(min(settings.top_k, every.size(1)), dim=1)

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Unpack
 
 import torch
 
 from transformer.batching import batches
-from transformer.beam_rule import PAPER, BeamRule
 from transformer.checkpoint import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
-from transformer.inputs import InputError, available_devices, resolve_device, search_settings
+from transformer.inputs import InputError, available_devices, resolve_device
 from transformer.model import Encoded, Transformer
 from transformer.packed import PackedDecoder, PackedEncoder
-from transformer.reading import Prefix, Reader
+from transformer.reading import Reader
 from transformer.records import ATTENTION_KINDS, AttentionKind, Hypothesis, Trace, Translation
 from transformer.sampling import Sampling
-from transformer.search import Found, SearchSettings, search
+from transformer.search import Found, search
+from transformer.search_options import Asked, Progress, SearchOptions, asked, counted
 from transformer.tokenizer import Tokenized, Tokenizer
 from transformer.tracer import Ability
 from transformer.tracing import Source, forcing_gap, trace_search, trace_target
 from transformer.weights import CheckpointError
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
-
-Progress = Callable[[int, int], None]
 
 
 class Translator:
@@ -129,13 +128,8 @@ class Translator:
         beam_size: int = 4,
         alpha: float = 0.6,
         *,
-        max_length: int | None = None,
-        prefix: Prefix = None,
-        sampling: Sampling | None = None,
-        allow_unknown: bool = False,
-        rule: BeamRule = PAPER,
-        progress: Progress | None = None,
         on_translated: Progress | None = None,
+        **options: Unpack[SearchOptions],
     ) -> list[Translation]:
         """Translate sentences by beam search (section 6.1); `beam_size=1` is greedy.
 
@@ -143,41 +137,23 @@ class Translator:
             sentences: any number, in any order; sentences of like length share a batch. A blank
                 one gives an empty translation. In place of text, one may be source token ids.
             alpha: exponent of the length penalty.
-            max_length: longest translation in tokens, `</s>` included; None is the paper's source
-                length + 50, and never more than `max_tokens`.
-            prefix: what every translation has to begin with, as text or token ids.
-            sampling: draw tokens at random in place of the best; the beam size has to be 1. Every
-                sentence draws with the same seed, whatever else is in its batch.
-            allow_unknown: let the model generate `<unk>`.
-            rule: how the beam scores and when it stops; for comparison with other libraries.
-            progress: called with (step, longest step) within each batch; may raise to stop.
             on_translated: called with (sentences done, sentences in all) after each batch.
+            options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
+                `transformer.search_options.SearchOptions`.
 
         Returns: one translation a sentence, in the same order.
 
         Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
         """
-        settings = search_settings(
-            self.config,
-            beam_size,
-            alpha,
-            allow_unknown=allow_unknown,
-            sampling=sampling,
-            rule=rule,
-        )
-        forced = self._reader.prefix(prefix)
+        wanted = asked(self._reader, beam_size, alpha, options)
         sources = self._reader.sources(sentences)
-        limits = [self._reader.limit(len(source.ids), max_length, forced) for source in sources]
+        limits = [wanted.limit(len(source.ids)) for source in sources]
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
         done = sum(not source.ids for source in sources)
         for batch in batches([len(source.ids) for source in sources], beam_size):
             found = self._search(
-                [sources[index] for index in batch],
-                [limits[index] for index in batch],
-                settings,
-                forced,
-                progress,
+                [sources[index] for index in batch], [limits[index] for index in batch], wanted
             )
             for index, each in zip(batch, found, strict=True):
                 results[index] = self._translation(sources[index], each.hypotheses[0])
@@ -193,51 +169,32 @@ class Translator:
         beam_size: int = 4,
         alpha: float = 0.6,
         top_k: int = 10,
-        *,
-        max_length: int | None = None,
-        prefix: Prefix = None,
-        sampling: Sampling | None = None,
-        allow_unknown: bool = False,
-        rule: BeamRule = PAPER,
-        progress: Progress | None = None,
+        **options: Unpack[SearchOptions],
     ) -> Trace:
         """Translate one sentence and record every attention map on the way.
 
         Args:
             sentence: the source, as text or token ids (see `read`).
-            target: a translation to follow (teacher forcing, one pass) instead of searching.
-            beam_size, alpha, max_length, prefix, sampling, allow_unknown, rule, progress: see
-                `translate`.
+            target: a translation to follow (teacher forcing, one pass) instead of searching;
+                `progress` is then called with (layer, layers).
+            beam_size, alpha, options: see `translate`.
             top_k: alternatives recorded for every step, at most the vocabulary.
 
         Returns: the record. Searched for, its maps are those that the search itself saw.
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
-        settings = search_settings(
-            self.config,
-            beam_size,
-            alpha,
-            allow_unknown=allow_unknown,
-            top_k=top_k,
-            sampling=sampling,
-            rule=rule,
-        )
+        wanted = asked(self._reader, beam_size, alpha, options, top_k=top_k)
         source = self.read(sentence)
         if not source.ids:
             raise InputError("the sentence is blank; type at least one character")
         if target is not None:
-            if prefix is not None:
+            if options.get("prefix") is not None:
                 raise InputError("give a target or a prefix, not both")
-            ids = self._reader.target(target)
-            with torch.inference_mode():
-                encoded = self._encode([source], need_weights=True)
-                target_side = self.tokenizer.target
-                return trace_target(self._decoder, source, encoded, ids, settings, target_side)
-        forced = self._reader.prefix(prefix)
-        limit = self._reader.limit(len(source.ids), max_length, forced)
+            return self._followed(source, self._reader.target(target), wanted)
+        limit = wanted.limit(len(source.ids))
         self._reader.check_record([len(source.ids)], [limit], beam_size)
-        return self._traced([source], [limit], settings, forced, progress)[0]
+        return self._traced([source], [limit], wanted)[0]
 
     def traces(
         self,
@@ -246,13 +203,8 @@ class Translator:
         alpha: float = 0.6,
         top_k: int = 10,
         *,
-        max_length: int | None = None,
-        prefix: Prefix = None,
-        sampling: Sampling | None = None,
-        allow_unknown: bool = False,
-        rule: BeamRule = PAPER,
-        progress: Progress | None = None,
         on_traced: Progress | None = None,
+        **options: Unpack[SearchOptions],
     ) -> list[Trace]:
         """`trace` for many sentences, several of like length at a time.
 
@@ -263,63 +215,58 @@ class Translator:
         Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
             sentences than can be recorded at once.
         """
-        settings = search_settings(
-            self.config,
-            beam_size,
-            alpha,
-            allow_unknown=allow_unknown,
-            top_k=top_k,
-            sampling=sampling,
-            rule=rule,
-        )
-        forced = self._reader.prefix(prefix)
+        wanted = asked(self._reader, beam_size, alpha, options, top_k=top_k)
         sources = self._reader.sources(sentences, blank=False)
         lengths = [len(source.ids) for source in sources]
-        limits = [self._reader.limit(length, max_length, forced) for length in lengths]
+        limits = [wanted.limit(length) for length in lengths]
         self._reader.check_record(lengths, limits, beam_size)
         results: dict[int, Trace] = {}
         for batch in batches(lengths, beam_size):
             found = self._traced(
-                [sources[index] for index in batch],
-                [limits[index] for index in batch],
-                settings,
-                forced,
-                progress,
+                [sources[index] for index in batch], [limits[index] for index in batch], wanted
             )
             results |= zip(batch, found, strict=True)
             if on_traced is not None:
                 on_traced(len(results), len(sources))
         return [results[index] for index in range(len(sources))]
 
-    def forcing_gap(self, trace: Trace) -> float:
+    def forcing_gap(self, trace: Trace, *, progress: Progress | None = None) -> float:
         """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
 
         The decoder reads the whole translation at once; the result is rounding only, about 1e-6.
+
+        Args: progress: called with (layer, layers) of the decoder; may raise to stop.
         """
         with torch.inference_mode():
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
-            return forcing_gap(self.model, self.model.encode(src), trace)
+            begin = counted(progress, self.config.n_decoder_layers)
+            return forcing_gap(self.model, self._encoder.encode(src), trace, begin)
+
+    def _followed(self, source: Source, target: Sequence[int], wanted: Asked) -> Trace:
+        begin = counted(
+            wanted.progress, self.config.n_encoder_layers + self.config.n_decoder_layers
+        )
+        with torch.inference_mode():
+            encoded = self._encode([source], begin, need_weights=True)
+            tokenizer, settings = self.tokenizer.target, wanted.settings
+            return trace_target(self._decoder, source, encoded, target, settings, tokenizer, begin)
 
     def _traced(
-        self,
-        sources: Sequence[Source],
-        limits: Sequence[int],
-        settings: SearchSettings,
-        forced: Sequence[int],
-        progress: Progress | None,
+        self, sources: Sequence[Source], limits: Sequence[int], wanted: Asked
     ) -> list[Trace]:
         with torch.inference_mode():
-            encoded = self._encode(sources, need_weights=True)
+            encoded = self._encode(sources, wanted.reading(max(limits)), need_weights=True)
             found = search(
                 self._decoder.start(encoded, need_weights=True),
                 limits,
-                settings,
-                prefixes=[forced] * len(sources),
+                wanted.settings,
+                prefixes=[wanted.forced] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 piece=self._piece,
-                progress=progress,
+                progress=wanted.progress,
             )
-            target, n_forced = self.tokenizer.target, len(forced)
+            target, n_forced = self.tokenizer.target, len(wanted.forced)
+            settings = wanted.settings
             return [
                 trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
                 for index, (source, each, limit) in enumerate(
@@ -328,29 +275,26 @@ class Translator:
             ]
 
     def _search(
-        self,
-        sources: Sequence[Source],
-        limits: Sequence[int],
-        settings: SearchSettings,
-        forced: Sequence[int],
-        progress: Progress | None,
+        self, sources: Sequence[Source], limits: Sequence[int], wanted: Asked
     ) -> list[Found]:
         with torch.inference_mode():
             return search(
-                self._decoder.start(self._encode(sources)),
+                self._decoder.start(self._encode(sources, wanted.reading(max(limits)))),
                 limits,
-                settings,
-                prefixes=[forced] * len(sources),
+                wanted.settings,
+                prefixes=[wanted.forced] * len(sources),
                 piece=self._piece,
-                progress=progress,
+                progress=wanted.progress,
             )
 
-    def _encode(self, sources: Sequence[Source], *, need_weights: bool = False) -> Encoded:
+    def _encode(
+        self, sources: Sequence[Source], begin: Callable[[], None], *, need_weights: bool = False
+    ) -> Encoded:
         width = max(len(source.ids) for source in sources)
         pad = self.config.pad_id
         rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
         src = torch.tensor(rows, device=self._device)  # [B, S]
-        return self._encoder.encode(src, need_weights=need_weights)
+        return self._encoder.encode(src, need_weights=need_weights, begin=begin)
 
     def _piece(self, token: int, before: int) -> str:
         return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
@@ -27,7 +27,7 @@ from ui.controls import View, is_blank
 from ui.decoding import ALPHA
 from ui.languages import told
 from ui.models import tracer, translator
-from ui.progress import Progress, resume, stopped
+from ui.progress import DECODING, READING, Progress, attended, resume, stopped
 from ui.roots import without_root
 from ui.text import plain
 from ui.traces import TraceCache, TraceKey, hold
@@ -71,7 +71,9 @@ def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
             steered = key.arguments(model.config.eos_id if isinstance(model, Translator) else -1)
             made = model.trace(key.sentence, **steered, progress=report)
             if made.search is not None and isinstance(model, Translator):
-                made = dataclasses.replace(made, forcing_gap=model.forcing_gap(made))
+                n_steps = len(made.predicted_tokens)
+                gap = model.forcing_gap(made, progress=lambda *_: report(n_steps, n_steps))
+                made = dataclasses.replace(made, forcing_gap=gap)
         TRACES.put(key, made)
         return TRACES.get(key) or made
 
@@ -123,20 +125,22 @@ def get_trace(view: View) -> Trace:
         )
         _end()
     key = key_of(view)
-    if stopped(key):
-        st.info("Stopped.", icon=":material/stop_circle:")
-        st.button("Translate this sentence", on_click=resume)
-        _end()
+    end_where_stopped(key, "Translate this sentence")
     found = TRACES.get(key)
     if found is not None:
         return found
     get_tracer(view)
-    progress = Progress(key)
+    progress = Progress(key, DECODING if view.target is None else READING)
     with said():
-        try:
-            return trace(key, progress)
-        finally:
-            progress.close()
+        return attended(lambda report: trace(key, report), progress)
+
+
+def end_where_stopped(work: Hashable, again: str) -> None:
+    """Where the user stopped this work: say so, offer it under the name `again`, end the run."""
+    if stopped(work):
+        st.info("Stopped.", icon=":material/stop_circle:")
+        st.button(again, on_click=resume, key="resume_work")
+        _end()
 
 
 def _end() -> NoReturn:

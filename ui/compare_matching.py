@@ -7,7 +7,7 @@ traces in the one cache of traces, so that stopping loses one sentence at most.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -24,9 +24,7 @@ from ui.compare_maps import labels, partners
 from ui.computed import RESULTS
 from ui.controls import View
 from ui.decoding import ALPHA
-from ui.progress import Progress, resume, stopped
-
-Report = Callable[[int, int], None]
+from ui.progress import UNKNOWN, Progress, Report, attended, resume, stopped
 
 _Shape = tuple[int, int]
 
@@ -111,10 +109,7 @@ def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     get_tracer(setup.right)
     progress = Progress(work, "Comparing sentence {step} of {most}")
     with said():
-        try:
-            return matching(setup, kind, progress)
-        finally:
-            progress.close()
+        return attended(lambda report: matching(setup, kind, report), progress)
 
 
 def matching(
@@ -154,7 +149,7 @@ def alike(left: View, right: View, sentence: str, report: Report) -> _Kinds:
         return found
     try:
         first = trace(key_of(one), report)
-        report(0, 0)
+        report(*UNKNOWN)
         followed = (
             following(other, first.text) if first.text.strip() and can_follow(other) else other
         )
@@ -162,7 +157,7 @@ def alike(left: View, right: View, sentence: str, report: Report) -> _Kinds:
     except InputError:
         result: _Kinds = MappingProxyType({})  # a sentence that one of them does not take
     else:
-        report(0, 0)
+        report(*UNKNOWN)
         result = MappingProxyType(compared(first, second, report=report))
     RESULTS.put(key, result)
     return result
@@ -190,7 +185,7 @@ def compared(
         heads, layers = other.reshape(-1, *other.shape[2:]), []
         for layer in one:
             layers.append(similarity(layer, heads))
-            report(0, 0)
+            report(*UNKNOWN)
         shapes = (one.shape[0], one.shape[1]), (other.shape[0], other.shape[1])
         found[kind] = Alike(np.concatenate(layers), one.shape[-2], shapes)
     return found

@@ -13,12 +13,15 @@ from transformer.measures.compare import SIMILARITY_RULE, assign, similarity
 from transformer.opening import inspect_entry
 from transformer.records import AttentionKind, Trace
 from ui.attention_maps import STORIES
-from ui.cache import get_trace
+from ui.cache import PERMITS, end_where_stopped, get_trace, key_of
 from ui.compare_choice import Setup, can_follow, following, shared_kinds
 from ui.compare_matching import by_words, compared
 from ui.compare_texts import signed, text_of
+from ui.computed import RESULTS
 from ui.controls import View
+from ui.progress import WORKING, Progress, Report, attended
 from ui.text import code, plain, shorten
+from ui.traces import hold
 
 #: A metrics.json may come from anywhere: so many rows of it are shown.
 _MOST_ROWS = 12
@@ -76,10 +79,19 @@ def cross(left: Trace, right: Trace, b_by_a: Trace | None, a_by_b: Trace | None)
     )
 
 
-def agreements(left: Trace, right: Trace, *, by_place: bool = False) -> list[Agreement]:
-    """For each kind whose words line up (see `fit_of`). `right` follows the left's translation."""
+def agreements(
+    left: Trace,
+    right: Trace,
+    *,
+    by_place: bool = False,
+    report: Report = lambda step, most: None,
+) -> list[Agreement]:
+    """For each kind whose words line up (see `fit_of`). `right` follows the left's translation.
+
+    `report` is called now and then; it may raise to stop.
+    """
     found = []
-    for kind, alike in compared(left, right, by_place=by_place).items():
+    for kind, alike in compared(left, right, by_place=by_place, report=report).items():
         one, other = by_words(left, kind), by_words(right, kind)
         assert one is not None and other is not None
         means = [maps.mean(axis=(0, 1), dtype="f8").astype("f4")[None] for maps in (one, other)]
@@ -93,9 +105,7 @@ def draw_numbers(setup: Setup, left: Trace, right: Trace) -> tuple[Crossed, list
     """All tables. Returns: what the download holds."""
     b_by_a, a_by_b = _followed(setup, left, right)
     crossed = cross(left, right, b_by_a, a_by_b)
-    agreed = agreements(
-        left, right if a_by_b is None else a_by_b, by_place=setup.pairing == "sentences"
-    )
+    agreed = _get_agreements(setup, left, right if a_by_b is None else a_by_b)
     first, second = st.columns(2, gap="large")
     with first.container():
         _draw_crossed(setup, crossed)
@@ -104,6 +114,24 @@ def draw_numbers(setup: Setup, left: Trace, right: Trace) -> tuple[Crossed, list
     if setup.pairing == "models":
         _draw_published(setup)
     return crossed, agreed
+
+
+def _get_agreements(setup: Setup, left: Trace, right: Trace) -> list[Agreement]:
+    """`agreements`, made once, with progress shown and a way to stop."""
+    by_place = setup.pairing == "sentences"
+    work = ("agreements", key_of(setup.left), key_of(setup.right), right.forced, by_place)
+    end_where_stopped(work, "Go on")
+    kept = RESULTS.get(work)
+    if kept is None:
+
+        def make(report: Report) -> list[Agreement]:
+            with hold(PERMITS, lambda: report(0, 0)):
+                return agreements(left, right, by_place=by_place, report=report)
+
+        kept = (attended(make, Progress(work, WORKING)),)
+        RESULTS.put(work, kept[0])
+    found: list[Agreement] = kept[0]
+    return found
 
 
 def _followed(setup: Setup, left: Trace, right: Trace) -> tuple[Trace | None, Trace | None]:

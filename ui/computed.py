@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 from transformer.records import Trace
 from transformer.translator import Translator
-from ui.cache import PERMITS, get_trace, key_of, said, trace, tracer
+from ui.cache import PERMITS, end_where_stopped, get_trace, key_of, said, trace, tracer
 from ui.controls import View
-from ui.progress import Progress
+from ui.progress import UNKNOWN, WORKING, Progress, Report, attended
 from ui.traces import hold, seal
 
 T = TypeVar("T")
@@ -81,21 +81,21 @@ def computed(view: View, name: str, args: Hashable, make: Callable[[Translator, 
 
     Returns: what `make` returned; its arrays are read-only.
 
-    Where there is no trace to be had, or `make` raises `InputError`, `CheckpointError` or runs out
-    of memory, the page says so in one line and the run ends (see `ui.cache.get_trace`).
+    Where there is no trace to be had, `make` raises `InputError`, `CheckpointError` or runs out of
+    memory, or the user stopped it, the page says so in one line and the run ends (see
+    `ui.cache.get_trace`).
     """
     key = (key_of(view), name, args)
+    end_where_stopped(key, "Go on")
     found = RESULTS.get(key)
     if found is not None:
         result: T = found[0]
         return result
     get_trace(view)
-    progress = Progress(key)
     with said():
-        try:
-            return result_of(view, name, args, make, progress)
-        finally:
-            progress.close()
+        return attended(
+            lambda report: result_of(view, name, args, make, report), Progress(key, WORKING)
+        )
 
 
 def result_of(
@@ -103,7 +103,7 @@ def result_of(
     name: str,
     args: Hashable,
     make: Callable[[Translator, Trace], T],
-    report: Callable[[int, int], None] = lambda step, most: None,
+    report: Report = lambda step, most: None,
 ) -> T:
     """`computed` without a session: for what runs in a thread of its own, such as a download.
 
@@ -122,6 +122,7 @@ def result_of(
         with hold(PERMITS, lambda: report(0, 0)):
             found = RESULTS.get(key)
             if found is None:
+                report(*UNKNOWN)
                 found = (make(model, made),)
                 RESULTS.put(key, found[0])
     result: T = found[0]

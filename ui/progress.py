@@ -1,63 +1,133 @@
-"""Long work on screen: a bar that appears only when it is needed, and a way to stop."""
+"""Long work on screen: a bar that appears only when it is needed, and a way to stop.
+
+The bar and its button stand in one place, which the frame draws: a button inside a fragment would
+wait for the run that it is to end, and Streamlit lets fragments put no buttons elsewhere.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+T = TypeVar("T")
+
+#: Called with (step, most steps) while something is made; `most` 0 means waiting for others.
+Report = Callable[[int, int], None]
+
+DECODING = "Decoding: step {step} of at most {most}"
+READING = "Reading: layer {step} of {most}"
+WORKING = "Working: {seconds:.0f} s so far"
+
+#: What is reported where nobody knows how far it is.
+UNKNOWN = (0, -1)
+
 #: Work shorter than this shows nothing, in seconds.
 _PATIENCE = 0.4
+#: The bar is drawn at most so often, in seconds.
+_EVERY = 0.1
+
 _STOPPED = "headlight_stopped"
+_WORKING = "headlight_working"
+_SLOT = "headlight_progress"
+
+
+class StoppedError(Exception):
+    """Raised in work that nobody waits for any more."""
+
+
+def place_for_progress() -> None:
+    """Draw the place of the bar, invisible while it is empty. For the frame, before any page."""
+    with st.container(key="work"):
+        st.session_state[_SLOT] = st.empty()
+        st.button("Stop", icon=":material/stop:", key="stop_work", on_click=_mark)
 
 
 class Progress:
-    """Called with (step, most steps) while something is made.
+    """Draws how far something is, when called with (step, most steps).
 
-    Drawing the bar is also where Streamlit ends this run once the user asked for something else,
-    the Stop button included: the call does not return then.
+    Drawing is also where Streamlit ends this run once the user asked for something else, the Stop
+    button included: the call does not return then.
     """
 
-    def __init__(
-        self, work: Hashable, doing: str = "Decoding: step {step} of at most {most}"
-    ) -> None:
+    def __init__(self, work: Hashable, doing: str = DECODING) -> None:
         """Make one; it draws nothing yet.
 
         Args:
             work: what is being made; pressing Stop marks it, see `stopped`.
-            doing: how far it is in words, with {step} and {most}.
+            doing: how far it is in words, with {step}, {most} and {seconds}.
         """
         self._work, self._doing = work, doing
-        self._slot = st.empty()
-        self._bar: DeltaGenerator | None = None
+        self._slot: DeltaGenerator | None = None
         self._started = time.monotonic()
         self._drawn = 0.0
 
     def __call__(self, step: int, most: int) -> None:
-        """Say how far it is; `most` 0 means waiting for others."""
+        """Say how far it is; `most` 0 means waiting for others, below 0 that nobody knows."""
         now = time.monotonic()
-        if now - self._started < _PATIENCE or now - self._drawn < 0.1:
+        seconds = now - self._started
+        if seconds < _PATIENCE or now - self._drawn < _EVERY:
             return
         self._drawn = now
-        if self._bar is None:
-            # One run may make several things, one after the other.
-            name = f"{hash(self._work) & 0xFFFFFFFF:x}"
-            with self._slot.container(key=f"progress_{name}"):
-                self._bar = st.progress(0.0)
-                st.button(
-                    "Stop", icon=":material/stop:", key=f"stop_{name}", on_click=_mark,
-                    args=(self._work,),
-                )  # fmt: skip
+        if self._slot is None:
+            st.session_state[_WORKING] = self._work
+            # Outside of the frame there is no such place, and no button.
+            self._slot = st.session_state.get(_SLOT) or st.empty()
         if most:
-            self._bar.progress(min(1.0, step / most), self._doing.format(step=step, most=most))
+            doing = self._doing if most > 0 else WORKING
+            said = doing.format(step=step, most=most, seconds=seconds)
+            self._slot.progress(min(1.0, max(0.0, step / most)), said)
         else:
-            self._bar.progress(0.0, "Waiting for another sentence to finish")
+            self._slot.progress(0.0, "Waiting for other work to finish")
 
     def close(self) -> None:
         """Take the bar away."""
-        self._slot.empty()
+        if self._slot is not None:
+            self._slot.empty()
+
+
+def attended(make: Callable[[Report], T], progress: Progress) -> T:
+    """Make something in a thread of its own, while this one draws progress and can be stopped.
+
+    Args:
+        make: called with a report. It may use the caches of the process, but no session. What
+            reports often ends soon after the run that waits for it; what does not, ends by itself.
+
+    Returns: what `make` returned.  Raises: what it raised.
+    """
+    left, done = threading.Event(), threading.Event()
+    reached = UNKNOWN
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def report(step: int, most: int) -> None:
+        nonlocal reached
+        if left.is_set():
+            raise StoppedError
+        reached = step, most
+
+    def work() -> None:
+        try:
+            results.append(make(report))
+        except BaseException as failure:  # noqa: BLE001 - the thread that waits raises it
+            failures.append(failure)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, name="headlight-work", daemon=True).start()
+    try:
+        while not done.wait(_EVERY):
+            progress(*reached)
+    finally:
+        left.set()
+        progress.close()
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def stopped(work: Hashable) -> bool:
@@ -70,5 +140,6 @@ def resume() -> None:
     st.session_state.pop(_STOPPED, None)
 
 
-def _mark(work: Hashable) -> None:
-    st.session_state[_STOPPED] = work
+def _mark() -> None:
+    working: Any = st.session_state.get(_WORKING)
+    st.session_state[_STOPPED] = working

@@ -127,6 +127,24 @@ def test_the_first_screen_needs_no_scrolling(app: str, open_page: OpenPage) -> N
     assert not overflow
 
 
+def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: OpenPage) -> None:
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence={'abcdefgh' * 40}")
+    player_is_ready(page)
+    for place in (".st-key-source", ".st-key-headline_long"):
+        text = page.locator(f"{place} [data-testid=stText]")
+        above, hidden = text.evaluate(
+            """text => {
+                text.scrollTop = 0;
+                const [box, inner] = [text, text.firstElementChild].map(
+                    (each) => each.getBoundingClientRect(),
+                );
+                return [box.top - inner.top, text.scrollHeight - text.clientHeight];
+            }"""
+        )
+        assert hidden > 0  # there is something to scroll to
+        assert above <= 1
+
+
 def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
     app: str, open_page: OpenPage
 ) -> None:
@@ -268,7 +286,7 @@ def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page
     player_is_ready(page)
     type_and_translate(page, "abcdefgh" * 60)
     expect(page.get_by_test_id("stProgress")).to_contain_text("Decoding: step")
-    page.locator("[class*=st-key-progress_] button").click()
+    page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.get_by_test_id("stAlert")).to_have_text("stop_circleStopped.")
     assert page.locator(".player").count() == 0
     type_and_translate(page, "abc")

@@ -185,7 +185,7 @@ def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None
     app = open_page(run_app, a="3.2", b="2.1", panel="node")
     assert app.query_params["b"] == "2.1"
     app.text_area(key="sentence_box").set_value("It was tired.")
-    app.button[0].click().run()
+    app.sidebar.button[0].click().run()
     assert not app.exception
     assert app.query_params["b"] == "none"
 

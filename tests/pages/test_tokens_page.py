@@ -133,7 +133,7 @@ def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
     app = open_page(run_app, checkpoints, cut="2", token="105")
     assert "number 105" in said(app)
     app.text_area(key="sentence_box").set_value("A dog runs.")
-    app.button[0].click().run()
+    app.sidebar.button[0].click().run()
     assert not app.exception
     assert "cut" not in app.query_params
     assert app.query_params["token"] == "105"

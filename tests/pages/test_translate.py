@@ -213,7 +213,7 @@ def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
     app.run()
     assert said(app) == "Stopped."
     assert not players(app)
-    app.main.button[0].click().run()
+    app.button(key="resume_work").click().run()
     assert players(app)
 
 

@@ -289,7 +289,35 @@ def test_progress_may_stop_a_translation(tiny_translator: Translator) -> None:
         tiny_translator.trace(ANIMAL, progress=stop)
     with pytest.raises(InterruptedError):
         tiny_translator.translate([ANIMAL], progress=stop)
-    assert steps == [(1, len(tiny_translator.read(ANIMAL).ids) + 50)] * 2
+    assert steps == [(0, len(tiny_translator.read(ANIMAL).ids) + 50)] * 2
+
+
+def test_a_target_is_read_layer_by_layer_and_may_be_stopped(tiny_translator: Translator) -> None:
+    config, seen = tiny_translator.config, list[tuple[int, int]]()
+    trace = tiny_translator.trace(ANIMAL, target="b a", progress=lambda *at: seen.append(at))
+    layers = config.n_encoder_layers + config.n_decoder_layers
+    assert seen == [(layer, layers) for layer in range(1, layers + 1)]
+
+    def stop(step: int, longest: int) -> None:
+        seen.append((step, longest))
+        if step == 2:
+            raise InterruptedError
+
+    for stopped in (
+        lambda: tiny_translator.trace(ANIMAL, target="b a", progress=stop),
+        lambda: tiny_translator.forcing_gap(trace, progress=stop),
+    ):
+        seen.clear()
+        with pytest.raises(InterruptedError):
+            stopped()
+        assert [step for step, _ in seen] == [1, 2]
+    assert seen[0][1] == config.n_decoder_layers
+
+
+def test_an_option_that_does_not_exist_is_refused(tiny_translator: Translator) -> None:
+    for ask in (tiny_translator.translate, tiny_translator.traces, tiny_translator.trace):
+        with pytest.raises(TypeError, match="'widht'"):
+            ask([ANIMAL], widht=3)  # type: ignore[operator]
 
 
 def test_batches_are_reported_when_done(tiny_translator: Translator) -> None:

@@ -23,6 +23,9 @@ Reals = NDArray[np.float64]
 #: (head of the one, head of the other), both counted through all layers from 0.
 HeadPair = tuple[int, int]
 
+#: Added before a logarithm: keeps 0 log 0 at 0, and is lost in any weight that can be told from 0.
+_TINY = float(np.finfo(np.float64).tiny)
+
 #: The definition in one sentence, for the screen.
 SIMILARITY_RULE = (
     "Similarity is 1 minus the mean Jensen-Shannon divergence of two maps' rows, in bits: 1 for "
@@ -61,10 +64,15 @@ def similarity(one: Floats, other: Floats) -> Reals:
         )
     p, q = _distributions(one), _distributions(other)
     p_entropy, q_entropy = _entropy(p), _entropy(q)  # [A, n], [B, n]
+    p_empty, q_empty = p.sum(axis=-1) == 0, q.sum(axis=-1) == 0
     found = np.empty((len(p), len(q)))
-    for at, rows in enumerate(p):  # [n, m] against [B, n, m]: memory of one model's maps
-        bits = _entropy((rows + q) / 2) - (p_entropy[at] + q_entropy) / 2
-        found[at] = 1 - _within_one(bits, rows, q).mean(axis=-1)
+    both, logs = np.empty(p.shape[1:]), np.empty(p.shape[1:])  # of one pair, to stay in the cache
+    for i, j in np.ndindex(found.shape):
+        np.multiply(np.add(p[i], q[j], out=both), 0.5, out=both)
+        np.log2(np.add(both, _TINY, out=logs), out=logs)
+        bits = -np.multiply(both, logs, out=logs).sum(axis=-1) - (p_entropy[i] + q_entropy[j]) / 2
+        bits[p_empty[i] ^ q_empty[j]] = 1
+        found[i, j] = 1 - np.clip(bits, 0, 1).mean()
     return found
 
 
@@ -145,18 +153,18 @@ def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...
 
 def _distributions(weights: Floats) -> Reals:
     """Rows in float64 that sum to 1, those of zeros as they are."""
-    wide = weights.astype(np.float64)
+    wide: Reals = weights.astype(np.float64)
     if wide.size and not wide.min() >= 0:  # NaN fails this too
         raise ValueError("weights are negative or not numbers")
     total = wide.sum(axis=-1, keepdims=True)
-    result: Reals = np.divide(wide, total, out=np.zeros_like(wide), where=total > 0)
-    return result
+    wide /= np.where(total > 0, total, 1)
+    return wide
 
 
 def _entropy(rows: Reals) -> Reals:
     """In bits. Shapes: [..., m] to [...]."""
-    logs = np.log2(rows, out=np.zeros_like(rows), where=rows > 0)
-    result: Reals = -(rows * logs).sum(axis=-1)
+    logs = np.log2(rows + _TINY)
+    result: Reals = -np.multiply(rows, logs, out=logs).sum(axis=-1)
     return result
 
 
