@@ -1,4 +1,4 @@
-"""The scale of a difference, and a difference in words."""
+"""The scale of a difference, a difference in words, and two figures as one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.compare import LIMITS, describe_difference, scale_limit
+from figures.compare import LIMITS, beside, describe_difference, scale_limit
+from figures.exhibit import Exhibit, Offline, Panel
 
 QUERIES, KEYS = ("▁a", "▁b"), ("▁x", "<b>", "</s>")
 
@@ -36,3 +37,39 @@ def test_nothing_that_differs_is_said_as_such() -> None:
     assert scale_limit(zero) == LIMITS[0]
     with pytest.raises(ValueError, match="rows are queries"):
         describe_difference(zero.T, QUERIES, KEYS)
+
+
+def figure(values: np.ndarray, title: str) -> Exhibit:
+    return Exhibit(
+        name="one",
+        title=title,
+        caption="A figure.",
+        parts=(Panel("weights", values, QUERIES, KEYS),),
+        arrays={"weights": values, "total": values.sum(axis=1)},
+        snippet=f"import numpy as np\nweights = np.array({values.tolist()!r})\n"
+        "rows = [weights[i] for i in range(len(weights))]\n"
+        "total = np.array([row.sum() for row in rows])\n",
+        offline=Offline("lens", b"message"),
+    )
+
+
+def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None:
+    values = np.arange(6).reshape(2, 3) / 8
+    both = beside(
+        "both", "Both", "Who.", {"A": figure(values, "one"), "B": figure(1 - values, "b")}
+    )
+    assert [part.title for part in both.parts] == ["A: weights", "B: weights"]
+    assert [view.title for view in both.views] == ["A: one", "B: b"]
+    assert set(both.arrays) == {"weights_a", "total_a", "weights_b", "total_b"}
+    found: dict[str, np.ndarray] = {}
+    exec(compile(both.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
+    for name, wanted in both.arrays.items():
+        np.testing.assert_allclose(found[name], wanted)
+
+
+def test_a_side_without_a_figure_is_left_out() -> None:
+    values = np.zeros((2, 3))
+    both = beside("both", "Both", "Who.", {"B": figure(values, "b")})
+    assert set(both.arrays) == {"weights_b", "total_b"}
+    with pytest.raises(ValueError, match="no parts"):
+        beside("both", "Both", "Who.", {})
