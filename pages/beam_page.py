@@ -86,7 +86,7 @@ def tree_of(view: View) -> Tree:
 def story(view: View) -> None:
     """The page. Runs again by itself when something in it is chosen."""
     trace = get_trace(view)
-    words, asides = st.columns([2, 1], vertical_alignment="top")
+    words, asides = st.columns([2, 1], vertical_alignment="center")
     with words.container(key="headline_long"):
         st.text(trace.text or "(an empty translation)")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")

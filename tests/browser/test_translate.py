@@ -128,7 +128,8 @@ def test_the_first_screen_needs_no_scrolling(app: str, open_page: OpenPage) -> N
 
 
 def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence={'abcdefgh' * 40}")
+    long = "abcdefgh" * 40
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence={long}&target={long}")
     player_is_ready(page)
     for place in (".st-key-source", ".st-key-headline_long"):
         text = page.locator(f"{place} [data-testid=stText]")
