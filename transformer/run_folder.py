@@ -92,7 +92,7 @@ class RunFolder:
     def save_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
     ) -> None:
-        """Write state.pt."""
+        """Write state.pt. Raises `OSError` that names it; the one before is then still there."""
         state = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
@@ -100,11 +100,15 @@ class RunFolder:
             "threads": torch.get_num_threads(),
         }
         temporary = self.state.with_name("state.pt.partial")
-        with open(temporary, "wb") as file:
-            torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self.state)
+        try:
+            with open(temporary, "wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.state)
+        except OSError as error:  # such as a full disk, of which this would hold a part
+            temporary.unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
 
     def load_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device

@@ -48,8 +48,13 @@ def check_place(path: Path) -> None:
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file so that it appears whole or not at all, also when the machine goes down.
 
+    What is there and no file, such as /dev/null, is written to and not replaced.
+
     Raises: `OSError` that names the file.
     """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        path.write_bytes(data)
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with open(temporary, "wb") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 import tempfile
@@ -310,6 +311,19 @@ def test_a_file_appears_whole_or_not_at_all(
         write_atomic(path, b"new")
     assert path.read_bytes() == b"old"
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_device_is_written_to_and_stays_one() -> None:
+    """As with --output /dev/stdout, which must not become a file where its owner is at work."""
+    ours, theirs = os.openpty()
+    try:
+        path = Path(os.ttyname(theirs))
+        write_atomic(path, b"new")
+        assert os.read(ours, 10) == b"new"
+        assert path.is_char_device()
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "pt"])

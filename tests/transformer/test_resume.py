@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import signal
 import subprocess
@@ -210,6 +211,26 @@ def test_partial_files_are_never_read(data: Path, tmp_path: Path) -> None:
     (cut / "epochs" / ".0001.safetensors.77.new").write_bytes(b"cut off")
     run(recipe(data), cut, resume=True)
     assert_same_bits(out, cut)
+
+
+def test_a_full_disk_leaves_the_state_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
+    model = torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    folder.save_state(model, optimizer, progress)
+
+    def full(_: Any, file: Any) -> None:
+        file.write(b"a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "save", full)
+        with pytest.raises(OSError, match=r"No space left on device: .*state\.pt'"):
+            folder.save_state(model, optimizer, Progress())
+    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
+    assert [each.name for each in tmp_path.iterdir()] == ["state.pt"]
 
 
 def test_progress_is_what_it_was(tmp_path: Path) -> None:
