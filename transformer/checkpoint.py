@@ -15,9 +15,11 @@ said in one line that names the file.
 from __future__ import annotations
 
 import json
+import os
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ConfigError, ModelConfig
+from transformer.looks import Looks
 from transformer.model import Transformer
 from transformer.positions import make_positions
 from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
@@ -55,6 +58,7 @@ __all__ = [
 
 CONFIG, METRICS = "config.json", "metrics.json"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
+_COUNTED = frozenset((*PARTS, METRICS))
 
 #: How weights may be stored; they are computed with in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
@@ -65,6 +69,8 @@ STORED_DTYPES: dict[str, torch.dtype] = {
 
 #: Bounds on what a config may ask for, beyond its number of parameters.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
+#: What metrics.json says is kept in memory for every checkpoint that is listed.
+MAX_METRICS = 256 * 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,18 +207,29 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
 
 def fingerprint(path: str | Path) -> str:
     """A text that changes when a file of the checkpoint does: names, sizes, modification times."""
-    marks = []
-    for name in (*PARTS, METRICS):
-        try:
-            status = (Path(path) / name).stat()
-        except (OSError, ValueError):
-            continue
-        marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
-    return " ".join(marks)
+    marks = {}
+    try:
+        with os.scandir(path) as files:
+            for each in files:
+                if each.name in _COUNTED:
+                    with suppress(OSError):  # a link to nowhere
+                        status = each.stat()
+                        marks[each.name] = (
+                            f"{each.name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+                        )
+    except (OSError, ValueError):
+        return ""
+    return " ".join(marks[name] for name in sorted(marks))
 
 
-@lru_cache(maxsize=256)
+_LOOKS: Looks[CheckpointEntry] = Looks()
+
+
 def _inspect(path: Path, mark: str) -> CheckpointEntry:
+    return _LOOKS.at(path, mark, lambda: _look(path, mark))
+
+
+def _look(path: Path, mark: str) -> CheckpointEntry:
     config = None
     try:
         config = _read_config(path)
@@ -230,15 +247,28 @@ def _name_of(path: Path) -> str:
         return path.name
 
 
-def read_small(path: Path) -> bytes:
-    """The bytes of a file that has no reason to be large. Raises `CheckpointError` naming it."""
-    size = check_file(path)
-    if size > MAX_SMALL_FILE:
-        raise CheckpointError(f"{path}: {size:,} bytes; at most {MAX_SMALL_FILE:,} are allowed")
+def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
+    """The bytes of a file that has no reason to be large. Raises `CheckpointError` naming it.
+
+    It is opened once, without waiting, and read no further than allowed: what lies there may be
+    exchanged at any moment, also for a pipe or for something larger.
+    """
+    check_file(path)
     try:
-        return path.read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise CheckpointError(f"{path}: not a file any more")
+            data = file.read(most + 1)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
+    if len(data) > most:
+        size = max(len(data), check_file(path))
+        raise CheckpointError(f"{path}: {size:,} bytes; at most {most:,} are allowed")
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _read_config(folder: Path) -> ModelConfig:
@@ -298,7 +328,7 @@ def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 def _read_metrics(folder: Path) -> Mapping[str, Any]:
     """What metrics.json says; a missing or unreadable file must not stop a good model."""
     try:
-        values = parse_json(read_small(folder / METRICS))
+        values = parse_json(read_small(folder / METRICS, MAX_METRICS))
     except ValueError:  # a `CheckpointError` is one
         return {}
     return values if isinstance(values, dict) else {}

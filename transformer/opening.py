@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from transformer.arrays import look_at_arrays
 from transformer.checkpoint import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
 from transformer.importers import FORMATS
 from transformer.importers.marian_config import json_object
+from transformer.looks import Looks
 from transformer.tracer import Tracer
 from transformer.translator import Translator
 from transformer.untrusted import CheckpointError, is_there
@@ -127,7 +127,8 @@ def _refused(path: Path, check: Callable[[Path], object] | None) -> str | None:
 def inspect_entry(path: str | Path) -> Entry:
     """Look at one of them without loading it."""
     path = Path(path)
-    return _inspect(path, mark_of(path))
+    mark = mark_of(path)
+    return _LOOKS.at(path, mark, lambda: _look(path, mark))
 
 
 def mark_of(path: str | Path) -> str:
@@ -152,8 +153,11 @@ def mark_of(path: str | Path) -> str:
     return hashlib.sha256("\n".join(marks).encode("utf-8", "replace")).hexdigest()
 
 
-@lru_cache(maxsize=256)
-def _inspect(path: Path, mark: str) -> Entry:
+_LOOKS: Looks[Entry] = Looks()
+_CONFIGS: Looks[dict[str, Any]] = Looks()
+
+
+def _look(path: Path, mark: str) -> Entry:
     kind = kind_of(path)
     name = path.name if kind == "archive" else path.resolve().name
     about, error = "", None
@@ -189,15 +193,16 @@ def _config(folder: Path) -> dict[str, Any] | None:
         status = path.stat()
     except OSError:
         return None
-    return _read_config(path, status.st_size, status.st_mtime_ns)
+    return _CONFIGS.at(path, (status.st_size, status.st_mtime_ns), lambda: _read_config(path))
 
 
-@lru_cache(maxsize=256)
-def _read_config(path: Path, size: int, changed: int) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
+    """What of it says which model this is; the rest is not kept."""
     try:
-        return json_object(path)
+        values = json_object(path)
     except CheckpointError:
         return {}
+    return {"model_type": values["model_type"]} if "model_type" in values else {}
 
 
 def _about_arrays(path: Path) -> str:

@@ -50,6 +50,9 @@ DEFAULT_CHECKPOINT = "everyday-en-de"
 #: The input box takes no more; whether a sentence is too long for a model is counted in tokens.
 MAX_CHARACTERS = 20_000
 
+#: Reasons in the sidebar; the page of models has all.
+_MOST_BROKEN = 20
+
 _VIEW = "headlight_view"
 _KIND = "headlight_kind"
 
@@ -313,8 +316,10 @@ def _draw_broken(broken: Sequence[Entry]) -> None:
         return
     count = "1 checkpoint" if len(broken) == 1 else f"{len(broken)} checkpoints"
     with st.expander(f"{count} cannot be used", icon=":material/warning:"):
-        for entry in broken:
+        for entry in broken[:_MOST_BROKEN]:
             st.caption(plain(without_root(str(entry.error))))
+        if len(broken) > _MOST_BROKEN:
+            st.caption(f"And {len(broken) - _MOST_BROKEN} more, all of them among the models.")
 
 
 def _draw_device(available: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from transformer.config import ModelConfig
 from transformer.opening import Entry
 from transformer.untrusted import CheckpointError
 from ui import state
+from ui.bound import bound
 from ui.card_text import safe_card
 from ui.examples import examples_for
 from ui.import_plan import in_bytes
@@ -44,6 +45,12 @@ def _parse_card(raw: str) -> str:
 
 
 CARD: Param[str] = Param("card", _parse_card, "")
+#: Of many: which part of the list, from 1, and what the names hold.
+PART: Param[int] = Param("part", state.whole(1, 99_999), 1)
+NAMED: Param[str] = Param("named", _parse_card, "")
+
+#: Rows drawn at a time; a browser is slow with hundreds.
+MOST_ROWS = 30
 
 
 def draw_rows(
@@ -57,13 +64,36 @@ def draw_rows(
         bring: called with what has to be imported first, when that is asked for.
     """
     state.show(CARD)
-    for index, entry in enumerate(each for each in entries if each.ok):
-        with st.container(key=f"model_row_{index}"):
-            _draw_row(entry, entry.name == in_use, use)
-    broken = [entry for entry in entries if not entry.ok]
-    for index, entry in enumerate(broken):
-        with st.container(key=f"model_broken_{index}"):
-            _draw_broken(entry, bring)
+    ordered = [*(each for each in entries if each.ok), *(each for each in entries if not each.ok)]
+    if len(ordered) > MOST_ROWS:
+        ordered = _draw_part(ordered)
+    for index, entry in enumerate(ordered):
+        with st.container(key=f"model_{'row' if entry.ok else 'broken'}_{index}"):
+            if entry.ok:
+                _draw_row(entry, entry.name == in_use, use)
+            else:
+                _draw_broken(entry, bring)
+
+
+def _draw_part(entries: list[Entry]) -> list[Entry]:
+    """The controls to find something among many; returns what is to be drawn."""
+    state.show(PART, NAMED)
+    named, turned = st.columns([2, 5], vertical_alignment="bottom")
+    with named:
+        st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
+    wanted = state.get(NAMED).strip().casefold()
+    found = [each for each in entries if wanted in each.name.casefold()]
+    n_parts = max(1, -(-len(found) // MOST_ROWS))
+    if state.get(PART) > n_parts:
+        state.forget(PART)
+    with turned.container(horizontal=True, horizontal_alignment="right"):
+        if n_parts > 1:
+            st.pagination(n_parts, **bound(PART))
+    first = (state.get(PART) - 1) * MOST_ROWS
+    part = found[first : first + MOST_ROWS]
+    counted = f"{first + 1}-{first + len(part)} of {len(found):,}" if part else "None of that name"
+    st.caption(f"{counted}; those that cannot be used come last.")
+    return part
 
 
 def _draw_broken(entry: Entry, bring: Callable[[Entry], None]) -> None:

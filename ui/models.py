@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from pathlib import Path
 
 import streamlit as st
@@ -27,9 +28,35 @@ MODELS_KEPT = 4
 _ONE_THREAD_PARAMETERS = 100_000_000
 
 
+#: Above so many entries a list stands for a while: this many times as long as it took to make,
+#: and so many seconds at most. What is added or taken away shows at once all the same.
+MANY, _TIMES, _LONGEST = 100, 10, 3.0
+
+_listing = threading.Lock()
+_listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
+
+
 def entries() -> list[Entry]:
     """All that the roots hold, by name, broken ones with the reason."""
-    return list_entries(checkpoint_roots(), within_roots)
+    global _listed
+    roots = checkpoint_roots()
+    with _listing:
+        mark = [(root, _changed(root)) for root in roots]
+        begun = time.monotonic()
+        if _listed[0] == mark and begun < _listed[1]:
+            return list(_listed[2])
+        found = list_entries(roots, within_roots)
+        now = time.monotonic()
+        stands = min(_LONGEST, _TIMES * (now - begun)) if len(found) > MANY else 0.0
+        _listed = mark, now + stands, found
+    return list(found)
+
+
+def _changed(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def tracer(path: Path, device: str) -> Tracer:

@@ -47,22 +47,21 @@ def within_roots(path: str | Path) -> Path:
     Raises: `CheckpointError`, one line without this machine's folders, where it leads outside.
     """
     text = os.fspath(path)
-    called = shown(text)
     if not text or "\0" in text or len(text) > _LONGEST:
-        raise CheckpointError(f"{called}: not a path; {_allowed()}")
+        raise CheckpointError(f"{shown(text)}: not a path; {_allowed()}")
     roots = checkpoint_roots()
     try:
         root = next((each for each in roots if os.path.lexists(each / text)), roots[0])
         found = (root / text).resolve()
         if not any(_below(found, each) for each in roots):
-            raise CheckpointError(f"{called}: outside the checkpoint folders; {_allowed()}")
+            raise CheckpointError(f"{shown(text)}: outside the checkpoint folders; {_allowed()}")
         if found.is_dir():
-            _check_links(found, called, roots)
+            _check_links(found, text, roots)
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise
         reason = getattr(error, "strerror", None) or "cannot be followed to a file"
-        raise CheckpointError(f"{called}: {reason}; {_allowed()}") from None
+        raise CheckpointError(f"{shown(text)}: {reason}; {_allowed()}") from None
     return found
 
 
@@ -84,20 +83,22 @@ def _below(path: Path, root: Path) -> bool:
     return path != root and path.is_relative_to(root)
 
 
-def _check_links(folder: Path, called: str, roots: tuple[Path, ...]) -> None:
+def _check_links(folder: Path, text: str, roots: tuple[Path, ...]) -> None:
     with os.scandir(folder) as files:
         for count, each in enumerate(files):
             if count == _MOST_FILES:
-                raise CheckpointError(f"{called}: holds more than {_MOST_FILES:,} files")
+                raise CheckpointError(f"{shown(text)}: holds more than {_MOST_FILES:,} files")
             if not each.is_symlink():
                 continue
             try:
                 end = Path(each.path).resolve()
             except (OSError, RuntimeError):
-                raise CheckpointError(f"{called}/{shown(each.name)}: a link to itself") from None
+                raise CheckpointError(
+                    f"{shown(text)}/{shown(each.name)}: a link to itself"
+                ) from None
             if not any(_below(end, root) for root in roots):
                 raise CheckpointError(
-                    f"{called}/{shown(each.name)}: a link that leads outside the checkpoint "
+                    f"{shown(text)}/{shown(each.name)}: a link that leads outside the checkpoint "
                     f"folders; {_allowed()}"
                 )
 

@@ -1,0 +1,92 @@
+"""A root with many hundreds of checkpoints: listed in parts, looked at once, the sidebar usable."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.test_models_page import opened, text_of
+from ui import models
+from ui.model_rows import MOST_ROWS
+
+RunApp = Callable[..., AppTest]
+N_GOOD, N_BROKEN = 75, 30
+
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> Path:
+    root = tmp_path_factory.mktemp("hundreds")
+    for index in range(N_GOOD):
+        shutil.copytree(random_checkpoints / "alpha", root / f"good-{index:03}")
+    for index in range(N_BROKEN):
+        shutil.copytree(random_checkpoints / "empty-config", root / f"broken-{index:03}")
+    return root
+
+
+def rows(app: AppTest) -> list[str]:
+    return [line.split("**")[1] for line in text_of(app).split("\n") if "**" in line[:40]]
+
+
+def test_many_are_listed_in_parts_and_found(run_app: RunApp, root: Path) -> None:
+    app = opened(run_app, root)
+    assert rows(app)[:2] == ["good-000", "good-001"]
+    assert sum(name.startswith(("good", "broken")) for name in rows(app)) == MOST_ROWS
+    assert f"1-{MOST_ROWS} of {N_GOOD + N_BROKEN}" in text_of(app)
+    app = opened(run_app, root, part="3")
+    assert "good-060" in rows(app) and "broken-000" in rows(app)
+    app.text_input(key="named_widget").set_value("EN-01").run()
+    assert app.query_params["named"] == "EN-01"
+    assert [name for name in rows(app) if name.startswith(("good", "broken"))] == [
+        f"broken-01{digit}" for digit in range(10)
+    ]
+    app.text_input(key="named_widget").set_value("nothing like it").run()
+    assert "None of that name" in text_of(app)
+    assert not app.exception
+
+
+def test_the_sidebar_names_all_that_can_be_used_and_some_reasons(
+    run_app: RunApp, root: Path
+) -> None:
+    app = run_app(root, checkpoint="good-070")
+    box = app.sidebar.selectbox(key="checkpoint_box")
+    assert len(box.options) == N_GOOD and box.value == "good-070"
+    box.set_value("good-003").run()
+    assert app.query_params["checkpoint"] == "good-003"
+    reasons = [
+        each.value
+        for each in app.sidebar.caption
+        if "expected" in each.value or "config" in each.value
+    ]
+    assert len(reasons) == 20
+    assert "And 10 more" in "\n".join(each.value for each in app.sidebar.caption)
+
+
+def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
+    run_app: RunApp, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of many stands for a few seconds; roots are looked at every time."""
+    here = Path(shutil.copytree(root, tmp_path / "here"))
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(here))
+    monkeypatch.setattr(models, "_TIMES", 1e9)
+    monkeypatch.setattr(models, "_LONGEST", 3600.0)
+    asked: list[object] = []
+    real = models.list_entries
+    monkeypatch.setattr(models, "list_entries", lambda *given: (asked.append(1), real(*given))[1])
+    assert len(models.entries()) == len(models.entries()) == N_GOOD + N_BROKEN
+    assert len(asked) == 1
+    shutil.copytree(here / "good-000", here / "new")
+    assert "new" in {each.name for each in models.entries()}
+    shutil.rmtree(here / "good-000")
+    assert "good-000" not in {each.name for each in models.entries()}
+    (here / "good-001" / "config.json").write_text("{")
+    assert all(each.ok for each in models.entries() if each.name == "good-001")
+    later = time.monotonic() + 7200
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    assert not any(each.ok for each in models.entries() if each.name == "good-001")
