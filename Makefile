@@ -12,22 +12,34 @@ PORT ?= 8501
 
 VENV := .venv
 BIN := $(VENV)/bin
+# Python compiles what it imports; compiling everything beforehand takes longer than the rest.
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
 
-.PHONY: app test check lock clean
+.PHONY: app test check style types suite lock clean
 
 app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
 
+# The types are looked at beside the tests: each of the two has times at which a core is idle.
 test: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
-	$(MAKE) check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+	$(MAKE) style
+	$(MAKE) -j 2 suite types
 
-check: $(VENV)/.dev
+check: style types
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# In the order of their names: the slow files of tests/browser come first, and the short ones of
+# tests/ui last, so that no process is left with a long file when the others have ended.
+suite: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }
@@ -35,14 +47,14 @@ $(BIN)/python:
 
 $(VENV)/.app: requirements.txt constraints-cuda.txt | $(BIN)/python
 ifneq ($(TORCH_INDEX),)
-	$(BIN)/python -m pip install -q --disable-pip-version-check torch==2.13.0 --index-url $(TORCH_INDEX)
+	$(PIP) torch==2.13.0 --index-url $(TORCH_INDEX)
 endif
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements.txt
+	$(PIP) -r requirements.txt
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
-	$(BIN)/python -m pip install -q --disable-pip-version-check -r requirements-dev.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -r requirements-race.txt
+	$(PIP) -r requirements-dev.txt
+	$(PIP) --no-deps -r requirements-race.txt
 	@touch $@
 
 # Writes the lock files anew from pyproject.toml; needs uv. What only CUDA builds of torch need goes
