@@ -25,6 +25,7 @@ _WRITTEN = "headlight_written"
 _SHOWN = "headlight_shown"
 _ARRIVED = "headlight_arrived"
 _BEFORE = "headlight_before"
+_GONE = "headlight_gone"
 _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
 
@@ -124,21 +125,31 @@ HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
 def read_url() -> None:
     """Take over what the URL says and this session did not. Called once, first, by the frame."""
     store, written = _dict(_STORE), _dict(_WRITTEN)
+    current = st.query_params.to_dict()
     before, changed_at = st.session_state.get(_BEFORE, ({}, -math.inf))
-    if time.monotonic() - changed_at > _SETTLING:
+    settling = time.monotonic() - changed_at <= _SETTLING
+    if not settling:
         before = {}
     arrived = {}
-    for name in st.query_params:
-        value = st.query_params[name]
+    for name, value in current.items():
         if value != written.get(name) and value != before.get(name):
             store[name] = arrived[name] = value
+    missing = written.keys() - current.keys() if written.keys() & current.keys() else set()
+    st.session_state[_GONE] = [name for name in missing if name in before or not settling]
     st.session_state[_ARRIVED] = arrived
     st.session_state[_SHOWN] = []
 
 
 def enter(url_path: str) -> None:
-    """Say which page is on screen in this run; the default page has the address ""."""
+    """Say which page is on screen in this run; the default page has the address "".
+
+    On the same page as before, an address that lacks what was written there is an earlier one: the
+    browser's back button takes back what it did not say yet.
+    """
     changed = st.session_state.get(_PAGE) != url_path
+    if not changed:
+        for name in st.session_state.get(_GONE, ()):
+            _dict(_STORE).pop(name, None)
     st.session_state[_ENTERED] = changed
     st.session_state[_PAGE] = url_path
     if changed:

@@ -117,6 +117,43 @@ def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
     assert app.query_params == {"mine": "3"}
 
 
+def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = AppTest.from_function(two_settings).run()
+    assert app.query_params == {"always": "1"}
+    app.session_state["put"] = 3
+    app.run()
+    assert app.query_params == {"always": "1", "later": "3"}
+    del app.query_params["later"]
+    app.run()  # at once: a message that the browser sent before it heard of the 3
+    assert app.text[0].value == "3"
+    monkeypatch.setattr(state, "_SETTLING", -1.0)
+    del app.query_params["later"]
+    app.run()  # the back button
+    assert app.text[0].value == "5"
+    assert app.query_params == {"always": "1"}
+
+
+def two_settings() -> None:
+    """A frame with one setting that the URL always holds, and one that it does not say at first."""
+    import streamlit as st
+
+    from ui import state
+
+    always = state.Param("always", state.whole(0, 9), 1)
+    later = state.Param("later", state.whole(0, 9), 5)
+    state.read_url()
+    state.enter("page")
+    state.show(always, later)
+    state.put(always, 1)
+    if "put" in st.session_state:
+        state.put(later, st.session_state["put"])
+        del st.session_state["put"]
+    st.text(f"{state.get(later)}")
+    state.write_url()
+
+
 def test_a_very_long_value_stays_out_of_the_url() -> None:
     def long_script() -> None:
         from ui import state
