@@ -3,7 +3,8 @@
     streamlit run benchmarks/grid_app.py -- FOLDER
 
 `?tokens=30` draws the tensors of FOLDER/30.npz. As in the app, what the grid sends is made once and
-kept for every visitor, and a choice runs a fragment again.
+kept for every visitor, a choice runs a fragment again, and all kinds of map travel together as long
+as they are no more than the app sends at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from ui.components.grid import Sheet, attention_grid, grid_sheet
+from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, attention_grid, grid_sheet
 
 KINDS = ("Encoder", "Decoder", "Cross")
 
@@ -22,19 +23,30 @@ st.set_page_config(layout="wide")
 
 
 @st.cache_resource
-def sheets(path: str) -> dict[str, Sheet]:
-    """The three kinds of map, ready to be sent."""
+def sheets(path: str) -> tuple[dict[str, Sheet], bool]:
+    """The three kinds of map, ready to be sent, and whether they go together."""
     with np.load(path) as held:
         source, target = held["source"].tolist(), held["target"].tolist()
         axes = {"Encoder": (source, source), "Decoder": (target, target), "Cross": (target, source)}
-        return {kind: grid_sheet(held[kind], *axes[kind], label=kind) for kind in KINDS}
+        maps = {kind: held[kind] for kind in KINDS}
+    made = {kind: grid_sheet(maps[kind], *axes[kind], label=kind) for kind in KINDS}
+    return made, sum(each.size for each in maps.values()) <= MOST_AT_ONCE
+
+
+def choose(kind: str) -> None:
+    """Keep which kind is shown."""
+    st.session_state["kind"] = kind
 
 
 @st.fragment
-def view(made: dict[str, Sheet]) -> None:
-    """The choice and the grid."""
-    chosen = st.segmented_control("Kind", KINDS, default=KINDS[0], required=True)
-    attention_grid(made[chosen], chosen=(None, None), on_choose=lambda cell: None, key="grid")
+def view(made: dict[str, Sheet], at_once: bool) -> None:
+    """The grid with its tabs, and a line that follows."""
+    kind = st.session_state.get("kind", KINDS[0])
+    attention_grid(
+        {each: Tab(each, each, made[each] if at_once or each == kind else None) for each in KINDS},
+        chosen=(None, None), on_choose=lambda cell: None, key="grid", kind=kind, on_kind=choose,
+    )  # fmt: skip
+    st.caption(kind)
 
 
-view(sheets(str(Path(sys.argv[1]) / f"{int(st.query_params['tokens'])}.npz")))
+view(*sheets(str(Path(sys.argv[1]) / f"{int(st.query_params['tokens'])}.npz")))

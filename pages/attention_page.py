@@ -34,8 +34,8 @@ WAYS = {"grid": draw_grid, "heads": draw_heads, "matrix": draw_matrix}
 HINTS = {
     "grid": "Each small map is one head. **Click one to read it large**, or shift and click to "
     "combine several.",
-    "heads": "Each colour is one head. **Point at a token to see its lines alone**, click to keep "
-    "them, and switch heads on and off in the legend.",
+    "heads": "Each colour is a head in the legend. **Point at a token to see its lines alone**; "
+    "a click keeps them.",
     "matrix": "One map with its numbers. **Click tokens on either axis** to add up their weight in "
     "every head.",
 }
@@ -62,19 +62,13 @@ def explain() -> None:
 
 
 def draw_kinds(trace: Trace) -> None:
-    """Which attention of those that there are, and what it is."""
+    """Which attention of those that there are."""
     kinds = kinds_of(trace)
-    left, right = st.columns([5, 1], vertical_alignment="center")
-    left.segmented_control(
+    st.segmented_control(
         "Kind of attention", kinds, label_visibility="collapsed", required=True, wrap=True,
         format_func={kind: story_of(trace, kind).name for kind in kinds}.__getitem__,
         **{**bound(KIND), "on_change": choose_kind},
     )  # fmt: skip
-    with (
-        right.container(horizontal=True, horizontal_alignment="right"),
-        st.popover("What is this?", icon=":material/info:", type="tertiary"),
-    ):
-        explain()
 
 
 @st.fragment
@@ -82,8 +76,13 @@ def maps(view: View) -> None:
     """Controls and one of the views. Runs again by itself when something here is chosen."""
     trace = get_trace(view)
     settle_kind(trace)
-    hint = st.empty()
-    draw_kinds(trace)
+    left, right = st.columns([6, 1], vertical_alignment="center")
+    hint = left.empty()
+    with (
+        right.container(horizontal=True, horizontal_alignment="right"),
+        st.popover("What is this?", icon=":material/info:", type="tertiary"),
+    ):
+        explain()
     left, right = st.columns([2, 5], vertical_alignment="center")
     left.segmented_control(
         "View", DISPLAYS, format_func=str.capitalize, label_visibility="collapsed", required=True,
@@ -108,7 +107,10 @@ def maps(view: View) -> None:
             draw_aggregate(choice, found)
     with asides:
         offer(view, choice, found)
-    st.caption(found.story.about)
+    # Where there are several kinds, the grid itself changes from one to another, at once.
+    if choice.display != "grid" or len(kinds_of(trace)) == 1:
+        draw_kinds(trace)
+        st.caption(found.story.about)
     WAYS[choice.display](view, choice, found)
     state.write_url()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import streamlit as st
 
@@ -22,6 +23,8 @@ from ui.state import HEAD, LAYER, Param
 from ui.units import UNITS
 
 DISPLAYS = ("grid", "heads", "matrix")
+
+T = TypeVar("T")
 
 _TOKENS = "attention_tokens"
 _index = state.whole(1, 99_999)
@@ -187,17 +190,43 @@ def settle_tokens(trace: Trace) -> None:
 
 
 def choose_kind() -> None:
-    """Take the kind that the control says; tokens chosen on other axes mean nothing here."""
-    state.put(KIND, st.session_state[f"{KIND.name}_widget"])
-    state.forget(PIN, QUERIES, KEYS)
+    """Take the kind that the control says."""
+    take_kind(st.session_state[f"{KIND.name}_widget"])
+
+
+def take_kind(kind: str) -> None:
+    """Show another kind; tokens chosen on other axes mean nothing there."""
+    if state.get(KIND) != kind:
+        state.put(KIND, kind)
+        state.forget(PIN, QUERIES, KEYS)
+
+
+def wanted_cell() -> Cell:
+    """The cell chosen, also where the kind shown has no such layer or head."""
+    layer, head = state.get(LAYER), state.get(HEAD)
+    return None if layer is None else layer - 1, None if head is None else head - 1
+
+
+def wanted_marks(choice: Choice) -> tuple[Head, ...]:
+    """The heads combined under the lens, also those that the kind shown does not have."""
+    if state.get(MAP) != "heads":
+        return ()
+    stored = state.get(HEADS)
+    return choice.heads if stored is None else stored
 
 
 def choose_cell(cell: Cell) -> None:
     """Keep what was chosen in the grid."""
     layer, head = cell
-    state.put(LAYER, None if layer is None else layer + 1)
-    state.put(HEAD, None if head is None else head + 1)
-    state.put(MAP, "cell")
+    _change(LAYER, None if layer is None else layer + 1)
+    _change(HEAD, None if head is None else head + 1)
+    _change(MAP, "cell")
+
+
+def _change(param: Param[T], value: T) -> None:
+    """Store a value that is another one; what repeats the default needs no place in the link."""
+    if state.get(param) != value:
+        state.put(param, value)
 
 
 def choose_heads(heads: Sequence[Head]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.measures.heads import kept_lines
 from transformer.measures.words import WORD_RULE, Groups
 from transformer.records import Floats
-from ui.attention_choice import Choice, to_units
+from ui.attention_choice import Choice, kinds_of, to_units
 from ui.attention_maps import (
     Maps,
     dimmed,
@@ -20,6 +21,7 @@ from ui.attention_maps import (
     selected_mass,
     sheet_of,
     shown_map,
+    tab_of,
 )
 from ui.cache import key_of, trace
 from ui.components.grid import still_grid
@@ -71,24 +73,46 @@ def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
         parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
         snippet=_snippet(view, choice, maps),
-        offline=(
-            Offline("grid", still_grid(sheet_of(maps, choice), choice.cell)),
-            Offline("lens", still_lens(shown_map(maps, choice)), lenses(maps, choice)),
-        ),
+        offline=_grid_pages(view, choice, maps),
         columns=n_heads,
     )
 
 
-def lenses(maps: Maps, choice: Choice) -> dict[str, bytes]:
-    """What the lens shows for each cell of the grid; nothing where that would be a large file."""
+def _grid_pages(view: View, choice: Choice, maps: Maps) -> tuple[Offline, ...]:
+    """Grid and lens without a server; with the tabs of all kinds where that is no large file."""
+    found = trace(key_of(view), lambda *_: None)
+    kinds = kinds_of(found)
+    lens = still_lens(shown_map(maps, choice))
+    if len(kinds) == 1 or sum(found.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
+        grid = still_grid(sheet_of(maps, choice), choice.cell)
+        return Offline("grid", grid), Offline("lens", lens, lenses(maps, choice))
+    tabs, follows = {}, {}
+    for kind in kinds:
+        at, of_kind = replace(choice, kind=kind), maps_of(found, kind, choice.units)
+        tabs[kind] = tab_of(found, kind, sheet_of(of_kind, at))
+        follows |= lenses(of_kind, at, kind)
+    title = f"Every kind of attention; the numbers below are of {maps.story.name.lower()}"
+    return (
+        Offline("grid", still_grid(tabs, choice.cell, choice.kind), title=title),
+        Offline("lens", lens, follows),
+    )
+
+
+def lenses(maps: Maps, choice: Choice, *kind: str) -> dict[str, bytes]:
+    """What the lens shows for each cell of the grid; nothing where that would be a large file.
+
+    Args:
+        kind: its name, where the grid has tabs.
+    """
     n_layers, n_heads = maps.weights.shape[:2]
     if maps.weights.size > MOST_FOLLOWING:
         return {}
     lenses = {}
-    for row, layer in enumerate([*range(n_layers), None]):
-        for column, head in enumerate([*range(n_heads), None]):
+    for layer in [*range(n_layers), None]:
+        for head in [*range(n_heads), None]:
             at = replace(choice, cell=(layer, head), chosen=False)
-            lenses[f"[{row},{column}]"] = still_lens(shown_map(maps, at))
+            held = json.dumps([layer, head, *kind], separators=(",", ":"))
+            lenses[held] = still_lens(shown_map(maps, at))
     return lenses
 
 

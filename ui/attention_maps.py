@@ -5,13 +5,13 @@ What takes long is made once for all sessions (see `ui.computed`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from transformer.measures.heads import combine, combine_chosen, mass_by_head
 from transformer.measures.words import Groups, group_labels, merge, word_groups
 from transformer.records import AttentionKind, Floats, Trace
-from ui.attention_choice import Choice, special_keys, to_units
-from ui.components.grid import Sheet, grid_sheet, name_of
+from ui.attention_choice import Choice, kinds_of, special_keys, to_units
+from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, grid_sheet, name_of
 from ui.components.lens import Map
 from ui.components.lines import Drawing, drawing
 from ui.computed import computed
@@ -26,12 +26,14 @@ class Story:
         name: on the control.
         about: one or two sentences.
         queries, keys: what the axes hold.
+        short: the name where there is little room.
     """
 
     name: str
     about: str
     queries: str
     keys: str
+    short: str = ""
 
 
 STORIES: dict[AttentionKind, Story] = {
@@ -41,6 +43,7 @@ STORIES: dict[AttentionKind, Story] = {
         "there from the start.",
         "source",
         "source",
+        "Encoder",
     ),
     "decoder_self": Story(
         "Decoder self-attention",
@@ -48,6 +51,7 @@ STORIES: dict[AttentionKind, Story] = {
         "masked (dots): while translating, they do not exist yet.",
         "translation",
         "translation",
+        "Decoder",
     ),
     "cross": Story(
         "Cross-attention",
@@ -55,6 +59,7 @@ STORIES: dict[AttentionKind, Story] = {
         "predicted. Nothing is masked.",
         "translation",
         "source",
+        "Cross",
     ),
 }
 
@@ -139,6 +144,32 @@ def get_sheet(view: View, choice: Choice) -> Sheet:
         view, "grid", (choice.kind, choice.units, choice.how, choice.dim),
         lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
     )  # fmt: skip
+
+
+def get_tabs(view: View, trace: Trace, choice: Choice) -> dict[str, Tab]:
+    """What the grid shows of every kind: all maps at once as long as that is quick."""
+    kinds = kinds_of(trace)
+    at_once = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
+    tabs = {}
+    for kind in kinds:
+        sheet = None
+        if at_once or kind == choice.kind:
+            sheet = get_sheet(view, replace(choice, kind=kind))
+        tabs[kind] = tab_of(trace, kind, sheet)
+    return tabs
+
+
+def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
+    """A kind's name and maps in the grid."""
+    story = story_of(trace, kind)
+    return Tab(story.name, story.short or story.name, sheet)
+
+
+def largest(view: View, trace: Trace, choice: Choice) -> tuple[int, int]:
+    """The most heads in a layer and the longest axis of all kinds, in the units of the view."""
+    shown = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
+    longest = max(max(len(maps.queries), len(maps.keys)) for maps in shown)
+    return max(maps.weights.shape[1] for maps in shown), longest
 
 
 def sheet_of(maps: Maps, choice: Choice) -> Sheet:

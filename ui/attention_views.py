@@ -22,20 +22,26 @@ from ui.attention_choice import (
     choose_cell,
     choose_heads,
     choose_selection,
+    kinds_of,
     mark_heads,
+    take_kind,
     to_pieces,
     to_units,
+    wanted_cell,
+    wanted_marks,
 )
 from ui.attention_maps import (
     Maps,
     dimmed,
     get_drawing,
     get_sheet,
+    get_tabs,
+    largest,
     selected_mass,
     shown_map,
 )
 from ui.bound import bound
-from ui.cache import get_tracer
+from ui.cache import get_trace, get_tracer
 from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
 from ui.components.lines import Pin, attention_lines
@@ -57,19 +63,23 @@ _NOT_AN_EXPLANATION = (
 
 def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
     """Every map of the kind, and the chosen one under the lens."""
+    trace = get_trace(view)
     shown = shown_map(maps, choice)
-    longest = max(len(maps.queries), len(maps.keys))
-    columns = maps.weights.shape[1] + 1
-    share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * columns) / _ROOM))
+    # By all kinds together: another one is drawn in the browser, and nothing moves then.
+    heads, longest = largest(view, trace, choice)
+    share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
     grid, lens = st.columns([share, 1 - share], gap="large") if beside else (st, st)
+    several = len(kinds_of(trace)) > 1
     with grid.container():
         attention_grid(
-            get_sheet(view, choice), chosen=choice.cell, on_choose=choose_cell, key="grid",
+            get_tabs(view, trace, choice) if several else get_sheet(view, choice),
+            chosen=wanted_cell(), on_choose=choose_cell, key="grid",
             cell_width=120 if beside else 56,
-            marked=choice.heads if choice.chosen else (), on_mark=mark_heads,
+            marked=wanted_marks(choice), on_mark=mark_heads,
+            kind=choice.kind if several else "", on_kind=take_kind if several else None,
         )  # fmt: skip
-        st.caption(_NOT_AN_EXPLANATION)
+        st.caption(f"{maps.story.about} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
         attention_lens(shown, key="lens", max_height=390 if beside else 900)

@@ -65,7 +65,7 @@ _PLAYER = (
 #: The components that can be put into a page; a test compares them with those of the app.
 COMPONENTS: dict[str, Files] = {
     "player": Files(tuple(f"player/{name}" for name in _PLAYER), "player/player.css", ""),
-    "grid": _plain("grid"),
+    "grid": _plain("grid", "kinds.js", "maps.js"),
     "lens": _plain("lens"),
     "lines": _plain("lines"),
     "cut": _plain("cut"),

@@ -132,8 +132,13 @@ class Session:
         return json.loads(data[4:end]), data[end:]
 
     def grid(self) -> dict[str, Any]:
-        """What the grid says about its maps."""
-        return inflate(self.message_to("headlight.grid")[1])[0]
+        """What the grid says about the maps that it shows first."""
+        header, body = self.message_to("headlight.grid")
+        for name, *_, size in header["kinds"]:
+            if name == header["held"][3]:
+                return inflate(body[:size])[0]
+            body = body[size:]
+        raise AssertionError("the grid shows a kind that it does not have")
 
 
 @contextmanager

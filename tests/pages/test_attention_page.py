@@ -102,7 +102,7 @@ def test_dimming_is_a_switch_that_the_link_holds_on_and_off(run_app: RunApp) -> 
 
 
 def test_choosing_another_kind_tells_its_story_and_its_mask(run_app: RunApp) -> None:
-    app = open_page(run_app)
+    app = open_page(run_app, display="matrix")  # in the grid, the component changes it
     app.segmented_control(key="kind_widget").set_value("decoder_self").run()
     assert "Later ones are masked" in said(app)
     assert app.query_params["kind"] == "decoder_self"

@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.factories import make_trace
+from tests.pages.kinds import offered_kinds
 from transformer.arrays import load_arrays, save_arrays
 from transformer.records import Trace
 from ui.controls import View
@@ -56,10 +57,6 @@ def said(app: AppTest) -> str:
     return "\n".join(part.value for part in parts)
 
 
-def kinds(app: AppTest) -> list[str]:
-    return list(app.segmented_control(key="kind_widget").options)
-
-
 def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
     run_app: RunApp, root: Path
 ) -> None:
@@ -86,8 +83,7 @@ def test_attention_offers_the_kinds_that_are_there(
     open_page: Callable[..., AppTest], file: str, names: list[str], display: str, units: str
 ) -> None:
     app = open_page(file, display=display, units=units, dim="on")
-    assert kinds(app) == names
-    assert app.segmented_control(key="kind_widget").value is not None
+    assert offered_kinds(app) == names
     assert not app.error and not app.warning
     assert app.get("download_button")
     if names[0] == "Causal self-attention":
@@ -169,7 +165,7 @@ def test_without_log_probabilities_translate_says_so(run_app: RunApp, tmp_path: 
     assert "lacks the tokens that were predicted, their log-probabilities and" in said(app)
     app.switch_page("pages/attention_page.py").run()
     assert not app.exception
-    assert kinds(app) == ["Decoder self-attention", "Cross-attention"]
+    assert offered_kinds(app) == ["Decoder self-attention", "Cross-attention"]
 
 
 def test_a_file_that_only_looks_right_is_named_on_the_page(
@@ -185,7 +181,7 @@ def test_a_kind_that_is_not_there_gives_way(open_page: Callable[..., AppTest]) -
     assert app.query_params["kind"] == "decoder_self"
     app.sidebar.selectbox(key="checkpoint_box").set_value("alpha").run()
     assert not app.exception
-    assert len(kinds(app)) == 3
+    assert len(offered_kinds(app)) == 3
 
 
 def test_the_program_of_a_download_makes_the_same_numbers(

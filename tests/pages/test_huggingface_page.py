@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 pytest.importorskip("transformers")
 
+from tests.pages.kinds import offered_kinds
 from tests.transformer import huggingface_models
 from transformer.huggingface import HuggingFaceModel
 
@@ -64,7 +65,7 @@ def test_attention_works_with_every_family(
 ) -> None:
     for display in ("grid", "heads", "matrix"):
         app = open_page(name, "attention", display=display, units="words", dim="on")
-        assert list(app.segmented_control(key="kind_widget").options) == kinds
+        assert offered_kinds(app) == kinds
         assert app.get("download_button")
     assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
     assert bool(app.sidebar.get("slider")) == (name == "t5")  # only one of them decodes

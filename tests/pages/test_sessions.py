@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.pages.session import PATIENCE, ROOT, Session, serving
-from transformer.records import Trace
+from transformer.records import ATTENTION_KINDS, Trace
 from transformer.translator import Translator
 from ui import state
 from ui.traces import seal
@@ -156,8 +156,10 @@ def test_memory_is_bounded_over_1000_interactions(
                 session.type("Sentence", next(fresh), "Translate")
                 done, traced = done + 1, traced + 1
             for count in range(1, 5 if page == "attention" else 1):
-                cell = [source.randint(0, layers), source.randint(0, heads)]
-                session.hold("headlight.grid", count, cell)
+                layer = source.choice([None, *range(layers)])
+                head = source.choice([None, *range(heads)])
+                kind = source.choice(ATTENTION_KINDS)
+                session.hold("headlight.grid", count, [layer, head, [], kind])
                 done += 1
 
     def visits(count: int, many: int) -> None:

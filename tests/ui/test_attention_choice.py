@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.factories import make_trace
 from transformer.measures.words import word_groups
+from ui import state
 from ui.attention_choice import (
     HEADS,
     KEYS,
+    KIND,
+    MAP,
     MASS,
     PIN,
+    choose_cell,
+    mark_heads,
     parse_heads,
     parse_pin,
     parse_positions,
+    read_choice,
+    take_kind,
     to_pieces,
     to_units,
+    wanted_cell,
+    wanted_marks,
 )
 
 heads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), unique=True).map(tuple)
@@ -74,3 +86,52 @@ def test_words_are_chosen_whole_and_tokens_as_they_are(
     pieces = to_pieces(units, groups)
     assert set(chosen) <= set(pieces)
     assert to_units(pieces, groups) == units
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    monkeypatch.setattr("streamlit.session_state", held)
+    return held
+
+
+@pytest.mark.usefixtures("session")
+def test_tokens_are_forgotten_with_another_kind_only() -> None:
+    state.put(PIN, ("key", 2))
+    state.put(KEYS, (1,))
+    take_kind("cross")  # the one that is shown
+    assert (state.get(PIN), state.get(KEYS)) == (("key", 2), (1,))
+    assert not state.stored(KIND)
+    take_kind("decoder_self")
+    assert (state.get(KIND), state.stored(PIN), state.stored(KEYS)) == (
+        "decoder_self",
+        False,
+        False,
+    )
+
+
+@pytest.mark.usefixtures("session")
+def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> None:
+    choose_cell((None, None))
+    assert not any(map(state.stored, (state.LAYER, state.HEAD, MAP)))
+    choose_cell((2, None))
+    assert (state.get(state.LAYER), state.stored(state.HEAD)) == (3, False)
+    choose_cell((None, None))
+    assert state.stored(state.LAYER) and state.get(state.LAYER) is None
+
+
+@pytest.mark.usefixtures("session")
+def test_what_a_kind_does_not_have_is_still_wanted() -> None:
+    trace = make_trace(S=4, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
+    choose_cell((2, 1))
+    take_kind("encoder_self")
+    assert read_choice(trace).cell == (None, 1)
+    assert wanted_cell() == (2, 1)
+    assert wanted_marks(read_choice(trace)) == ()
+    mark_heads([(0, 0), (2, 1)])
+    assert read_choice(trace).heads == ((0, 0),)
+    assert wanted_marks(read_choice(trace)) == ((0, 0), (2, 1))
+    take_kind("cross")
+    assert read_choice(trace).heads == ((0, 0), (2, 1))
+    choose_cell(wanted_cell())
+    assert wanted_marks(read_choice(trace)) == ()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +70,30 @@ def test_the_grid_holds_every_head_as_it_is(view: View, tiny_translator: Transla
         "Layer 1, head 1", "Layer 1, head 2", "Layer 1, head 3", "Layer 2, head 1",
     ]  # fmt: skip
     assert made.columns == 3
+
+
+def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
+    view: View, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid, lens = exhibit(view, CHOICE).views
+    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
+    assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
+    assert all(size for *_, size in header["kinds"])
+    assert header["held"] == [1, None, [], "cross"]
+    wanted = {
+        json.dumps([layer, head, kind], separators=(",", ":"))
+        for kind, n_layers in (("encoder_self", 2), ("decoder_self", 3), ("cross", 3))
+        for layer, head in product([*range(n_layers), None], [*range(3), None])
+    }
+    assert lens.follows.keys() == wanted
+    assert lens.follows['[1,null,"cross"]'] == lens.message
+
+    one_kind = tiny_translator.trace(SENTENCE).encoder_self.size
+    monkeypatch.setattr("ui.attention_exhibits.MOST_FOLLOWING", one_kind)
+    grid, lens = exhibit(view, replace(CHOICE, kind="encoder_self", cell=(1, 2))).views
+    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
+    assert [name for name, *_ in header["kinds"]] == [""]
+    assert "[1,2]" in lens.follows and "[null,null]" in lens.follows
 
 
 def test_a_matrix_comes_with_the_weight_on_the_chosen_tokens(

@@ -32,7 +32,7 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
-    """A header and the parts of a body as one deflated message, for `unpackDeflated` in shared.js.
+    """A header and the parts of a body as one deflated message, for `inflated` in shared.js.
 
     The header repeats itself and is packed as text. Weights do not: of them only runs are looked
     for, which is quicker and smaller. Each part gets a code of its own, so parts that are
@@ -76,13 +76,17 @@ def style(path: Path) -> str:
     return module(path)
 
 
-def component(name: str, folder: Path) -> Any:
-    """A component whose script, style and root element are named after its folder."""
+def component(name: str, folder: Path, *more: str) -> Any:
+    """A component whose script, style and root element are named after its folder.
+
+    Args:
+        more: scripts beside its own.
+    """
     return st.components.v2.component(
         f"headlight.{name}",
         html=f'<div class="{name}"></div>',
         css=style(folder / f"{name}.css"),
-        js=script(folder / f"{name}.js"),
+        js=script(folder / f"{name}.js", *(folder / each for each in more)),
     )
 
 

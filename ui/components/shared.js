@@ -50,16 +50,14 @@ function themeOf(root) {
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
 
-// A message whose body was deflated by packing.py, as a promise of {header, body}: what was inside,
-// its header joined to the one outside.
-async function unpackDeflated(data) {
-  const { header, body } = unpack(data);
-  const stream = new Blob([body]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const inside = unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
-  return { header: { ...inside.header, ...header }, body: inside.body };
+// What `deflate` of packing.py made, as a promise of {header, body}.
+async function inflated(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-// What the reader chose in a view, in agreement with held.py: {held, tell(next)}.
+// What the reader chose in a view, in agreement with held.py: {held, tell(next)}; `tell(next, said)`
+// where those who listen know it by another name.
 //
 // A message says what was chosen when it was made. Choices made here since then win over it, also
 // when the view is mounted again with the same message; a message made after them wins over them.
@@ -70,10 +68,10 @@ function agree(component, header) {
     memory = { session: header.session, count: header.count, held: header.held };
     all.set(component.key, memory);
   }
-  const tell = (next) => {
+  const tell = (next, said = next) => {
     memory = { ...memory, count: memory.count + 1, held: next };
     all.set(component.key, memory);
-    component.setTriggerValue?.("held", { count: memory.count, held: next });
+    component.setTriggerValue?.("held", { count: memory.count, held: said });
   };
   return { get held() { return memory.held; }, tell };
 }

@@ -16,8 +16,11 @@ from figures.attention import entropy_bits
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
 from transformer.measures.heads import HOWS, How, widen
+from ui.components import grid
 from ui.components.grid import (
     Sheet,
+    Tab,
+    attention_grid,
     fold,
     grid_sheet,
     name_of,
@@ -104,11 +107,11 @@ def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, 
     [
         ([0, 0], (0, 0)),
         ([1, 2], (1, 2)),
-        ([2, 1], (None, 1)),
-        ([0, 3], (0, None)),
-        ([2, 3], (None, None)),
-        ([3, 0], None),
-        ([0, 4], None),
+        ([None, 1], (None, 1)),
+        ([0, None], (0, None)),
+        ([None, None], (None, None)),
+        ([2, 0], None),
+        ([0, 3], None),
         ([-1, 0], None),
         ([0], None),
         ([0, 1, 2], None),
@@ -187,7 +190,8 @@ def test_any_tokens_make_a_message() -> None:
     assert header["key_tokens"][0] == "<script>"
     assert len(header["key_tokens"][2]) == 24
     message = still_grid(sheet, (None, 1))
-    assert json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])["held"] == [2, 1]
+    held = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])["held"]
+    assert held == [None, 1, [], ""]
 
 
 @pytest.mark.parametrize(
@@ -210,3 +214,118 @@ def test_only_heads_of_this_grid_can_be_marked(
     reported: Any, heads: tuple[tuple[int, int], ...] | None
 ) -> None:
     assert parse_marks(reported, n_layers=2, n_heads=3) == heads
+
+
+@pytest.fixture
+def tabs() -> dict[str, Tab]:
+    """Two kinds of unequal depth, and one that is sent when it is chosen."""
+    trace = make_trace(S=7, T=5, n_encoder_layers=4, n_decoder_layers=2, n_heads=3)
+    encoder = grid_sheet(trace.encoder_self, trace.src_tokens, trace.src_tokens, label="e")
+    cross = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="c")
+    return {
+        "encoder": Tab("Encoder maps", "Enc.", encoder),
+        "decoder": Tab("Decoder maps", "Dec.", None),
+        "cross": Tab("Cross maps", "Cross", cross),
+    }
+
+
+def unpacked(message: bytes) -> tuple[dict[str, Any], bytes]:
+    end = 4 + int.from_bytes(message[:4], "little")
+    return json.loads(message[4:end]), message[end:]
+
+
+def test_several_kinds_travel_behind_each_other(tabs: dict[str, Tab]) -> None:
+    header, body = unpacked(still_grid(tabs, (3, None), "cross"))
+    assert header["held"] == [3, None, [], "cross"]
+    assert [each[:3] for each in header["kinds"]] == [
+        ["encoder", "Encoder maps", "Enc."],
+        ["decoder", "Decoder maps", "Dec."],
+        ["cross", "Cross maps", "Cross"],
+    ]
+    sizes = [size for *_, size in header["kinds"]]
+    assert sizes[1] == 0 and sum(sizes) == len(body)
+    assert [inflate(part)[0]["label"] for part in (body[: sizes[0]], body[sizes[0] :])] == [
+        "e",
+        "c",
+    ]
+
+
+class Browser:
+    """What the grid sends, and what is reported to it in answer."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session: dict[str, Any] = {}
+        self.sent: list[dict[str, Any]] = []
+        self.count = 0
+        monkeypatch.setattr("streamlit.session_state", self.session)
+        monkeypatch.setattr(grid, "_component", lambda **given: self.sent.append(given))
+
+    def report(self, held: Any) -> None:
+        self.count += 1
+        self.session["g"] = {"held": {"count": self.count, "held": held}}
+        self.sent[-1]["on_held_change"]()
+
+
+def test_another_kind_is_heard_and_the_message_stays_as_it_was(
+    tabs: dict[str, Tab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser = Browser(monkeypatch)
+    now: dict[str, Any] = {"kind": "cross", "cell": (3, 1), "marks": ()}
+
+    def show() -> bytes:
+        attention_grid(
+            tabs, chosen=now["cell"], on_choose=lambda cell: now.update(cell=cell, marks=()),
+            marked=now["marks"], on_mark=lambda marks: now.update(marks=marks), key="g",
+            kind=now["kind"], on_kind=lambda kind: now.update(kind=kind),
+        )  # fmt: skip
+        return browser.sent[-1]["data"]  # type: ignore[no-any-return]
+
+    first = show()
+    # The cross maps have no fourth layer: it waits for a kind that has one.
+    marks = [[3, 0], [1, 2]]
+    for held in (
+        [3, 1, [], "encoder"],
+        [3, 1, [], "cross"],
+        [0, None, [], "encoder"],
+        [0, None, marks, "encoder"],
+        [0, None, marks, "cross"],
+    ):
+        browser.report(held)
+        assert now["kind"] == held[3]
+        assert [*now["cell"]] == held[:2]
+        assert [list(head) for head in now["marks"]] == held[2]
+        assert show() == first
+    # One whose maps are not there yet is new content.
+    browser.report([0, None, [], "decoder"])
+    assert now["kind"] == "decoder"
+    tabs["decoder"] = Tab("Decoder maps", "Dec.", tabs["cross"].sheet)
+    header, _ = unpacked(show())
+    assert (header["held"], header["count"]) == ([0, None, [], "decoder"], browser.count)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        [0, 0, [], "sideways"],
+        [0, 0, [], None],
+        [0, 0, []],
+        [0, 0],
+        [4, 0, [], "cross"],
+        [0, 3, [], "cross"],
+        [0, 0, [[4, 0]], "cross"],
+        [0, 0, [], "cross", 1],
+        "cross",
+        {"kind": "cross"},
+    ],
+)
+def test_what_does_not_fit_the_tabs_is_not_heard(
+    tabs: dict[str, Tab], monkeypatch: pytest.MonkeyPatch, held: Any
+) -> None:
+    browser = Browser(monkeypatch)
+    heard: list[Any] = []
+    attention_grid(
+        tabs, chosen=(0, 0), on_choose=heard.append, on_mark=heard.append, key="g", kind="cross",
+        on_kind=heard.append,
+    )  # fmt: skip
+    browser.report(held)
+    assert heard == []

@@ -1,14 +1,16 @@
-"""All layers and heads of one kind of attention in a grid; click or press Enter to choose a map.
+"""All layers and heads of a kind of attention in a grid; click or press Enter to choose a map.
 
-With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it.
+Several kinds may travel together: then tabs above the grid change to another one in the browser,
+without waiting for the server, which hears of it afterwards.
 
-The last row combines all layers and the last column all heads, so that every map one can read is a
-cell one can choose, with the mouse and with the keyboard.
+With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it. The
+last row combines all layers and the last column all heads, so that every map one can read is a cell
+one can choose, with the mouse and with the keyboard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,11 @@ from ui.components.packing import attention_look, component, deflate
 #: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
 MAX_SIDE = 128
 
-_component = component("grid", Path(__file__).parent)
+#: Weights up to which all kinds travel together (6+6 layers of 8 heads: to about 200 tokens). Made
+#: in half a second, it is a message of 2 MB at most.
+MOST_AT_ONCE = 6_000_000
+
+_component = component("grid", Path(__file__).parent, "kinds.js", "maps.js")
 
 #: A cell: (layer, head), 0-based; None is all of them, combined.
 Cell = tuple[int | None, int | None]
@@ -45,6 +51,20 @@ class Sheet:
     body: NDArray[np.uint8]
     rows: int
     columns: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tab:
+    """One of several kinds that a grid can show.
+
+    Attributes:
+        title: what it is called.  short: the same where there is little room.
+        sheet: its maps; None where they are sent when it is chosen.
+    """
+
+    title: str
+    short: str
+    sheet: Sheet | None
 
 
 def grid_sheet(
@@ -92,7 +112,7 @@ def grid_sheet(
 
 
 def attention_grid(
-    sheet: Sheet,
+    shown: Sheet | Mapping[str, Tab],
     *,
     chosen: Cell,
     on_choose: Callable[[Cell], None],
@@ -100,61 +120,101 @@ def attention_grid(
     cell_width: int = 120,
     marked: Sequence[Head] = (),
     on_mark: Callable[[tuple[Head, ...]], None] | None = None,
+    kind: str = "",
+    on_kind: Callable[[str], None] | None = None,
 ) -> None:
-    """Show every map of one kind and report the one that is chosen.
+    """Show every map of a kind and report the one that is chosen.
 
     Args:
-        chosen: the cell to outline where no heads are marked.
+        shown: the maps of one kind, or what the tabs of several show, by name.
+        chosen: the cell to outline where no heads are marked. A kind without this layer or head
+            shows all of them combined, as with None.
         on_choose: called with the new cell before the script reruns; no heads are marked then.
         cell_width: most pixels that a map may take across.
-        marked: heads to outline in place of the cell.
+        marked: heads to outline in place of the cell, as far as the kind shown has them.
         on_mark: called with the heads now marked, at least one; None marks nothing.
+        kind: the name of the tab to show; its sheet must be there.
+        on_kind: called first, with the tab that is shown, also where that is no other one.
     """
-    header = {"cell_width": cell_width, "markable": on_mark is not None}
-    held = [*_place(sheet, chosen), [list(head) for head in marked]]
-    limits = sheet.rows - 1, sheet.columns - 1
+    tabs = _tabs(shown)
+    header = {"cell_width": cell_width, "markable": on_mark is not None, "kinds": _contents(tabs)}
+    held = [*chosen, [list(head) for head in marked], kind]
+    # What came from here may come back, also what no kind has.
+    sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
+    layers, heads = (
+        max([*sizes, *(1 + at for at in ours if at is not None)])
+        for sizes, ours in (
+            ([sheet.rows - 1 for sheet in sheets], [chosen[0], *(head[0] for head in marked)]),
+            ([sheet.columns - 1 for sheet in sheets], [chosen[1], *(head[1] for head in marked)]),
+        )
+    )
 
-    def parse(reported: Any) -> tuple[Cell, tuple[Head, ...]] | None:
-        if not isinstance(reported, list | tuple) or len(reported) != 3:
+    def parse(reported: Any) -> tuple[Cell, tuple[Head, ...], str] | None:
+        if not isinstance(reported, list | tuple) or len(reported) != 4:
             return None
-        cell, heads = parse_choice(reported[:2], *limits), parse_marks(reported[2], *limits)
-        return None if cell is None or heads is None else (cell, heads)
+        cell = parse_choice(reported[:2], layers, heads)
+        some = parse_marks(reported[2], layers, heads)
+        name = reported[3] if isinstance(reported[3], str) and reported[3] in tabs else None
+        return None if cell is None or some is None or name is None else (cell, some, name)
 
-    def take(said: tuple[Cell, tuple[Head, ...]]) -> None:
-        cell, heads = said
-        if heads and on_mark is not None:
-            on_mark(heads)
+    def take(said: tuple[Cell, tuple[Head, ...], str]) -> None:
+        cell, some, name = said
+        if on_kind is not None:
+            on_kind(name)
+        if some and on_mark is not None:
+            on_mark(some)
         else:
             on_choose(cell)
 
-    data = message(key, header, sheet.body.tobytes(), held)
+    data = message(key, header, _bodies(tabs), held)
     _component(key=key, data=data, on_held_change=listener(key, parse, take))
 
 
-def still_grid(sheet: Sheet, chosen: Cell) -> bytes:
-    """The grid's message for a page without a server."""
-    return still({"cell_width": 120}, sheet.body.tobytes(), _place(sheet, chosen))
+def still_grid(shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "") -> bytes:
+    """The grid's message for a page without a server; see `attention_grid`.
+
+    What follows the choice there is called `[layer, head]`, or `[layer, head, kind]` under tabs.
+    """
+    tabs = _tabs(shown)
+    header = {"cell_width": 120, "markable": False, "kinds": _contents(tabs), "still": True}
+    return still(header, _bodies(tabs), [*chosen, [], kind])
+
+
+def _tabs(shown: Sheet | Mapping[str, Tab]) -> Mapping[str, Tab]:
+    return {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
+
+
+def _contents(tabs: Mapping[str, Tab]) -> list[list[Any]]:
+    return [
+        [name, tab.title, tab.short, tab.sheet.body.nbytes if tab.sheet else 0]
+        for name, tab in tabs.items()
+    ]
+
+
+def _bodies(tabs: Mapping[str, Tab]) -> bytes:
+    return b"".join(tab.sheet.body.tobytes() for tab in tabs.values() if tab.sheet)
 
 
 def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
-    """The cell that the browser reports, or None where it says nothing that fits this grid."""
+    """The cell that the browser reports, or None where it says nothing that fits these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
-    row, column = reported
-    for number, limit in ((row, n_layers), (column, n_heads)):
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= limit:
+    for number, limit in zip(reported, (n_layers, n_heads), strict=True):
+        if number is None:
+            continue
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < limit:
             return None
-    return (None if row == n_layers else row, None if column == n_heads else column)
+    return reported[0], reported[1]
 
 
 def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
-    """The heads that the browser says are marked, or None where that does not fit this grid."""
+    """The heads that the browser says are marked, or None where that does not fit these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) > n_layers * n_heads:
         return None
     heads = []
     for each in reported:
-        cell = parse_choice(each, n_layers - 1, n_heads - 1)
-        if cell is None:
+        cell = parse_choice(each, n_layers, n_heads)
+        if cell is None or None in cell:
             return None
         heads.append((int(each[0]), int(each[1])))
     return tuple(heads) if len(set(heads)) == len(heads) else None
@@ -243,11 +303,3 @@ def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -
     if column == columns - 1:
         return f"Layer {row + 1}, {over} heads"
     return f"Layer {row + 1}, head {column + 1}"
-
-
-def _place(sheet: Sheet, cell: Cell) -> list[int]:
-    layer, head = cell
-    return [
-        sheet.rows - 1 if layer is None else layer,
-        sheet.columns - 1 if head is None else head,
-    ]

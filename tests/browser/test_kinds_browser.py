@@ -1,0 +1,335 @@
+"""Tabs of the grid: another kind of attention is drawn in the page, and the server hears of it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
+
+from benchmarks.views import KINDS, make_tensors
+from figures.exhibit import Offline
+from figures.palette import attention_table, to_weight_bytes
+from tests.browser.conftest import start_app, stop_app
+from tests.figures.exhibits import exhibit, hostile_panel
+from tests.pages.session import serving
+from transformer.measures.heads import widen
+from transformer.records import Trace
+from transformer.translator import Translator
+from ui.attention_maps import STORIES
+from ui.components.grid import MOST_AT_ONCE, Tab, grid_sheet, still_grid
+from ui.components.lens import Map, still_lens
+from ui.offline import save
+
+pytestmark = pytest.mark.timeout(900)
+expect.set_options(timeout=180_000)
+SENTENCE = "The cat <b>sat</b> on it."
+ENCODER, DECODER, CROSS = (STORIES[kind].name for kind in ("encoder_self", "decoder_self", "cross"))
+
+#: Notes what the grid is called whenever something in it changes.
+WATCH = """root => {
+    const name = () => root.querySelector(".table")?.getAttribute("aria-label");
+    root.seen = [name()];
+    new MutationObserver(() => {
+        if (name() !== root.seen.at(-1)) root.seen.push(name());
+    }).observe(root, { childList: true, subtree: true });
+}"""
+
+
+class Wire:
+    """A page's line to its server: it can be held for a while, and it counts what arrives."""
+
+    def __init__(self, page: Page) -> None:
+        self.holding = False
+        self.arrived: list[bytes] = []
+        self._waiting: list[str | bytes] = []
+        page.route_web_socket(re.compile("_stcore/stream"), self._open)
+
+    def _open(self, route: WebSocketRoute) -> None:
+        self._server = route.connect_to_server()
+
+        def sent(message: str | bytes) -> None:
+            if self.holding:
+                self._waiting.append(message)
+            else:
+                self._server.send(message)
+
+        def received(message: str | bytes) -> None:
+            self.arrived.append(message if isinstance(message, bytes) else message.encode())
+            route.send(message)
+
+        route.on_message(sent)
+        self._server.on_message(received)
+
+    def hold(self) -> None:
+        """Let nothing through to the server, and count anew what comes from it."""
+        self.holding = True
+        self.arrived.clear()
+
+    def release(self) -> None:
+        """Send what has waited."""
+        self.holding = False
+        for message in self._waiting:
+            self._server.send(message)
+        self._waiting.clear()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    window = browser.new_context(viewport={"width": 1280, "height": 720})
+    window.set_default_timeout(180_000)
+    yield window
+    window.close()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Iterator[str]:
+    """The app on one small model: two encoder layers, three decoder layers."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
+    yield url
+    stop_app(process)
+
+
+@pytest.fixture
+def open_page(context: BrowserContext, address: str) -> Iterator[Callable[..., tuple[Page, Wire]]]:
+    """Open the grid; an error in its scripts fails the test."""
+    wrong: list[str] = []
+    pages: list[Page] = []
+
+    def opened(**query: str) -> tuple[Page, Wire]:
+        page = context.new_page()
+        pages.append(page)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        wire = Wire(page)
+        words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
+        page.goto(f"{address}/attention?{words}")
+        expect(page.locator("canvas.cells")).to_be_visible()
+        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        return page, wire
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not wrong
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    return tiny_translator.trace(SENTENCE)
+
+
+def shows(page: Page, name: str, cell: str) -> None:
+    """The grid holds this kind, its tab is chosen, and this cell is outlined."""
+    expect(page.locator(".grid .table")).to_have_attribute(
+        "aria-label", f"{name}, all layers and heads"
+    )
+    expect(page.get_by_role("radio", name=name, exact=True)).to_have_attribute(
+        "aria-checked", "true"
+    )
+    expect(page.locator(".kind[aria-checked=true]")).to_have_count(1)
+    outlined = page.locator("button.map[aria-selected=true]")
+    expect(outlined).to_have_count(1)
+    expect(outlined).to_have_attribute("aria-label", re.compile(f"^{cell}:"))
+
+
+def pixels(page: Page, cell: int) -> np.ndarray:
+    """What a cell of the grid holds, [height, width, 3]."""
+    width, height, data = (
+        page.locator("button.map canvas")
+        .nth(cell)
+        .evaluate(
+            """c => [c.width, c.height,
+        Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data)]"""
+        )
+    )
+    return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+
+
+def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
+    open_page: Callable[..., tuple[Page, Wire]], trace: Trace
+) -> None:
+    page, wire = open_page(kind="cross", layer="3", head="2")
+    shows(page, CROSS, "Layer 3, head 2")
+    wire.hold()
+    page.get_by_role("radio", name=ENCODER).click()
+    # The encoder has no third layer: the cell is the head's mean, and the third layer is kept.
+    shows(page, ENCODER, "Head 2, mean over layers")
+    wide = widen(trace.encoder_self)
+    expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
+    for row, column in [(0, 0), (1, 2), (2, 3)]:
+        expected = attention_table("light")[to_weight_bytes(wide[row, column])]
+        np.testing.assert_array_equal(pixels(page, row * wide.shape[1] + column), expected)
+    assert not wire.arrived
+    expect(page).to_have_url(re.compile("kind=cross"))
+    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
+
+    wire.release()
+    expect(page).to_have_url(re.compile("kind=encoder_self.*layer=3&head=2"))
+    expect(page.get_by_text("Head 2, mean over layers", exact=True)).to_be_visible()
+    expect(page.get_by_text(STORIES["encoder_self"].about[:40])).to_be_visible()
+    shows(page, ENCODER, "Head 2, mean over layers")
+    received = b"".join(wire.arrived)
+    assert b"headlight.lens" in received
+    assert b"openKinds" not in received, "the grid was sent again"
+
+    page.get_by_role("radio", name=CROSS).click()
+    shows(page, CROSS, "Layer 3, head 2")
+    expect(page).to_have_url(re.compile("kind=cross.*layer=3&head=2"))
+    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
+    assert b"openKinds" not in b"".join(wire.arrived)
+    page.get_by_role("radio", name=DECODER).click()
+    expect(page).to_have_url(re.compile("kind=decoder_self"))
+    page.reload()
+    shows(page, DECODER, "Layer 3, head 2")
+
+
+def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
+    open_page: Callable[..., tuple[Page, Wire]],
+) -> None:
+    page, wire = open_page(kind="cross", layer="1", head="1")
+    page.locator(".grid").evaluate(WATCH)
+    page.get_by_role("radio", name=CROSS).focus()
+    wire.hold()
+    for key in ("ArrowRight", "ArrowDown", "End", "ArrowLeft", "Home", "ArrowLeft", "ArrowUp"):
+        page.keyboard.press(key)
+    shows(page, DECODER, "Layer 1, head 1")
+    expect(page.get_by_role("radio", name=DECODER)).to_be_focused()
+    wire.release()
+    expect(page).to_have_url(re.compile("kind=decoder_self"))
+    expect(page.get_by_text(STORIES["decoder_self"].about[:40])).to_be_visible()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("kind=encoder_self"))
+    expect(page.get_by_text(STORIES["encoder_self"].about[:40])).to_be_visible()
+    shows(page, ENCODER, "Layer 1, head 1")
+    expect(page.get_by_role("radio", name=ENCODER)).to_be_focused()
+    order = [CROSS, ENCODER, DECODER, CROSS, DECODER, ENCODER, CROSS, DECODER]
+    order += [ENCODER, DECODER, ENCODER]
+    seen = page.locator(".grid").evaluate("root => root.seen")
+    assert seen == [f"{name}, all layers and heads" for name in order]
+    page.keyboard.press("Tab")  # the tabs are one stop
+    expect(page.get_by_role("gridcell", name="Layer 1, head 1:")).to_be_focused()
+
+
+def test_marks_and_cells_chosen_under_another_tab_are_kept(
+    open_page: Callable[..., tuple[Page, Wire]],
+) -> None:
+    page, wire = open_page(kind="cross", layer="1", head="2")
+    page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
+    expect(page).to_have_url(re.compile("heads=1.2-3.1"))
+    wire.hold()
+    page.get_by_role("radio", name=ENCODER).click()
+    shows(page, ENCODER, "Layer 1, head 2")
+    wire.release()
+    expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
+    page.get_by_role("radio", name=CROSS).click()
+    expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
+    expect(page.get_by_text("Mean of heads 1.2, 3.1", exact=True)).to_be_visible()
+    wire.hold()
+    page.get_by_role("radio", name=DECODER).click()
+    page.get_by_role("gridcell", name="Layer 2, head 3:").click()
+    shows(page, DECODER, "Layer 2, head 3")
+    wire.release()
+    expect(page).to_have_url(re.compile("kind=decoder_self.*layer=2&head=3"))
+    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    shows(page, DECODER, "Layer 2, head 3")
+
+
+def test_the_place_of_the_kinds_is_the_same_in_every_view(
+    open_page: Callable[..., tuple[Page, Wire]],
+) -> None:
+    page, _ = open_page(kind="cross")
+    places = []
+    for display in ("Grid", "Matrix", "Heads"):
+        page.get_by_role("radio", name=display, exact=True).click()
+        expect(page).to_have_url(re.compile(f"display={display.lower()}"))
+        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        group = page.get_by_role("radiogroup", name="Kind of attention")
+        expect(group).to_have_count(1)
+        box = group.get_by_role("radio").first.bounding_box()
+        assert box is not None
+        places.append((box["x"], box["y"]))
+    np.testing.assert_allclose(places, [places[0]] * 3, atol=2)
+
+
+def test_many_weights_come_one_kind_at_a_time(context: BrowserContext, tmp_path: Path) -> None:
+    tensors = make_tensors(512, 2, 4)
+    assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
+    np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
+    script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
+    with serving(script, tmp_path / "log.txt") as (address, _):
+        page = context.new_page()
+        wire = Wire(page)
+        page.goto(f"{address}/?tokens=512")
+        table = page.locator(".grid .table")
+        expect(table).to_have_attribute("aria-label", "Encoder")
+        wire.hold()
+        for name in ("Decoder", "Cross"):
+            page.get_by_role("radio", name=name).click()
+        expect(page.get_by_role("radio", name="Cross")).to_have_attribute("aria-checked", "true")
+        expect(page.locator(".stage[aria-busy=true]")).to_have_count(1)
+        expect(table).to_have_attribute("aria-label", "Encoder")
+        wire.release()
+        expect(table).to_have_attribute("aria-label", "Cross")
+        expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
+        expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
+        assert len(np.unique(pixels(page, 0).reshape(-1, 3), axis=0)) > 10
+        page.close()
+
+
+def test_tabs_work_in_a_page_without_a_server(
+    browser: Browser, tmp_path: Path, trace: Trace
+) -> None:
+    """The lens follows to the same cell of another kind, and back to a layer that one lacks."""
+    tabs, follows = {}, {}
+    for kind in ("encoder_self", "cross"):
+        maps, (rows, columns) = trace.attention(kind), trace.axis_tokens(kind)  # type: ignore[arg-type]
+        sheet = grid_sheet(maps, rows, columns, label=f"{kind}, all layers and heads")
+        tabs[kind] = Tab(kind, kind, sheet)
+        for cell, weights in {
+            "[0,1": maps[0, 1],
+            "[2,1": maps[-1, 1],
+            "[null,1": maps[0, 0],
+        }.items():
+            follows[f'{cell},"{kind}"]'] = still_lens(
+                Map(weights, rows, columns, f"{kind} {cell}", "t", "s")
+            )
+    views = (
+        Offline("grid", still_grid(tabs, (0, 1), "cross")),
+        Offline("lens", follows['[0,1,"cross"]'], follows),
+    )
+    path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
+    window = browser.new_context(offline=True)
+    page = window.new_page()
+    heard: list[str] = []
+    page.on("request", lambda request: heard.append(request.url))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.goto(path.as_uri())
+    lens = page.locator(".lens .plot")
+
+    def reads(start: str) -> None:
+        expect(lens).to_have_attribute("aria-label", re.compile(f"^{re.escape(start)}"))
+
+    reads("cross [0,1")
+    page.get_by_role("radio", name="encoder_self").click()
+    shows(page, "encoder_self", "Layer 1, head 2")
+    reads("encoder_self [0,1")
+    page.get_by_role("radio", name="cross").click()
+    page.get_by_role("gridcell", name="Layer 3, head 2:").click()
+    reads("cross [2,1")
+    page.get_by_role("radio", name="encoder_self").click()
+    shows(page, "encoder_self", "Head 2, mean over layers")
+    reads("encoder_self [null,1")
+    page.get_by_role("radio", name="encoder_self").press("ArrowRight")
+    shows(page, "cross", "Layer 3, head 2")
+    reads("cross [2,1")
+    assert heard == [path.as_uri()]
+    window.close()

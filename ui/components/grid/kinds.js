@@ -1,0 +1,71 @@
+// The kinds of maps that one grid can show, and the row of tabs that chooses among them.
+//
+// A message holds the kinds behind each other, each deflated by itself, so that what is not looked
+// at is not unpacked. A kind of no bytes is known by name only: it comes when it is chosen.
+
+function openKinds(header, body) {
+  let from = 0;
+  return header.kinds.map(([name, title, short, bytes]) => {
+    const packed = body.subarray(from, (from += bytes));
+    const kind = { name, title, short, here: bytes > 0, sheet: null, pane: null };
+    let opening = null;
+    kind.open = () =>
+      (opening ??= inflated(packed).then(({ header: about, body: single }) => {
+        kind.sheet = { ...about, maps: unfold(about, single) };
+      }));
+    return kind;
+  });
+}
+
+// What is drawn: the kind chosen, or while that is on its way one that is here.
+function shownKind(kinds, [, , , name]) {
+  return kinds.find((kind) => kind.here && kind.name === name) ?? kinds.find((kind) => kind.here);
+}
+
+// The tabs: `element`, `mark(name)` for the one chosen, `fit()` for the room there is. They look
+// and work like Streamlit's segmented control: one stop of Tab, arrow keys choose.
+function buildTabs(kinds, choose) {
+  const element = make("div", "kinds");
+  element.setAttribute("role", "radiogroup");
+  element.setAttribute("aria-label", "Kind of attention");
+  const buttons = kinds.map(({ name, title, short }) => {
+    const button = make("button", "kind");
+    button.type = "button";
+    button.dataset.kind = name;
+    button.setAttribute("role", "radio");
+    button.setAttribute("aria-label", title);
+    button.append(make("span", "long", title), make("span", "short", short));
+    button.onclick = () => choose(name);
+    element.append(button);
+    return button;
+  });
+  const last = buttons.length - 1;
+  const moves = {
+    ArrowLeft: (at) => (at ? at - 1 : last),
+    ArrowUp: (at) => (at ? at - 1 : last),
+    ArrowRight: (at) => (at < last ? at + 1 : 0),
+    ArrowDown: (at) => (at < last ? at + 1 : 0),
+    Home: () => 0,
+    End: () => last,
+  };
+  element.onkeydown = (event) => {
+    const move = moves[event.key];
+    if (!move || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const next = buttons[move(buttons.indexOf(event.target.closest(".kind")))];
+    next.focus();
+    choose(next.dataset.kind);
+  };
+  const mark = (name) => {
+    for (const button of buttons) {
+      const chosen = button.dataset.kind === name;
+      button.setAttribute("aria-checked", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+    }
+  };
+  const fit = () => {
+    element.classList.remove("tight");
+    element.classList.toggle("tight", element.scrollWidth > element.clientWidth);
+  };
+  return { element, mark, fit };
+}
