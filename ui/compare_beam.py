@@ -1,8 +1,7 @@
-"""The search trees of both sides: why each winner won, the tree, and one node of each."""
+"""The search trees of both sides, why each winner won, and one node of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -29,10 +28,11 @@ from ui.beam_panels import numbers_of
 from ui.beam_words import Decode, summary, text_of, why_it_went, why_the_winner_won
 from ui.cache import get_translator
 from ui.compare_choice import Setup, opened
-from ui.compare_sides import LETTERS, Bar, able, link_page, offer_both, rows, view_of
+from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.tree import Choice, beam_tree_view, choice_in, encode
 from ui.computed import computed
 from ui.controls import View
+from ui.player_words import how_decoded, scored
 from ui.state import Param
 from ui.text import code
 
@@ -47,28 +47,19 @@ PARAMS: tuple[Param[Any], ...] = (*NODES, DROPPED)
 def draw_beams(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     """Both trees, row by row."""
     traces = left, right
-    sides = able(setup, "beam", reasons=[_why_none(setup, side, traces[side]) for side in (0, 1)])
+    sides = sides_of(setup, "beam", [_why_none(setup, side, traces[side]) for side in (0, 1)])
     anew = opened("beam")
-    if not sides:
-        return
-    trees = {side: _tree_of(view_of(setup, side)) for side in sides}
+    trees = {side: _tree_of(view_of(setup, side)) for side in sides.shown}
     decodes: dict[int, Decode] = {
-        side: get_translator(view_of(setup, side)).tokenizer.target.decode for side in sides
+        side: get_translator(view_of(setup, side)).tokenizer.target.decode for side in sides.shown
     }
-    _in_row(sides, lambda side: _draw_why(side, trees[side], decodes[side]))
-    _in_row(sides, lambda side: _draw_tree(setup, side, trees[side], decodes[side], anew))
-    _in_row(sides, lambda side: _draw_node(setup, side, trees[side], decodes[side]))
+    sides.in_row(lambda side: _say_how(setup, side, traces[side]), first=True)
+    sides.in_row(lambda side: _draw_tree(setup, side, trees[side], decodes[side], anew))
+    sides.in_row(lambda side: _draw_why(side, trees[side], decodes[side]))
+    sides.in_row(lambda side: _draw_node(setup, side, trees[side], decodes[side]))
     with bar.aside:
-        choices = {side: _choice(trees[side], side) for side in sides}
-        offer_both(setup, "Beam search", sides, partial(_exhibit, choices))
-
-
-def _in_row(sides: list[int], draw: Callable[[int], None]) -> None:
-    """One row of what both sides show."""
-    for side, column in enumerate(rows()):
-        if side in sides:
-            with column.container():
-                draw(side)
+        choices = {side: _choice(trees[side], side) for side in sides.shown}
+        offer_both(setup, "Beam search", sides.shown, partial(_exhibit, choices))
 
 
 def _why_none(setup: Setup, side: int, trace: Trace) -> str | None:
@@ -91,6 +82,10 @@ def _why_none(setup: Setup, side: int, trace: Trace) -> str | None:
 def _tree_of(view: View) -> Tree:
     tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
     return tree
+
+
+def _say_how(setup: Setup, side: int, trace: Trace) -> None:
+    st.caption(f"**{LETTERS[side]}** · {how_decoded(view_of(setup, side), trace)}, {scored(trace)}")
 
 
 def _draw_why(side: int, tree: Tree, decode: Decode) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -218,10 +219,11 @@ def _lenses(
     if maps[0].weights.size > MOST_FOLLOWING:
         return {}
     found = {}
-    for row, layer in enumerate([*range(counts[0]), None]):
-        for column, head in enumerate([*range(counts[1]), None]):
+    for layer in (*range(counts[0]), None):
+        for head in (*range(counts[1]), None):
             at = tuple(replace(choice, cell=(layer, head)) for choice in choices)
-            found[f"[{row},{column}]"] = still_lens(difference_map(*maps, (at[0], at[1])))
+            name = json.dumps([layer, head], separators=(",", ":"))
+            found[name] = still_lens(difference_map(*maps, (at[0], at[1])))
     return found
 
 

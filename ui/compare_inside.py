@@ -5,7 +5,7 @@ Where both have the same queries or keys, one choice holds for both; else each s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import streamlit as st
@@ -18,7 +18,7 @@ from transformer.records import ATTENTION_KINDS, AttentionKind, HeadStages, Trac
 from ui import state
 from ui.cache import key_of
 from ui.compare_choice import OTHER_HEAD, OTHER_LAYER, Setup
-from ui.compare_sides import LETTERS, Bar, able, link_page, offer_both, rows, view_of
+from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.stages import Chosen, head_stages
 from ui.computed import computed
 from ui.controls import View
@@ -67,35 +67,37 @@ def settle_inside(setup: Setup) -> None:
 def draw_inside(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     """The stages of both sides, under each one's layer, head and query."""
     traces = left, right
-    sides = able(setup, "head")
-    if not sides:
+    sides = sides_of(setup, "head")
+    if not sides.shown:
+        sides.in_row(lambda side: None, first=True)
         return
     bar.controls.segmented_control(
         "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
         label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
     )  # fmt: skip
     kind = next(kind for kind in ATTENTION_KINDS if kind == state.get(KIND))
-    same = _same_axes(traces, kind) if len(sides) == 2 else (False, False)
-    places = places_of(setup, traces, kind, sides, same_queries=same[0])
-    chosen = {side: _chosen(traces[side], places[side], side, same_keys=same[1]) for side in sides}
-    for side, column in enumerate(rows()):
-        if side in sides:
-            with column.container():
-                _draw_boxes(side, traces[side], places, same_queries=same[0])
-    for side, column in enumerate(rows()):
-        if side in sides:
-            with column.container():
-                _draw_stages(setup, side, traces[side], places[side], chosen[side], same[1])
+    same = _same_axes(traces, kind) if len(sides.shown) == 2 else (False, False)
+    places = places_of(setup, traces, kind, sides.shown, same_queries=same[0])
+    chosen = {
+        side: _chosen(traces[side], place, side, same_keys=same[1])
+        for side, place in places.items()
+    }
+    sides.in_row(
+        lambda side: _draw_boxes(side, traces[side], places, same_queries=same[0]), first=True
+    )
+    sides.in_row(
+        lambda side: _draw_stages(setup, side, traces[side], places[side], chosen[side], same[1])
+    )
     with bar.aside:
-        what = {side: (places[side], chosen[side]) for side in sides}
-        offer_both(setup, "Inside a head", sides, partial(_exhibit, what))
+        what = {side: (place, chosen[side]) for side, place in places.items()}
+        offer_both(setup, "Inside a head", sides.shown, partial(_exhibit, what))
 
 
 def places_of(
     setup: Setup,
     traces: tuple[Trace, Trace],
     kind: AttentionKind,
-    sides: list[int],
+    sides: Sequence[int],
     *,
     same_queries: bool,
 ) -> dict[int, Place]:

@@ -6,7 +6,7 @@ model lacks what a view needs says so in its column, and the other one is shown 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -48,26 +48,45 @@ def page_of(url_path: str) -> PageSpec:
     return next(spec for spec in PAGES if spec.url_path == url_path)
 
 
-def able(setup: Setup, url_path: str, *, reasons: Sequence[str | None] = (None, None)) -> list[int]:
-    """The sides that have a view; for each other one its column says why not.
+@dataclass(frozen=True)
+class Sides:
+    """Which sides a view can show.
+
+    Attributes:
+        shown: 0 for the left and 1 for the right.
+        reasons: why each other one is not shown.
+        icon: of the page that shows the view of one model.
+    """
+
+    shown: tuple[int, ...]
+    reasons: Mapping[int, str]
+    icon: str
+
+    def in_row(self, draw: Callable[[int], None], *, first: bool = False) -> None:
+        """Draw one row: what `draw` draws for each side; in the first one also why not."""
+        for side, column in enumerate(rows()):
+            with column.container():
+                if side in self.shown:
+                    draw(side)
+                elif first:
+                    reason = f"**{LETTERS[side]}** · {plain(self.reasons[side])}"
+                    st.info(reason, icon=self.icon)
+
+
+def sides_of(setup: Setup, url_path: str, missing: Sequence[str | None] = (None, None)) -> Sides:
+    """Which sides can be shown as one page shows them.
 
     Args:
-        url_path: of the page that shows the view of one model.
-        reasons: what else may be missing of the left and of the right.
+        url_path: of the page.
+        missing: what else the left and the right may lack, in a sentence.
     """
     spec = page_of(url_path)
-    said = [
-        why_not(view, spec) or reason
-        for view, reason in zip((setup.left, setup.right), reasons, strict=True)
-    ]
-    if all(reason is None for reason in said):
-        return [0, 1]
-    for side, column in enumerate(rows()):
-        reason = said[side]
-        if reason is not None:
-            with column:
-                st.info(f"**{LETTERS[side]}** · {plain(reason)}", icon=spec.icon)
-    return [side for side, reason in enumerate(said) if reason is None]
+    reasons = {
+        side: reason
+        for side in (0, 1)
+        if (reason := why_not(view_of(setup, side), spec) or missing[side]) is not None
+    }
+    return Sides(tuple(side for side in (0, 1) if side not in reasons), reasons, spec.icon)
 
 
 def rows() -> list[DeltaGenerator]:

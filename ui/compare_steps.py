@@ -10,7 +10,7 @@ from figures.exhibit import Exhibit
 from transformer.records import Trace
 from ui import state
 from ui.compare_choice import Setup, opened
-from ui.compare_sides import LETTERS, Bar, able, link_page, offer_both, rows, view_of
+from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.player import Place, encode, place_in, player
 from ui.controls import View
 from ui.player_exhibit import exhibit
@@ -28,19 +28,20 @@ def draw_steps(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     traces = left, right
     with bar.controls:
         words = units_control() == "words"
-    sides = able(setup, "translate", reasons=[why_no_player(each) for each in traces])
+    sides = sides_of(setup, "translate", [why_no_player(each) for each in traces])
     anew = opened("steps")
-    lengths = [len(traces[side].predicted_tokens) for side in sides]
-    leader = sides[lengths.index(max(lengths))] if sides else 0
-    if sides:
-        _settle(setup, traces[sides[0]], max(lengths))
-    for side, column in enumerate(rows()):
-        if side in sides:
-            with column:
-                _draw_player(setup, side, traces[side], anew, words=words, follows=side != leader)
+    lengths = {side: len(traces[side].predicted_tokens) for side in sides.shown}
+    leader = max(lengths, key=lambda side: lengths[side], default=0)
+    if sides.shown:
+        _settle(setup, traces[sides.shown[0]], lengths[leader])
+
+    def draw(side: int) -> None:
+        _draw_player(setup, side, traces[side], anew, words=words, follows=side != leader)
+
+    sides.in_row(draw, first=True)
     with bar.aside:
         where = state.get(state.STEP) or 1, state.get(state.LAYER), state.get(state.HEAD)
-        offer_both(setup, "Step by step", sides, partial(_exhibit, where, words))
+        offer_both(setup, "Step by step", sides.shown, partial(_exhibit, where, words))
 
 
 def _draw_player(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from figures.compare import describe_difference
 from tests.browser.conftest import start_app, stop_app
 from tests.conftest import random_model
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.records import Trace
 from transformer.tokenizer import Tokenizer
 from transformer.translator import Translator
 
@@ -89,3 +92,117 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     expect(lens.locator(".readout")).to_contain_text(f": {sign}{value}")
     expect(lens.locator(".scale")).to_contain_text("A looks more")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def traces(root: Path) -> tuple[Trace, Trace]:
+    """What both sides show, decoded greedily."""
+    left, right = (
+        Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
+        for name in ("tiny", "wide")
+    )
+    return left, right
+
+
+def address_of(address: str, topic: str, **more: str) -> str:
+    query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE} | more
+    return f"{address}/compare?" + urlencode(query | {"topic": topic})
+
+
+def test_a_cell_of_the_differences_opens_large(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    page = open_page(
+        address_of(address, "maps", beside="differences", kind="encoder_self"), "light"
+    )
+    grid = page.locator(".grid")
+    expect(grid.get_by_role("gridcell")).to_have_count(
+        (RIGHT[0] + 1) * (LEFT[1] + 1), timeout=180_000
+    )
+    expect(grid.locator(".scale")).to_contain_text("A looks more")
+    expect(page.get_by_text("A 2 layers of 3 and B 1 layer of 5 heads")).to_be_visible()
+    # Layer 1, head 2: a row holds three heads and their mean.
+    grid.get_by_role("gridcell").nth(1).click()
+    expect(page).to_have_url(re.compile(r"[?&]layer=1&head=2"))
+    expect(page.get_by_text("A − B: Layer 1, head 2")).to_be_visible()
+    left, right = traces(root)
+    wanted = left.encoder_self[0, 1] - right.encoder_self[0, 1]
+    lens = page.locator(".lens")
+    lens.locator(".plot").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    sign = "−" if wanted[1, 1] < 0 else "+"
+    expect(lens.locator(".readout")).to_contain_text(f": {sign}{abs(wanted[1, 1]):.4f}")
+    said = describe_difference(wanted, left.src_tokens, left.src_tokens).split(";")[0]
+    expect(grid.locator(".note")).to_contain_text(said.split(",")[0])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+
+
+def test_players_step_together_as_far_as_both_go(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    page = open_page(address_of(address, "steps", step="1"), "dark")
+    counts = page.locator(".player .count")
+    lengths = [len(trace.predicted_tokens) for trace in traces(root)]
+    expect(counts).to_have_count(2, timeout=180_000)
+    leader = page.locator(".player:not(.follower)")
+    expect(leader).to_have_count(1)
+    expect(page.locator(".player.follower").get_by_label("Play (space)")).to_be_hidden()
+    leader.get_by_label("One step forward (right arrow)").click()
+    for side, length in enumerate(lengths):
+        expect(counts.nth(side)).to_have_text(f"step 2 of {length}")
+    expect(page).to_have_url(re.compile(r"[?&]step=2(&|$)"))
+    leader.get_by_label("Last step (End)").click()
+    shorter = min((0, 1), key=lambda side: lengths[side])
+    if lengths[0] != lengths[1]:
+        expect(counts.nth(shorter)).to_have_text(f"ended after step {lengths[shorter]}")
+    # Rows stand at one height although the two do not have as many heads and tokens.
+    tops = page.locator(".player .lower").evaluate_all(
+        "all => all.map((each) => Math.round(each.getBoundingClientRect().top))"
+    )
+    assert tops[0] == tops[1]
+
+
+def test_a_node_of_one_tree_and_what_was_dropped_in_both(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    page = open_page(address_of(address, "beam", beam="3"), "light")
+    trees = page.locator(".tree canvas.nodes")
+    expect(trees).to_have_count(2, timeout=180_000)
+    painted = [int(each.get_attribute("data-painted") or 0) for each in trees.all()]
+    page.locator(".tree").nth(0).get_by_text(re.compile(r"Show \d+ dropped")).click()
+    expect(page).to_have_url(re.compile(r"[?&]dropped=on"))
+    for side in (0, 1):
+        expect(page.locator(".tree").nth(side).get_by_text(re.compile("Hide"))).to_be_visible()
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('*')].flatMap((each) => each.shadowRoot ? "
+        "[...each.shadowRoot.querySelectorAll('.tree canvas.nodes')] : []).every((each, i) => "
+        "Number(each.dataset.painted) > before[i])",
+        arg=painted,
+    )
+    places = json.loads(trees.nth(1).get_attribute("data-places") or "{}")
+    name, (x, y) = next((name, at) for name, at in places.items() if name.endswith(".2"))
+    trees.nth(1).click(position={"x": x, "y": y})
+    expect(page).to_have_url(re.compile(rf"[?&]node_b={re.escape(name)}(&|$)"))
+    expect(page.get_by_text(f"B · step {name.split('.')[0]}:")).to_be_visible()
+
+
+def test_a_key_that_both_have_is_followed_in_both_heads(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    page = open_page(
+        address_of(address, "head", kind="encoder_self", layer="1", head="2", query="2", key="1"),
+        "dark",
+    )
+    stages = page.locator(".stages")
+    expect(stages).to_have_count(2, timeout=180_000)
+    stages.nth(0).focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile(r"[?&]key=2(&|$)"))
+    for side, trace in enumerate(traces(root)):
+        weight = trace.encoder_self[0, 1, 1, 1]
+        readout = stages.nth(side).locator(".stage.softmax .readout")
+        expect(readout).to_contain_text(f"weight {weight:.3f}")
+    tops = stages.locator(".stage.output").evaluate_all(
+        "all => all.map((each) => Math.round(each.getBoundingClientRect().top))"
+    )
+    assert len(tops) == 2 and tops[0] == tops[1]
