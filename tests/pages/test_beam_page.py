@@ -31,10 +31,7 @@ def tree(model: Translator) -> Tree:
 
 
 def open_page(run_app: RunApp, **query: str) -> AppTest:
-    app = run_app(checkpoint="alpha", **{"sentence": SENTENCE, **query})
-    app.switch_page("pages/beam_page.py").run()
-    assert not app.exception
-    return app
+    return run_app(checkpoint="alpha", at="beam", **{"sentence": SENTENCE, **query})
 
 
 def said(app: AppTest) -> str:
@@ -52,9 +49,7 @@ def cells(app: AppTest) -> list[str]:
 
 
 def test_it_opens_on_an_example_with_a_reason_and_a_node(run_app: RunApp) -> None:
-    app = run_app()
-    app.switch_page("pages/beam_page.py").run()
-    assert not app.exception
+    app = run_app(at="beam")
     assert "log P of" in said(app)
     assert "Where the model looked while it predicted this token" in said(app)
     assert app.query_params["panel"] == "node" and app.query_params["b"] == "none"
@@ -193,9 +188,7 @@ def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None
 @pytest.mark.parametrize("checkpoint", SHIPPED)
 @pytest.mark.parametrize("beam", ["1", "4"])
 def test_every_shipped_checkpoint_has_a_tree(run_app: RunApp, checkpoint: str, beam: str) -> None:
-    app = run_app(ROOT / "checkpoints", checkpoint=checkpoint, beam=beam)
-    app.switch_page("pages/beam_page.py").run()
-    assert not app.exception
+    app = run_app(ROOT / "checkpoints", checkpoint=checkpoint, beam=beam, at="beam")
     assert ("**A beam of one** keeps" if beam == "1" else "log P of") in said(app)
     for panel in ("compare", "finished"):
         app.segmented_control(key="panel_widget").set_value(panel).run()

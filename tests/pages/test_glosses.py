@@ -17,24 +17,22 @@ SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "See
 
 
 @pytest.mark.parametrize(
-    ("file", "query", "named"),
+    ("page", "query", "named"),
     [
-        ("glossary_page", {}, BEAM),
-        ("glossary_page", {"sample": "on"}, SAMPLE),
-        ("head_page", {}, {"Layer": "layer", "Head": "head", "Query token": "query"}),
-        ("attention_page", {"display": "matrix"},
+        ("glossary", {}, BEAM),
+        ("glossary", {"sample": "on"}, SAMPLE),
+        ("head", {}, {"Layer": "layer", "Head": "head", "Query token": "query"}),
+        ("attention", {"display": "matrix"},
          {"Layer": "layer", "Head": "head", "Keys": "key", "Queries": "query"}),
-        ("positions_page", {}, {"Positions": "positional encoding"}),
-        ("tokens_page", {}, {"Neighbours": "cosine"}),
-        ("beam_page", {"panel": "compare"}, {"A": "branch", "B": "branch"}),
+        ("positions", {}, {"Positions": "positional encoding"}),
+        ("tokens", {}, {"Neighbours": "cosine"}),
+        ("beam", {"panel": "compare"}, {"A": "branch", "B": "branch"}),
     ],
 )  # fmt: skip
 def test_controls_explain_their_names(
-    run_app: RunApp, file: str, query: dict[str, str], named: dict[str, str]
+    run_app: RunApp, page: str, query: dict[str, str], named: dict[str, str]
 ) -> None:
-    app = run_app(sentence="abc", **query)
-    app.switch_page(f"pages/{file}.py").run()
-    assert not app.exception
+    app = run_app(sentence="abc", at=page, **query)
     widgets = [*app.slider, *app.selectbox, *app.multiselect, *app.number_input]
     helps = {each.label: each.proto.help for each in widgets}
     assert {label: helps[label] for label in named} == {

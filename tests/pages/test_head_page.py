@@ -41,10 +41,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
-    app = run_app(*root, **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-    app.switch_page("pages/head_page.py").run()
-    assert not app.exception
-    return app
+    return run_app(*root, at="head", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
 
 
 def said(app: AppTest) -> str:
@@ -112,9 +109,7 @@ def test_the_encoder_has_fewer_layers_than_the_decoder(
 def test_it_opens_on_every_shipped_checkpoint(
     run_app: RunApp, drawn: list[dict[str, Any]], name: str
 ) -> None:
-    app = run_app(SHIPPED, checkpoint=name, beam="1")
-    app.switch_page("pages/head_page.py").run()
-    assert not app.exception
+    app = run_app(SHIPPED, checkpoint=name, beam="1", at="head")
     assert not app.error
     assert re.search(r"Cross-attention, layer \d, head \d", said(app))
     assert drawn[-1]["difference"] < 1e-5

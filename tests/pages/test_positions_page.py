@@ -33,10 +33,7 @@ def checkpoints(
 
 
 def open_page(run_app: RunApp, root: Path, checkpoint: str = "computed", **query: str) -> AppTest:
-    app = run_app(root, checkpoint=checkpoint, **query)
-    app.switch_page("pages/positions_page.py").run()
-    assert not app.exception
-    return app
+    return run_app(root, checkpoint=checkpoint, at="positions", **query)
 
 
 def said(app: AppTest) -> str:
@@ -133,9 +130,7 @@ def test_a_learned_table_is_compared_with_the_formula(run_app: RunApp, checkpoin
 
 
 def test_it_works_without_any_checkpoint(run_app: RunApp, tmp_path: Path) -> None:
-    app = run_app(tmp_path)
-    app.switch_page("pages/positions_page.py").run()
-    assert not app.exception
+    app = run_app(tmp_path, at="positions")
     assert app.number_input(key="d_widget").value == 512
     assert "No checkpoint is loaded, so there is no learned table" in said(app)
 
@@ -186,14 +181,10 @@ def test_biases_are_a_fifth_part(
 
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
 def test_the_split_opens_on_every_shipped_checkpoint(run_app: RunApp, name: str) -> None:
-    app = run_app(SHIPPED, checkpoint=name, part="model", beam="1")
-    app.switch_page("pages/positions_page.py").run()
-    assert not app.exception
+    app = run_app(SHIPPED, checkpoint=name, part="model", beam="1", at="positions")
     assert "add up to the model's own logits" in said(app)
 
 
 def test_without_a_checkpoint_there_is_no_layer(run_app: RunApp, tmp_path: Path) -> None:
-    app = run_app(tmp_path, part="model")
-    app.switch_page("pages/positions_page.py").run()
-    assert not app.exception
+    app = run_app(tmp_path, part="model", at="positions")
     assert "No checkpoint is loaded" in app.info[0].value

@@ -44,10 +44,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConf
 
 def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query: str) -> AppTest:
     query = {"sentence": "The cat sat on the mat.", "beam": "1"} | query
-    app = run_app(root, checkpoint=checkpoint, **query)
-    app.switch_page("pages/tokens_page.py").run()
-    assert not app.exception
-    return app
+    return run_app(root, checkpoint=checkpoint, at="tokens", **query)
 
 
 def said(app: AppTest) -> str:

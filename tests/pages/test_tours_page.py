@@ -109,8 +109,7 @@ def test_what_a_link_may_not_say_of_a_tour(
 
 
 def test_the_list_of_tours_starts_them(run_app: RunApp) -> None:
-    app = run_app()
-    app.switch_page("pages/tours_page.py").run()
+    app = run_app(at="tours")
     assert all(tour.title in text(app) for tour in TOURS)
     app.button(key="start_training").click().run()
     assert page(app) == "tours"
@@ -118,15 +117,12 @@ def test_the_list_of_tours_starts_them(run_app: RunApp) -> None:
 
 
 def test_without_a_checkpoint_tours_are_listed(run_app: RunApp, tmp_path: Path) -> None:
-    app = run_app(root=tmp_path / "none", tour="heads", stop="2")
-    app.switch_page("pages/tours_page.py").run()
-    assert not app.exception
+    app = run_app(root=tmp_path / "none", tour="heads", stop="2", at="tours")
     assert TOURS[0].title in text(app)
 
 
 def test_the_glossary_finds_words_and_keeps_the_search_in_the_link(run_app: RunApp) -> None:
-    app = run_app()
-    app.switch_page("pages/glossary_page.py").run()
+    app = run_app(at="glossary")
     assert all(f"**{entry.name}**" in text(app) for entry in TERMS)
     app.main.text_input(key="word_widget").set_value("softmax").run()
     assert "**softmax**" in text(app)
@@ -134,7 +130,6 @@ def test_the_glossary_finds_words_and_keeps_the_search_in_the_link(run_app: RunA
     assert app.query_params["word"] in ("softmax", ["softmax"])
     app.main.text_input(key="word_widget").set_value("*xyzzy* :red[x]").run()
     assert "`*xyzzy* :red[x]`" in app.main.info[0].value
-    again = run_app(word="beam")
-    again.switch_page("pages/glossary_page.py").run()
+    again = run_app(word="beam", at="glossary")
     assert "**beam**" in text(again)
     assert "**softmax**" not in text(again)
