@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -154,10 +155,11 @@ def _draw_boxes(side: int, trace: Trace, places: dict[int, Place], *, same_queri
     queries, _ = trace.axis_tokens(place.kind)
     beside = side == 1 and 0 in places
     boxes = st.columns([5, 5, 6], gap="small")
-    for box, name, param, count in (
+    of_place: tuple[tuple[DeltaGenerator, str, Param[Any], int], ...] = (
         (boxes[0], "layer", (LAYER, OTHER_LAYER)[side], n_layers),
         (boxes[1], "head", (HEAD, OTHER_HEAD)[side], n_heads),
-    ):
+    )
+    for box, name, param, count in of_place:
         numbers = [str(number) for number in range(1, count + 1)]
         shown = str(getattr(place, name) + 1)
         if beside and state.get(param) == "same" and getattr(places[0], name) < count:
@@ -186,7 +188,7 @@ def _box(
     place: DeltaGenerator,
     label: str,
     key: str,
-    param: Param[object],
+    param: Param[Any],
     raws: list[str],
     shown: str,
     name: Callable[[str], str],

@@ -135,7 +135,7 @@ def offer_both(
     take_away(partial(both_exhibit, setup, topic, makers), key="compare", name=name)
 
 
-def both_exhibit(setup: Setup, topic: str, makers: dict[int, Maker]) -> Exhibit:
+def both_exhibit(setup: Setup, topic: str, makers: Mapping[int, Maker]) -> Exhibit:
     """The figures of both sides as one. Needs no session."""
     made = {LETTERS[side]: make() for side, make in makers.items()}
     return beside(

@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from figures.exhibit import Exhibit, Series
+from transformer.embeddings import Side
 from transformer.measures.words import group_labels, word_groups
 from transformer.records import Trace
 from transformer.translator import Translator
@@ -143,7 +144,7 @@ def _shown(
     """The pieces as the Tokens page shows them; of a foreign model as far as its trace says."""
     if not known:
         return pieces_of(cut), ()
-    side = "source" if text == "source" else "translation"
+    side: Side = "source" if text == "source" else "translation"
     typed = view.sentence
     reading = computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
