@@ -36,6 +36,7 @@ class Panel:
         rows: [n] tokens, top to bottom.  columns: [m] tokens, left to right.
         row_title, column_title: what the axes hold ("query: translation", "key: source").
         scale: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0.
+        quantity: what the values are; diverging panels of one quantity share the scale's ends.
 
     Raises: `ValueError` where shapes and names do not agree, or where weights leave 0 to 1.
     """
@@ -47,6 +48,7 @@ class Panel:
     row_title: str = ""
     column_title: str = ""
     scale: Scale = "attention"
+    quantity: str = ""
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))

@@ -56,13 +56,13 @@ def head_exhibit(
         ),
         parts=(
             Panel("q · k, element by element", stages.products.T, _numbers(d_k), keys,
-                  "dimension", key_title, "diverging"),
+                  "dimension", key_title, "diverging", "q · k"),
             Series("logits", keys, logits, key_title, "logit", "bar"),
             Series("weights", keys,
                    {"divided": stages.scaled.weights, "not divided": stages.unscaled.weights},
                    key_title, "weight", "bar"),
             Panel("weight × value", stages.scaled.weighted.T, _numbers(d_v), keys,
-                  "dimension", key_title, "diverging"),
+                  "dimension", key_title, "diverging", "a × v"),
         ),
         arrays={
             "x_query": stages.x_query, "x_keys": stages.x_keys, "q": stages.q,

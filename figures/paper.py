@@ -11,7 +11,7 @@ import base64
 import io
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -50,7 +50,7 @@ class _Look:
         side: pixels of a panel's longer side.  columns: panels in a row.
         font: size of the labels.
         many: leave labels out where the panel to the left or above has them.
-        limit: what the diverging scale ends at.
+        limits: what the diverging scale of each quantity ends at.
         shapes: draw cells as shapes.
     """
 
@@ -58,12 +58,12 @@ class _Look:
     columns: int
     font: int
     many: bool
-    limit: float
+    limits: Mapping[str, float]
     shapes: bool
 
 
 def chart(exhibit: Exhibit) -> alt.ConcatChart:
-    """The figure: its parts side by side, one colour scale for all panels of a kind."""
+    """The figure: its parts side by side, one colour scale for all panels of a quantity."""
     look = _look(exhibit)
     names: dict[tuple[str, ...], str] = {}
     parts: list[alt.Chart | alt.LayerChart | alt.FacetChart] = []
@@ -74,7 +74,7 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
             parts.append(_panel(part, look, names, *_labelled(exhibit, index, look)))
         else:
             parts.append(_series(part, look, names))
-    scales = {part.scale for part in exhibit.parts if isinstance(part, Panel)}
+    scales = {(part.scale, part.quantity) for part in exhibit.parts if isinstance(part, Panel)}
     alike = len(scales) == 1 and all(isinstance(part, Panel) for part in exhibit.parts)
     figure = (
         alt.concat(*parts, columns=look.columns, spacing=14 if look.many else 28)
@@ -173,8 +173,11 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
 def _look(exhibit: Exhibit) -> _Look:
     panels = [part for part in exhibit.parts if isinstance(part, Panel)]
     count = len(exhibit.parts)
-    signed = [panel.values for panel in panels if panel.scale == "diverging"]
-    peaks = [float(np.nanmax(np.abs(each))) for each in signed if not np.isnan(each).all()]
+    limits: dict[str, float] = {}
+    for panel in panels:
+        if panel.scale == "diverging" and not np.isnan(panel.values).all():
+            peak = float(np.nanmax(np.abs(panel.values)))
+            limits[panel.quantity] = max(peak, limits.get(panel.quantity, 0.0))
     longest = max((max(panel.values.shape) for panel in panels), default=0)
     columns = exhibit.columns or (count if count <= 3 else int(np.ceil(count**0.5)))
     return _Look(
@@ -182,7 +185,7 @@ def _look(exhibit: Exhibit) -> _Look:
         columns=columns,
         font=_FONT_SIZE if count <= 6 else _FONT_SIZE - 2,
         many=count > 6,
-        limit=max(peaks, default=0.0) or 1.0,
+        limits=limits,
         shapes=sum(panel.values.size for panel in panels) <= _CELLS_AS_SHAPES,
     )
 
@@ -216,7 +219,8 @@ def _panel(
     if panel.scale == "attention":
         domain, table, title = [0.0, 1.0], attention_table("light"), "weight"
     else:
-        domain, table, title = [-look.limit, look.limit], signed_table("light"), "value"
+        limit = look.limits.get(panel.quantity) or 1.0
+        domain, table, title = [-limit, limit], signed_table("light"), panel.quantity or "value"
     colour = alt.Color(
         "v:Q",
         scale=alt.Scale(domain=domain, range=as_altair(table), clamp=True),

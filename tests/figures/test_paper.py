@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import io
 import re
 import threading
@@ -128,6 +129,11 @@ def test_panels_share_one_scale() -> None:
     domains = [part["layer"][0]["encoding"]["color"]["scale"]["domain"] for part in spec["concat"]]
     limit = float(np.abs(large.values).max())
     assert domains == [[-limit, limit]] * 2
+    other = dataclasses.replace(small, quantity="a × v")  # would be pale on the other's scale
+    spec = chart(exhibit(other, large)).to_dict()
+    domains = [part["layer"][0]["encoding"]["color"]["scale"]["domain"] for part in spec["concat"]]
+    assert domains == [[-limit / 10, limit / 10], [-limit, limit]]
+    assert spec["resolve"]["scale"]["color"] == "independent"
     weights = chart(exhibit(panel(2, 3), panel(3, 2))).to_dict()["concat"]
     assert all(
         part["layer"][0]["encoding"]["color"]["scale"]["domain"] == [0, 1] for part in weights
