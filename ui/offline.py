@@ -59,7 +59,8 @@ def _plain(name: str, *more: str, folder: str = "") -> Files:
 
 
 _PLAYER = (
-    "maps.js", "dom.js", "player.js", "lanes.js", "next.js", "transport.js", "matrix.js",
+    "maps.js", "dom.js", "player.js", "group.js", "lanes.js", "next.js", "transport.js",
+    "matrix.js",
 )  # fmt: skip
 
 #: The components that can be put into a page; a test compares them with those of the app.

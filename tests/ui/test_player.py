@@ -191,3 +191,12 @@ def test_a_report_that_is_not_one_is_ignored(held: Any) -> None:
         for value in (place.step, place.layer, place.head):
             assert value is None or (type(value) is int and value >= 1)
         assert type(place.step) is int
+
+
+def test_players_side_by_side_say_which_group_they_step_with() -> None:
+    trace = make_trace(S=6, T=4)
+    alone, *_ = decode(encode(trace, "id", Place(1)))
+    assert not {"group", "follows"} & alone.keys()
+    header, *_ = decode(encode(trace, "id", Place(1), group="two", follows=True))
+    assert (header["group"], header["follows"]) == ("two", True)
+    assert {name: header[name] for name in alone} == alone

@@ -89,3 +89,11 @@ def test_a_and_b_can_be_seen_and_told_from_the_winner(theme: str) -> None:
     assert len({a, b, chrome.accent}) == 3
     for colour in (a, b):
         assert contrast(colour, chrome.surface) >= 3
+
+
+def test_a_tree_in_which_one_node_is_chosen_says_so(tree: Tree) -> None:
+    both = header_of(encode(tree, "id", Choice(1, None, False), "x"))
+    assert "single" not in both
+    assert header_of(encode(tree, "id", Choice(1, None, False), "x", single=True)) == {
+        **both, "single": True,
+    }  # fmt: skip
