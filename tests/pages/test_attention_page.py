@@ -30,10 +30,7 @@ def trace(random_checkpoints: Path) -> Trace:
 
 
 def open_page(run_app: RunApp, **query: str) -> AppTest:
-    app = run_app(checkpoint="alpha", **{"sentence": SENTENCE, **query})
-    app.switch_page("pages/attention_page.py").run()
-    assert not app.exception
-    return app
+    return run_app(checkpoint="alpha", at="attention", **{"sentence": SENTENCE, **query})
 
 
 def said(app: AppTest) -> str:
@@ -46,9 +43,7 @@ def name(app: AppTest) -> str:
 
 
 def test_it_opens_on_cross_attention_of_an_example(run_app: RunApp) -> None:
-    app = run_app()
-    app.switch_page("pages/attention_page.py").run()
-    assert not app.exception
+    app = run_app(at="attention")
     text = said(app)
     assert "Every token of the translation looks at the whole source" in text
     assert "not an explanation" in text
@@ -301,8 +296,6 @@ def test_the_head_on_screen_can_be_opened(
 
 def test_no_head_is_opened_where_a_file_has_no_inside(run_app: RunApp, tmp_path: Path) -> None:
     save_arrays(make_trace(S=6, T=4), tmp_path / "both.npz")
-    app = run_app(root=tmp_path, checkpoint="both.npz", layer="1", head="1")
-    app.switch_page("pages/attention_page.py").run()
-    assert not app.exception
+    app = run_app(root=tmp_path, at="attention", checkpoint="both.npz", layer="1", head="1")
     assert name(app).startswith("**Layer 1, head 1")
     assert not ways_in(app)

@@ -48,9 +48,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
     def opened(**query: str) -> AppTest:
-        app = run_app(root=root, **{"sentence": SENTENCE, "beam": "2", **query})
-        app.switch_page("pages/compare_page.py").run()
-        assert not app.exception and not app.error
+        app = run_app(root=root, at="compare", **{"sentence": SENTENCE, "beam": "2", **query})
+        assert not app.error
         return app
 
     return opened

@@ -63,10 +63,8 @@ def _nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
     def opened(**query: str) -> AppTest:
-        app = run_app(root, **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-        app.switch_page("pages/compare_page.py").run()
-        assert not app.exception
-        return app
+        start = {"checkpoint": "alpha", "sentence": SENTENCE}
+        return run_app(root, at="compare", **{**start, **query})
 
     return opened
 

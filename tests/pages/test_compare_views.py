@@ -42,12 +42,8 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture
 def open_page(run_app: RunApp) -> Callable[..., AppTest]:
     def opened(**query: str) -> AppTest:
-        app = run_app(
-            SHIPPED, **{"checkpoint": "everyday-en-de", "sentence": SENTENCE, "beam": "2", **query}
-        )
-        app.switch_page("pages/compare_page.py").run()
-        assert not app.exception
-        return app
+        start = {"checkpoint": "everyday-en-de", "sentence": SENTENCE, "beam": "2"}
+        return run_app(SHIPPED, at="compare", **{**start, **query})
 
     return opened
 

@@ -44,10 +44,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
 @pytest.fixture
 def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
     def opened(file: str, page: str = "attention", **query: str) -> AppTest:
-        app = run_app(root=root, checkpoint=file, **query)
-        app.switch_page(f"pages/{page}_page.py").run()
-        assert not app.exception
-        return app
+        return run_app(root=root, checkpoint=file, at=page, **query)
 
     return opened
 

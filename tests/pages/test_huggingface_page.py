@@ -32,9 +32,9 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
 @pytest.fixture
 def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
     def opened(name: str, page: str, **query: str) -> AppTest:
-        app = run_app(root=root, checkpoint=name, **{"sentence": SENTENCE, **query})
-        app.switch_page(f"pages/{page}_page.py").run()
-        assert not app.exception and not app.error
+        query = {"sentence": SENTENCE, **query}
+        app = run_app(root=root, checkpoint=name, at=page, **query)
+        assert not app.error
         return app
 
     return opened

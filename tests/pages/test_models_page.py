@@ -19,7 +19,6 @@ from transformer.checkpoint import inspect_checkpoint
 from ui import import_jobs
 
 RunApp = Callable[..., AppTest]
-PAGE = "pages/models_page.py"
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of transformers
@@ -53,10 +52,7 @@ def _no_import_outlives_its_test() -> Iterator[None]:
 
 
 def opened(run_app: RunApp, root: Path, **query: str) -> AppTest:
-    app = run_app(root, **query)
-    app.switch_page(PAGE).run()
-    assert not app.exception
-    return app
+    return run_app(root, at="models", **query)
 
 
 def text_of(app: AppTest) -> str:

@@ -101,13 +101,8 @@ def test_every_figure_can_be_taken_away(
     spec: PageSpec,
     query: dict[str, str],
 ) -> None:
-    app = run_app(checkpoint="alpha", **{"sentence": SENTENCE, **query})
-    offered.clear()
-    if spec is PAGES[0]:
-        app.run()
-    else:
-        app.switch_page(spec.file).run()
-    assert not app.exception
+    at = "" if spec is PAGES[0] else spec.url_path
+    run_app(checkpoint="alpha", at=at, **{"sentence": SENTENCE, **query})
     assert offered, "a page without anything to take away"
     programs, wanted = [], {}
     for key, each in offered.items():
