@@ -8,6 +8,7 @@ from transformer.records import Trace
 from ui import state
 from ui.cache import get_trace, get_translator
 from ui.components.player import Place, encode, place_in, player, taken_in
+from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.player_exhibit import offer
@@ -92,9 +93,13 @@ def draw_player(view: View, trace: Trace, *, words: bool) -> None:
             remember(taken.place)
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
-    message = encode(
-        trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never,
-        steerable=steerable, origin=origin_of(view),
+    origin = origin_of(view)
+    message = computed(
+        view, "player", (start, words, view.alpha, never, origin),
+        lambda _, trace: encode(
+            trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never,
+            steerable=steerable, origin=origin,
+        ),
     )  # fmt: skip
     player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
 

@@ -146,7 +146,7 @@ def hold(lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
 
 
 def seal(record: Any) -> int:
-    """Make every array in a record read-only. Returns: their bytes, shared ones counted once."""
+    """Make every array in a record read-only. Returns: bytes of arrays and messages, each once."""
     seen: dict[int, int] = {}
     pending = [record]
     while pending:
@@ -156,6 +156,8 @@ def seal(record: Any) -> int:
             nbytes = int(getattr(owner, "nbytes", item.nbytes))
             seen[id(owner)] = max(nbytes, item.nbytes)
             item.setflags(write=False)
+        elif isinstance(item, bytes):
+            seen[id(item)] = len(item)
         elif isinstance(item, tuple | list):
             pending.extend(item)
         elif isinstance(item, Mapping):

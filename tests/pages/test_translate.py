@@ -67,7 +67,7 @@ def trace_of(app: AppTest) -> Trace:
 def test_the_page_opens_on_an_example_already_translated(run_app: RunApp) -> None:
     app = run_app()
     trace = trace_of(app)
-    assert app.text[0].value == examples_for("alpha").items[0].sentence
+    assert examples_for("alpha").items[0].sentence in [text.value for text in app.text]
     header, body = message_to_player(app)
     assert header["predicted"] == list(trace.predicted_tokens)
     weights = np.frombuffer(body, "<u2")[: trace.cross.size].reshape(header["shape"]) / 65535

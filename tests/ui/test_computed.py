@@ -82,6 +82,14 @@ def test_the_cache_is_bounded_in_bytes_and_forgets_the_least_recently_used() -> 
     assert len(kept) == 1
 
 
+def test_messages_count_like_arrays() -> None:
+    kept = ResultCache(1_000_000)
+    for i in range(10):
+        kept.put(i, {"a message": bytes(200_000)})
+    assert len(kept) == 4
+    assert 800_000 <= kept.nbytes <= 1_000_000
+
+
 def test_small_results_are_bounded_too() -> None:
     kept = ResultCache(1_000_000)
     for i in range(2_000):
