@@ -24,7 +24,7 @@ from ui.attention_maps import (
     tab_of,
 )
 from ui.cache import key_of, trace
-from ui.components.grid import still_grid
+from ui.components.grid import Tab, still_grid
 from ui.components.lens import still_lens
 from ui.components.lines import Pin, still_lines
 from ui.controls import View
@@ -86,7 +86,8 @@ def _grid_pages(view: View, choice: Choice, maps: Maps) -> tuple[Offline, ...]:
     if len(kinds) == 1 or sum(found.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
         grid = still_grid(sheet_of(maps, choice), choice.cell)
         return Offline("grid", grid), Offline("lens", lens, lenses(maps, choice))
-    tabs, follows = {}, {}
+    tabs: dict[str, Tab] = {}
+    follows: dict[str, bytes] = {}
     for kind in kinds:
         at, of_kind = replace(choice, kind=kind), maps_of(found, kind, choice.units)
         tabs[kind] = tab_of(found, kind, sheet_of(of_kind, at))

@@ -150,7 +150,7 @@ def get_tabs(view: View, trace: Trace, choice: Choice) -> dict[str, Tab]:
     """What the grid shows of every kind: all maps at once as long as that is quick."""
     kinds = kinds_of(trace)
     at_once = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
-    tabs = {}
+    tabs: dict[str, Tab] = {}
     for kind in kinds:
         sheet = None
         if at_once or kind == choice.kind:
