@@ -126,7 +126,10 @@ def _translation_figures(tests: Mapping[str, Any]) -> list[str]:
 
 
 def summary_table(entries: Sequence[CheckpointEntry]) -> str:
-    """One Markdown row a checkpoint: shape, size, and its figures on every test set."""
+    """One Markdown row a checkpoint: shape, size, and its figures on every test set.
+
+    A file of metrics that someone else wrote may say anything; what is no figure is left out.
+    """
     lines = ["| checkpoint | shape | measured |", "|---|---|---|"]
     for entry in entries:
         if entry.config is None or entry.error is not None:
@@ -137,16 +140,21 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
             f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.n_heads} heads, "
             f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
         )
-        tests: Mapping[str, Any] = entry.metrics.get("tests", {})
-        measured = "; ".join(_figures(name, values) for name, values in tests.items())
-        lines.append(f"| {entry.name} | {shape} | {measured or 'nothing measured'} |")
+        tests = entry.metrics.get("tests")
+        figures = [
+            _figures(name, values)
+            for name, values in (tests.items() if isinstance(tests, dict) else ())
+            if isinstance(values, dict)
+        ]
+        measured = "; ".join(filter(None, figures)) or "nothing measured"
+        lines.append(f"| {entry.name} | {shape} | {measured} |")
     return "\n".join(lines)
 
 
 def _figures(name: str, values: Mapping[str, Any]) -> str:
-    if name == "reverse_test":
-        return f"{100 * values['exact_match']:.2f}% of {values['sentences']:,} strings reversed"
-    figures = f"{name}: {values['bleu']:.1f} sacreBLEU"
-    if "lc_tok_bleu" in values:
-        figures += f", {values['lc_tok_bleu']:.1f} lc_tok_bleu"
-    return figures
+    found = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    if name == "reverse_test" and {"exact_match", "sentences"} <= found.keys():
+        return f"{100 * found['exact_match']:.2f}% of {found['sentences']:,} strings reversed"
+    titles = {"bleu": "sacreBLEU", "lc_tok_bleu": "lc_tok_bleu"}
+    figures = [f"{found[key]:.1f} {title}" for key, title in titles.items() if key in found]
+    return f"{name}: {', '.join(figures)}" if figures else ""

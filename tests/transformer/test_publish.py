@@ -96,6 +96,15 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "| shipped | 1+2 layers, 1 heads" in table
 
 
+@pytest.mark.parametrize("tests", [
+    None, 5, [1], {"a": 3}, {"a": {"bleu": "high"}}, {"reverse_test": {"bleu": [1]}},
+])  # fmt: skip
+def test_metrics_of_any_kind_make_a_table(run: Path, tmp_path: Path, tests: object) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "metrics.json").write_text(json.dumps({"tests": tests}))
+    assert summary_table(list_checkpoints(tmp_path)).endswith("| nothing measured |")
+
+
 def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(run, other)
