@@ -8,12 +8,14 @@ direction of the text around, or hundreds of letters. `show_token` gives plain t
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 
+@lru_cache(maxsize=16_384)
 def show_token(token: str, limit: int = 24) -> str:
     """A token as plain, visible text of at most `limit` characters (plus invisible isolates).
 
