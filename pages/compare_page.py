@@ -13,7 +13,7 @@ from ui.bound import bound
 from ui.cache import get_trace
 from ui.compare_attention import draw_attention, draw_figures, draw_matched
 from ui.compare_beam import draw_beams
-from ui.compare_choice import PARAMS, TOPIC, TOPICS, Setup, begin, settle
+from ui.compare_choice import PARAMS, TOPIC, TOPICS, Setup, begin, opened, settle
 from ui.compare_inside import draw_inside, settle_inside
 from ui.compare_languages import warning
 from ui.compare_positions import draw_positions
@@ -52,12 +52,13 @@ def story(setup: Setup) -> None:
         label_visibility="collapsed", **bound(TOPIC),
     )  # fmt: skip
     topic = state.get(TOPIC)
+    anew = opened(topic)
     said = warning(setup) if setup.follow or topic in _FOLLOWING else ""
     if said:
         st.warning(said, icon=":material/translate:")
     controls, away = st.columns([5, 2], vertical_alignment="center")
     aside = away.container(horizontal=True, horizontal_alignment="right")
-    VIEWS[topic][1](setup, left, right, Bar(controls.container(), aside))
+    VIEWS[topic][1](setup, left, right, Bar(controls.container(), aside, anew))
     state.write_url()
 
 

@@ -27,7 +27,7 @@ from ui.beam_exhibits import tree_exhibit
 from ui.beam_panels import numbers_of
 from ui.beam_words import Decode, summary, text_of, why_it_went, why_the_winner_won
 from ui.cache import get_translator
-from ui.compare_choice import Setup, opened
+from ui.compare_choice import Setup
 from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.tree import Choice, beam_tree_view, choice_in, encode
 from ui.computed import computed
@@ -48,13 +48,12 @@ def draw_beams(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     """Both trees, row by row."""
     traces = left, right
     sides = sides_of(setup, "beam", [_why_none(setup, side, traces[side]) for side in (0, 1)])
-    anew = opened("beam")
     trees = {side: _tree_of(view_of(setup, side)) for side in sides.shown}
     decodes: dict[int, Decode] = {
         side: get_translator(view_of(setup, side)).tokenizer.target.decode for side in sides.shown
     }
     sides.in_row(lambda side: _say_how(setup, side, traces[side]), first=True)
-    sides.in_row(lambda side: _draw_tree(setup, side, trees[side], decodes[side], anew))
+    sides.in_row(lambda side: _draw_tree(setup, side, trees[side], decodes[side], bar.anew))
     sides.in_row(lambda side: _draw_why(side, trees[side], decodes[side]))
     sides.in_row(lambda side: _draw_node(setup, side, trees[side], decodes[side]))
     with bar.aside:

@@ -37,10 +37,12 @@ class Bar:
 
     Attributes:
         controls: for what is chosen.  aside: for options and the download.
+        anew: whether the view was not on screen before this run (see `compare_choice.opened`).
     """
 
     controls: DeltaGenerator
     aside: DeltaGenerator
+    anew: bool
 
 
 def page_of(url_path: str) -> PageSpec:

@@ -9,7 +9,7 @@ import streamlit as st
 from figures.exhibit import Exhibit
 from transformer.records import Trace
 from ui import state
-from ui.compare_choice import Setup, opened
+from ui.compare_choice import Setup
 from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.player import Place, encode, place_in, player
 from ui.controls import View
@@ -29,14 +29,13 @@ def draw_steps(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
     with bar.controls:
         words = units_control() == "words"
     sides = sides_of(setup, "translate", [why_no_player(each) for each in traces])
-    anew = opened("steps")
     lengths = {side: len(traces[side].predicted_tokens) for side in sides.shown}
     leader = max(lengths, key=lambda side: lengths[side], default=0)
     if sides.shown:
         _settle(setup, traces[sides.shown[0]], lengths[leader])
 
     def draw(side: int) -> None:
-        _draw_player(setup, side, traces[side], anew, words=words, follows=side != leader)
+        _draw_player(setup, side, traces[side], bar.anew, words=words, follows=side != leader)
 
     sides.in_row(draw, first=True)
     with bar.aside:

@@ -302,3 +302,19 @@ def test_any_text_can_be_looked_at_in_every_view(open_page: Callable[..., AppTes
         if topic != "heads":  # matching is over the examples
             open_page(topic=topic, other="reverse-toy", sentence=hostile)
     assert Path(SHIPPED / "reverse-toy").is_dir()
+
+
+def test_a_view_opens_where_the_choice_is_now_after_another_one_was_looked_at(
+    open_page: Callable[..., AppTest],
+) -> None:
+    app = open_page(topic="steps", other="everyday-en-fr", step="1", layer="1", head="1")
+    before = messages(app, "headlight_player")[0][0]["start"]
+    app.segmented_control(key="topic_widget").set_value("head").run()
+    app.selectbox(key="inside_head_0").set_value("3").run()
+    app.segmented_control(key="topic_widget").set_value("steps").run()
+    assert not app.exception
+    after = [header["start"] for header, _ in messages(app, "headlight_player")]
+    assert [start["head"] for start in after] == [2, 2]
+    assert after[0]["nonce"] > before["nonce"]
+    app.toggle(key="units_widget").set_value(True).run()
+    assert messages(app, "headlight_player")[0][0]["start"] == after[0]
