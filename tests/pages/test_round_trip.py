@@ -49,6 +49,11 @@ EVERYWHERE = {
     "seed", "prefix", "target", "present",
 }  # fmt: skip
 
+#: Views of a page whose controls a walk from the first view to its ends would not come to.
+INSIDE: dict[str, tuple[dict[str, str], ...]] = {
+    "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"}),
+}
+
 #: A tour sets other controls; tests/pages/test_tours_page.py opens its stops.
 TOURS = {"tour", "stop", "guess"}
 
@@ -184,6 +189,8 @@ def test_every_control_of_a_page_comes_back_from_its_link(
                 waiting.append((name, dict(app.query_params)))
 
     look(app)
+    for view in INSIDE.get(spec.url_path, ()):
+        look(open_page(spec, {**start, **view}))
     assert seen or spec.url_path in WITHOUT
     while waiting:
         name, link = waiting.popleft()
