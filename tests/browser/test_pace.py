@@ -77,7 +77,7 @@ def opened(context: BrowserContext, address: str, ready: str) -> Page:
 def test_the_grid_draws_another_kind_about_as_fast_as_a_trivial_page_answers(
     context: BrowserContext, trivial: Trivial, tmp_path: Path, tokens: int, limit: float
 ) -> None:
-    """6 layers of 8 heads, all sent and drawn anew."""
+    """6 layers of 8 heads of each kind, all in the page: no answer of a server is waited for."""
     np.savez(tmp_path / f"{tokens}.npz", **make_tensors(tokens, 6, 8))  # type: ignore[arg-type]
     script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
     with serving(script, tmp_path / "log.txt") as (address, _):
