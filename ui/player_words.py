@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import streamlit as st
 
@@ -12,6 +13,8 @@ from ui.text import code
 
 #: The piece that stands for what a vocabulary does not hold.
 UNKNOWN = "<unk>"
+#: A piece that spells one byte of a character without a piece of its own.
+_BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def how_decoded(view: View, trace: Trace) -> str:
@@ -82,10 +85,29 @@ def signed(number: float) -> str:
     return f"{number:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
+def unknown_pieces(trace: Trace) -> list[str]:
+    """What the model does not know of a source, each once: bytes in a row as what they spell."""
+    found: list[str] = []
+    spelled, before = bytearray(), -1
+    for position in trace.src_unknown:
+        byte = _BYTE.fullmatch(trace.src_tokens[position])
+        if spelled and (byte is None or position != before + 1):
+            found.append(spelled.decode("utf-8", "replace"))
+            spelled.clear()
+        if byte is None:
+            found.append(trace.src_tokens[position])
+        else:
+            spelled.append(int(byte[1], 16))
+        before = position
+    if spelled:
+        found.append(spelled.decode("utf-8", "replace"))
+    return list(dict.fromkeys(found))
+
+
 def say_what_is_wrong(trace: Trace) -> None:
     """Name the pieces that the model does not know, and say where the length limit cut."""
     if trace.src_unknown:
-        pieces = list(dict.fromkeys(trace.src_tokens[position] for position in trace.src_unknown))
+        pieces = unknown_pieces(trace)
         named = ", ".join(code(piece, 20) for piece in pieces[:12])
         more = " and more" if len(pieces) > 12 else ""
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
