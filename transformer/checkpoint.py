@@ -69,6 +69,10 @@ STORED_DTYPES: dict[str, torch.dtype] = {
 
 #: Bounds on what a config may ask for, beyond its number of parameters.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
+#: A config has a few kB; a long one would be parsed for many seconds before it is refused.
+MAX_CONFIG = 2 * 1024 * 1024
+#: Pieces as a list in JSON; those of a quarter of a million pieces have 6 MB.
+MAX_TABLE = 16 * 1024 * 1024
 #: What metrics.json says is kept in memory for every checkpoint that is listed.
 MAX_METRICS = 256 * 1024
 
@@ -276,7 +280,7 @@ def _read_config(folder: Path) -> ModelConfig:
         raise CheckpointError(f"{folder}: no such checkpoint folder")
     path = folder / CONFIG
     try:
-        config = ModelConfig.from_json(read_small(path).decode())
+        config = ModelConfig.from_json(read_small(path, MAX_CONFIG).decode())
     except (ConfigError, TypeError) as error:
         hint = "; if another library wrote it: `python -m transformer import`"
         foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
@@ -305,7 +309,7 @@ def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     path = folder / TOKENIZER_FILE
     present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
     try:
-        tokenizer = read_tokenizer(present, lambda name: read_small(folder / name), config)
+        tokenizer = read_tokenizer(present, lambda name: _tokenizer_file(folder / name), config)
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
     for side, part, size in (
@@ -323,6 +327,10 @@ def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
                 f"but {CONFIG} says {getattr(config, name)}"
             )
     return tokenizer
+
+
+def _tokenizer_file(path: Path) -> bytes:
+    return read_small(path, MAX_TABLE if path.suffix == ".json" else MAX_SMALL_FILE)
 
 
 def _read_metrics(folder: Path) -> Mapping[str, Any]:

@@ -129,6 +129,8 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
     elif isinstance(values, list):
         for value in values:
             _check_values(path, value, name)
+    elif isinstance(values, float) and not math.isfinite(values):
+        raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
     elif isinstance(values, int) and not isinstance(values, bool):
         allowed = MAX_NUMBER
         for part, most in (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoint import read_small
+from transformer.checkpoint import MAX_TABLE, read_small
 from transformer.huggingface_files import CONFIG, GENERATION, INDEX, library
 from transformer.huggingface_pieces import ENDS, Style, rewritten, style_of
 from transformer.importers.marian_config import json_object
@@ -302,7 +302,7 @@ def read_text(
 
 def _settings(path: Path) -> dict[str, Any]:
     """tokenizer_config.json without the names of files, which are found by their own names."""
-    values = json_object(path)
+    values = json_object(path, MAX_TABLE)
     if values.get("auto_map"):
         raise CheckpointError(
             f"{path}: auto_map asks for code of the model's own, which is never run"

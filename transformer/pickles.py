@@ -27,6 +27,8 @@ ALLOWED = re.compile(
 
 #: Largest pickle looked through, and how many stand in an old file before its numbers begin.
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
+#: Most steps in one, less than a second's reading; a tensor takes 30 or so.
+MAX_STEPS = 500_000
 
 
 def check_pickles(path: Path, allowed: re.Pattern[str] = ALLOWED, hint: str = "") -> None:
@@ -75,7 +77,9 @@ def _check_archive(path: Path, allowed: re.Pattern[str], hint: str) -> None:
 
 
 def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
-    for operation, argument, position in pickletools.genops(file):
+    for count, (operation, argument, position) in enumerate(pickletools.genops(file)):
+        if count >= MAX_STEPS:
+            raise CheckpointError(f"{path}: a pickle of more than {MAX_STEPS:,} steps")
         if position is not None and position > MAX_PICKLE:
             raise CheckpointError(f"{path}: a pickle of more than {MAX_PICKLE:,} bytes")
         calls = operation.name in ("GLOBAL", "INST")

@@ -72,13 +72,16 @@ def read_tokenizer(
             return Tokenizer(read(TOKENIZER_FILE))
     own = (TOKENIZER_FILE, TABLE_FILE, RULES_FILE if RULES_FILE in files else None)
     if not files & {TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE}:
-        return _side(*own, read, config)
+        return _side(*own, read, config, size=config.vocab_size)
     other = tuple(
         theirs if theirs in files else shared
         for theirs, shared in zip((TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE), own,
                                   strict=True)
     )  # fmt: skip
-    return _side(*own, read, config, _side(other[0] or "", other[1] or "", other[2], read, config))
+    target = _side(
+        other[0] or "", other[1] or "", other[2], read, config, size=config.target_vocab_size
+    )
+    return _side(*own, read, config, target, size=config.vocab_size)
 
 
 def _side(
@@ -88,9 +91,13 @@ def _side(
     read: Callable[[str], bytes],
     config: ModelConfig,
     target: Numbered | None = None,
+    *,
+    size: int,
 ) -> Numbered:
     with blaming(table):
         pieces = _table(read(table))
+        if len(pieces) != size:  # before they are taken apart, which takes memory and time
+            raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
     preparation, marks = Preparation(), Marks()
     if rules is not None:
         with blaming(rules):

@@ -30,6 +30,8 @@ __all__ = ["CheckpointError"]  # is at home in a module without torch
 SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
 #: Longest header of a safetensors file, in bytes; 200 layers need less than a tenth.
 MAX_HEADER = 16 * 1024 * 1024
+#: Most tensors in a file; 200 layers need less than half.
+MAX_TENSORS = 20_000
 
 
 def check_place(path: Path) -> None:
@@ -107,6 +109,10 @@ def describe_weights(path: Path) -> dict[str, Described]:
         return {name: _describe(tensor) for name, tensor in _open_torch(path).items()}
     with _open_safetensors(path) as file:
         found, names = {}, file.keys()
+        if len(names) > MAX_TENSORS:
+            raise CheckpointError(
+                f"{path}: {len(names):,} tensors; at most {MAX_TENSORS:,} are looked at"
+            )
         for name in names:
             part = file.get_slice(name)
             found[name] = (tuple(part.get_shape()), str(part.get_dtype()))
@@ -215,8 +221,11 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     check_weights(folder, config)
     path, aliases = _weights_file(folder), stored_names(config)
     check_memory(path, config)
+    tensors = read_tensors(path)
+    # Another file may lie there by now than the one that was checked.
+    _compare(path, config, {name: _describe(tensor) for name, tensor in tensors.items()})
     state: dict[str, Tensor] = {}
-    for name, stored_tensor in read_tensors(path).items():
+    for name, stored_tensor in tensors.items():
         tensor = in_memory(path, name, stored_tensor)
         stored = aliases.get(name, name)
         if stored in state and not torch.equal(state[stored], tensor):

@@ -14,6 +14,8 @@ from transformer.importers.settings import Settings
 from transformer.untrusted import CheckpointError
 
 CONFIG = "config.yaml"
+#: Longest config in bytes: YAML is read slowly, and they have a few kB.
+MAX_YAML = 128 * 1024
 #: Most places in a config, those that stand for others counted each time.
 MAX_PLACES = 20_000
 
@@ -26,7 +28,7 @@ SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (
 def read_settings(path: Path) -> Settings:
     """config.yaml: plain values only. Raises `CheckpointError` naming the file."""
     try:
-        values = yaml.safe_load(read_small(path).decode())
+        values = yaml.safe_load(read_small(path, MAX_YAML).decode())
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:

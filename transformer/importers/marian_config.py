@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoint import check_size, read_small
+from transformer.checkpoint import MAX_CONFIG, MAX_TABLE, check_size, read_small
 from transformer.config import ConfigError, ModelConfig, Tying
 from transformer.untrusted import parse_json
 from transformer.weights import CheckpointError
@@ -145,15 +145,22 @@ def _unknown(folder: Path) -> int:
 
 def vocabulary(path: Path) -> dict[str, int]:
     """The pieces of a vocabulary file and their ids. Raises `CheckpointError` naming the file."""
-    values = json_object(path)
+    values = json_object(path, MAX_TABLE)
     if not all(type(index) is int for index in values.values()):
         raise CheckpointError(f"{path}: expected a JSON object of pieces and their ids")
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        raise CheckpointError(f"{path}: holds a piece that is not text") from None
     return values
 
 
-def json_object(path: Path) -> dict[str, Any]:
-    """A JSON file with an object in it. Raises `CheckpointError` naming the file."""
-    data = read_small(path)
+def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:
+    """A JSON file of at most so many bytes, with an object in it.
+
+    Raises: `CheckpointError` naming the file.
+    """
+    data = read_small(path, most)
     try:
         values = parse_json(data.decode())
     except UnicodeDecodeError:

@@ -186,7 +186,8 @@ def test_an_existing_folder_is_left_alone(folder: Path, tmp_path: Path) -> None:
 
 def test_a_damaged_import_is_listed_with_its_reason(folder: Path, tmp_path: Path) -> None:
     path = import_marian(folder, tmp_path / "root" / "ours")
-    (path / "vocabulary.json").write_text(json.dumps(["a", "a"]))
+    pieces = json.loads((path / "vocabulary.json").read_text())
+    (path / "vocabulary.json").write_text(json.dumps([*pieces[:-1], pieces[0]]))
     (entry,) = list_checkpoints(tmp_path / "root")
     assert entry.error is not None
     assert "vocabulary holds a piece twice" in entry.error
