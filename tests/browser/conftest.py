@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -84,6 +85,22 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app on the shipped checkpoints, one server for all tests."""
     address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt")
     yield address
+    stop_app(process)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
+    """Where the app at `address` finds its checkpoints: a small model. Files may have their own."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    return root
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+    """Address of the app on `root`, one server for the tests of a file."""
+    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
+    yield url
     stop_app(process)
 
 

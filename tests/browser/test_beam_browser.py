@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import start_app, stop_app
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
 from ui.beam_words import nats
@@ -27,13 +24,8 @@ def tree(tiny_translator: Translator) -> Tree:
 
 
 @pytest.fixture(scope="module")
-def page(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, browser: Browser
-) -> Iterator[Page]:
+def page(address: str, browser: Browser) -> Iterator[Page]:
     """The page on one small model; what goes wrong in it fails the test."""
-    root = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, root / "tiny")
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
     wrong: list[str] = []
     context = browser.new_context(viewport={"width": 1280, "height": 720})
     context.set_default_timeout(MINUTES)
@@ -47,7 +39,6 @@ def page(
         yield window
     finally:
         context.close()
-        stop_app(process)
     assert not wrong
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from playwright.sync_api import Browser, Page, expect
 from figures.exhibit import Offline
 from figures.labels import show_token
 from figures.tables import unguard
-from tests.browser.conftest import ROOT, start_app, stop_app
+from tests.browser.conftest import ROOT
 from tests.figures.exhibits import exhibit, hostile_panel, panel
 from transformer.records import Trace
 from transformer.translator import Translator
@@ -42,20 +41,6 @@ FORMATS = {
 
 OpenPage = Callable[..., Page]
 parse = ET.fromstring  # what is read here was written here
-
-
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    root = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, root / "tiny")
-    return root
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, checkpoints: Path) -> Iterator[str]:
-    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
-    yield url
-    stop_app(process)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +123,7 @@ def test_table_and_arrays_hold_the_same_numbers_as_the_model(
 
 @pytest.mark.parametrize("name", PAGES_TO_TRY)
 def test_the_program_runs_and_makes_the_same_arrays(
-    files: dict[str, dict[str, Path]], name: str, checkpoints: Path, tmp_path: Path
+    files: dict[str, dict[str, Path]], name: str, root: Path, tmp_path: Path
 ) -> None:
     code = files[name]["py"].read_text(encoding="utf-8")
     with np.load(files[name]["npz"], allow_pickle=False) as held:
@@ -149,7 +134,7 @@ def test_the_program_runs_and_makes_the_same_arrays(
     (tmp_path / "run.py").write_text(f"{code}\nnp.savez({str(tmp_path / 'made.npz')!r}, {names})\n")
     subprocess.run(
         [sys.executable, str(tmp_path / "run.py")], cwd=ROOT, check=True,
-        env={"PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(checkpoints), "PATH": ""},
+        env={"PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(root), "PATH": ""},
     )  # fmt: skip
     with np.load(tmp_path / "made.npz") as made:
         for key, expected in wanted.items():

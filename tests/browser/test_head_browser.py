@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import start_app, stop_app
 from transformer.inspection import inspect_head
 from transformer.measures.softmax import spread
 from transformer.records import HeadStages
@@ -19,17 +16,6 @@ from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
 SENTENCE = "The cat <b>sat</b> on it."
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Iterator[str]:
-    root = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, root / "tiny")
-    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
-    try:
-        yield url
-    finally:
-        stop_app(process)
 
 
 @pytest.fixture(scope="module")

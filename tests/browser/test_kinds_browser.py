@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -15,7 +14,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
 from figures.palette import attention_table, to_weight_bytes
-from tests.browser.conftest import start_app, stop_app
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.pages.session import serving
 from transformer.measures.heads import widen
@@ -85,16 +83,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     window.set_default_timeout(180_000)
     yield window
     window.close()
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Iterator[str]:
-    """The app on one small model: two encoder layers, three decoder layers."""
-    root = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, root / "tiny")
-    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
-    yield url
-    stop_app(process)
 
 
 @pytest.fixture

@@ -16,13 +16,13 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.transformer.damage import Damage, cut, edit, remove, weights, write
 from tests.transformer.huggingface_models import EVERY, transformers
 from transformer.huggingface import HuggingFaceModel, check_folder
 from transformer.weights import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
-Damage = Callable[[Path], object]
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,40 +38,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def copied(whole: Path, tmp_path: Path) -> Callable[[str], Path]:
     """Copies to be damaged."""
     return lambda name: Path(shutil.copytree(whole / name, tmp_path / name))
-
-
-def edit(name: str, **changes: object) -> Damage:
-    def change(folder: Path) -> None:
-        path = folder / name
-        values = (json.loads(path.read_text()) if path.exists() else {}) | changes
-        path.write_text(json.dumps({k: v for k, v in values.items() if v is not ...}))
-
-    return change
-
-
-def cut(name: str, share: float) -> Damage:
-    def change(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[: int(share * len(data))])
-
-    return change
-
-
-def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
-    def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / "model.safetensors")
-        change(state)
-        safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
-
-    return damage
-
-
-def write(name: str, data: bytes) -> Damage:
-    return lambda folder: (folder / name).write_bytes(data)
-
-
-def remove(name: str) -> Damage:
-    return lambda folder: (folder / name).unlink()
 
 
 def index(**weight_map: object) -> Damage:

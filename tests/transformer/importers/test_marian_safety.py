@@ -6,13 +6,13 @@ import json
 import pickle
 import shutil
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
 
+from tests.transformer.damage import Damage, cut, edit, remove, weights, write
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.checkpoint import list_checkpoints, load_checkpoint
@@ -20,8 +20,6 @@ from transformer.importers.marian import import_marian
 from transformer.weights import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
-
-Damage = Callable[[Path], object]
 
 
 @pytest.fixture(scope="module")
@@ -35,40 +33,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(whole: Path, tmp_path: Path) -> Path:
     """A copy to be damaged."""
     return Path(shutil.copytree(whole, tmp_path / "theirs"))
-
-
-def edit(name: str, **changes: object) -> Damage:
-    def change(folder: Path) -> None:
-        values = json.loads((folder / name).read_text()) | changes
-        kept = {key: value for key, value in values.items() if value is not ...}
-        (folder / name).write_text(json.dumps(kept))
-
-    return change
-
-
-def cut(name: str, share: float) -> Damage:
-    def change(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[: int(share * len(data))])
-
-    return change
-
-
-def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
-    def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / "model.safetensors")
-        change(state)
-        safetensors.torch.save_file(state, folder / "model.safetensors")
-
-    return damage
-
-
-def write(name: str, data: bytes) -> Damage:
-    return lambda folder: (folder / name).write_bytes(data)
-
-
-def remove(name: str) -> Damage:
-    return lambda folder: (folder / name).unlink()
 
 
 FC = "model.encoder.layers.0.fc1.weight"

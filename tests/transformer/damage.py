@@ -1,0 +1,52 @@
+"""Ways to damage a model's folder, for tests of what is said about it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import safetensors.torch
+import torch
+
+Damage = Callable[[Path], object]
+
+
+def edit(name: str, **changes: object) -> Damage:
+    """Change values of a JSON file, which may be missing; `...` takes a key away."""
+
+    def change(folder: Path) -> None:
+        path = folder / name
+        values = (json.loads(path.read_text()) if path.exists() else {}) | changes
+        path.write_text(json.dumps({k: v for k, v in values.items() if v is not ...}))
+
+    return change
+
+
+def cut(name: str, share: float) -> Damage:
+    """Keep the first part of a file."""
+
+    def change(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[: int(share * len(data))])
+
+    return change
+
+
+def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
+    """Change the tensors of model.safetensors."""
+
+    def damage(folder: Path) -> None:
+        state = safetensors.torch.load_file(folder / "model.safetensors")
+        change(state)
+        safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
+
+    return damage
+
+
+def write(name: str, data: bytes) -> Damage:
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def remove(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
