@@ -27,7 +27,7 @@ def model_card(
     notes: Sequence[str] = (),
 ) -> str:
     """Write the model card, in Markdown."""
-    training, trained = recipe.training, metrics["training"]
+    trained = metrics["training"]
     toy = recipe.data.corpora == ("reversal",)
     task = "letters to the same, reversed" if toy else f"{recipe.data.src} to {recipe.data.tgt}"
     limits = (
@@ -57,11 +57,7 @@ def model_card(
         "",
         "## Training",
         "",
-        f"- {trained['epochs']} epochs, {trained['updates']:,} updates, "
-        f"{trained['target_tokens']:,} target tokens, seed {training.seed}",
-        *([f"- begun from the weights of `{training.init}`"] if training.init else []),
-        f"- {trained['hours']} hours on {trained['hardware']}"
-        + (", matrix products in bfloat16" if trained["bfloat16"] else ""),
+        *(_part(part) for part in (*metrics.get("earlier_parts", ()), trained)),
         f"- command: `{metrics['command']}`" if metrics["command"] else "- no command recorded",
         "",
         "## Limits",
@@ -71,6 +67,18 @@ def model_card(
         "",
     ]
     return "\n".join(lines)
+
+
+def _part(trained: Mapping[str, Any]) -> str:
+    """One run, or one part of a training that had several."""
+    settings = trained["recipe"]["training"]
+    init = settings["init"]
+    return (
+        f"- {f'from the weights of `{init}` on: ' if init else ''}{trained['epochs']} epochs, "
+        f"{trained['updates']:,} updates, {trained['target_tokens']:,} target tokens, "
+        f"seed {settings['seed']}; {trained['hours']} hours on {trained['hardware']}"
+        + (", matrix products in bfloat16" if trained["bfloat16"] else "")
+    )
 
 
 def _how(metrics: Mapping[str, Any]) -> str:

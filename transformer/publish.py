@@ -126,6 +126,7 @@ def publish(
     }
     metrics = {
         **trained,
+        "earlier_parts": earlier_parts(recipe.training.init),
         "chosen_on_val": asdict(best),
         "tried_on_val": [asdict(choice) for choice in tried],
         "decoding": {"beam_size": best.beam_size, "alpha": best.alpha},
@@ -138,6 +139,27 @@ def publish(
     card = model_card(out.resolve().name, translator.config, recipe, metrics, notes)
     write_atomic(out / "README.md", card.encode())
     return out
+
+
+def earlier_parts(init: str) -> list[dict[str, Any]]:
+    """What the runs recorded of their training from which another one began, the first one first.
+
+    `init` is the folder that the later run began from. A folder that is gone, or that says nothing
+    of its training, ends the way back.
+    """
+    parts: list[dict[str, Any]] = []
+    while init:
+        try:
+            recipe, metrics = _read_run(Path(init))
+        except ConfigError:
+            break
+        if metrics["training"] in parts:  # a published folder that its own later part replaced
+            break
+        parts.insert(0, metrics["training"])
+        if "earlier_parts" in metrics:
+            return [*metrics["earlier_parts"], *parts]
+        init = recipe.training.init
+    return parts
 
 
 def blended(

@@ -16,7 +16,7 @@ from transformer.checkpoint import CheckpointError, list_checkpoints, load_check
 from transformer.config import ConfigError
 from transformer.evaluate import score
 from transformer.prepare import load_corpus
-from transformer.publish import SHARES, Choice, blended, measure, publish
+from transformer.publish import SHARES, Choice, blended, earlier_parts, measure, publish
 from transformer.recipe import Recipe
 from transformer.run_folder import RunFolder, average_weights
 from transformer.train import train
@@ -94,6 +94,30 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "Mind this." in card
     table = summary_table(list_checkpoints(tmp_path))
     assert "| shipped | 1+2 layers, 1 heads" in table
+
+
+def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
+    text = (run.parent / "tiny.toml").read_text(encoding="utf-8")
+
+    def follow(init: Path, name: str, seed: int) -> Path:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(f'{text}\ninit = "{init.as_posix()}"\nseed = {seed}\nmax_updates = 2\n')
+        recipe = Recipe.load(str(path))
+        return train(recipe, run.parent, tmp_path / name, device="cpu", show_progress=False)
+
+    second = follow(run, "second", 5)
+    shipped = publish(second, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    # A third part begins from the published folder and takes its place.
+    third = follow(shipped, "third", 6)
+    out = publish(third, run.parent, shipped, device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    kept = [json.loads((each / "metrics.json").read_text()) for each in (run, second, third)]
+    assert [*metrics["earlier_parts"], metrics["training"]] == [each["training"] for each in kept]
+    card = (out / "README.md").read_text(encoding="utf-8")
+    places = [card.index(f"seed {seed};") for seed in (1, 5, 6)]
+    assert places == sorted(places)
+    # Where the way back is lost, what is known is told.
+    assert earlier_parts(str(tmp_path / "nowhere")) == []
 
 
 @pytest.mark.parametrize("tests", [
