@@ -236,7 +236,7 @@ def test_the_place_of_the_kinds_is_the_same_in_every_view(
 ) -> None:
     page, _ = open_page(kind="cross")
     places = []
-    for display in ("Grid", "Matrix", "Heads"):
+    for display in ("Matrix", "Heads", "Grid"):
         page.get_by_role("radio", name=display, exact=True).click()
         expect(page).to_have_url(re.compile(f"display={display.lower()}"))
         page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
