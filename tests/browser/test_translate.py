@@ -287,7 +287,7 @@ def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page
     player_is_ready(page)
     type_and_translate(page, "abcdefgh" * 60)
     expect(page.get_by_test_id("stProgress")).to_contain_text("Decoding: step")
-    page.get_by_role("button", name="Stop", exact=True).click()
+    page.locator(".st-key-stop_work button").click()
     expect(page.get_by_test_id("stAlert")).to_have_text("stop_circleStopped.")
     assert page.locator(".player").count() == 0
     type_and_translate(page, "abc")
