@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
+from tests.browser.pace import Trivial
+from tests.pages.session import serving
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -102,6 +104,14 @@ def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[st
     url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
     yield url
     stop_app(process)
+
+
+@pytest.fixture(scope="module")
+def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trivial]:
+    """The trivial page, in the `context` of a file that measures against it."""
+    log = tmp_path_factory.mktemp("trivial") / "log.txt"
+    with serving(["-m", "streamlit", "run", "tests/browser/trivial_app.py"], log) as (address, _):
+        yield Trivial(context.new_page(), address)
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from tests.browser.conftest import start_app, stop_app
 from tests.browser.pace import N_TRIES, TRIVIAL_MS, WATCH, Trivial, answer
 from tests.browser.test_capacity import of_tokens
 from tests.conftest import random_model
-from tests.pages.session import serving
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.tokenizer import Tokenizer
@@ -82,13 +81,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
     window.add_init_script(NOTICE)
     yield window
     window.close()
-
-
-@pytest.fixture(scope="module")
-def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trivial]:
-    log = tmp_path_factory.mktemp("trivial") / "log.txt"
-    with serving(["-m", "streamlit", "run", "tests/browser/trivial_app.py"], log) as (address, _):
-        yield Trivial(context.new_page(), address)
 
 
 def second(trivial: Trivial) -> float:

@@ -35,13 +35,6 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture(scope="module")
-def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trivial]:
-    log = tmp_path_factory.mktemp("trivial") / "log.txt"
-    with serving(["-m", "streamlit", "run", "tests/browser/trivial_app.py"], log) as (address, _):
-        yield Trivial(context.new_page(), address)
-
-
-@pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Path:
     """A random model of 6+6 layers of 8 heads."""
     root = tmp_path_factory.mktemp("checkpoints")

@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from ui import import_jobs
 from ui.traces import TraceCache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,15 @@ def _started_once() -> Iterator[None]:
 def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts with nothing cached."""
     monkeypatch.setattr("ui.cache.TRACES", TraceCache(64 * 2**20))
+
+
+@pytest.fixture
+def no_import_outlives_its_test() -> Iterator[None]:
+    """Every import that a test began is stopped at its end."""
+    yield
+    for job in list(import_jobs._JOBS.values()):
+        job.stop()
+        job.thread.join()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import shutil
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,12 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.test_models_page import finished, opened, text_of
-from tests.transformer.importers.foreign import FAIRSEQ, JOEYNMT, fairseq, joeynmt, written
+from tests.transformer.damage import Damage, content
+from tests.transformer.importers.foreign import FAIRSEQ, JOEYNMT, fairseq, joeynmt
 from transformer.checkpoint import inspect_checkpoint
 from ui import import_jobs
 
 RunApp = Callable[..., AppTest]
-Damage = Callable[[Path], object]
 
 #: Models by what they are called here: their format and shape. Post- and pre-norm of both kinds.
 MODELS = {
@@ -32,7 +32,11 @@ MODELS = {
 WEIGHTS = {"joeynmt": "7.ckpt", "fairseq": "checkpoint_best.pt"}
 KEYS = {"joeynmt": "model_state", "fairseq": "model"}
 
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("no_import_outlives_its_test"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +54,6 @@ def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     shutil.copytree(theirs, root / "foreign")
     return root
-
-
-@pytest.fixture(autouse=True)
-def _no_import_outlives_its_test() -> Iterator[None]:
-    yield
-    for job in list(import_jobs._JOBS.values()):
-        job.stop()
-        job.thread.join()
 
 
 def filled(run_app: RunApp, root: Path, name: str, called: str = "mine") -> AppTest:
@@ -97,16 +93,6 @@ def test_it_is_chosen_imported_used_and_seen(run_app: RunApp, root: Path, name: 
         app.switch_page(f"pages/{page}_page.py").run()
         assert not app.exception and not app.error
     assert sorted(each.name for each in root.iterdir()) == ["alpha", "foreign", "mine"]
-
-
-def content(change: Callable[[dict[str, object]], object]) -> Damage:
-    def damage(folder: Path) -> None:
-        (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
-        values = written(path)
-        change(values)
-        torch.save(values, path)
-
-    return damage
 
 
 def _weights(values: dict[str, object]) -> dict[str, torch.Tensor]:

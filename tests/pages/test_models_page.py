@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ RunApp = Callable[..., AppTest]
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of transformers
     pytest.mark.timeout(900),
+    pytest.mark.usefixtures("no_import_outlives_its_test"),
 ]
 
 
@@ -41,14 +42,6 @@ def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
     shutil.copytree(random_checkpoints / "cut", root / "cut")
     shutil.copytree(theirs, root / "foreign" / "theirs")
     return root
-
-
-@pytest.fixture(autouse=True)
-def _no_import_outlives_its_test() -> Iterator[None]:
-    yield
-    for job in list(import_jobs._JOBS.values()):
-        job.stop()
-        job.thread.join()
 
 
 def opened(run_app: RunApp, root: Path, **query: str) -> AppTest:

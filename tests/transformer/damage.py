@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 import torch
+
+from tests.transformer.importers.foreign import written
 
 Damage = Callable[[Path], object]
 
@@ -40,6 +43,18 @@ def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
         state = safetensors.torch.load_file(folder / "model.safetensors")
         change(state)
         safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
+
+    return damage
+
+
+def content(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """Change what the folder's one file of torch holds."""
+
+    def damage(folder: Path) -> None:
+        (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
+        values = written(path)
+        change(values)
+        torch.save(values, path)
 
     return damage
 

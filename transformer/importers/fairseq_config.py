@@ -7,7 +7,7 @@ from typing import Any
 
 from transformer.checkpoint import check_size
 from transformer.config import ConfigError, ModelConfig, Tying
-from transformer.importers.settings import Settings
+from transformer.importers.settings import Settings, by_side
 from transformer.importers.torch_content import plain
 from transformer.untrusted import CheckpointError
 
@@ -80,13 +80,11 @@ def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig
         raise settings.error("share_all_embeddings", f"for {n_source:,} and {n_target:,} pieces")
     try:
         config = ModelConfig.from_dict({
-            "vocab_size": n_source,
-            "tgt_vocab_size": None if n_source == n_target else n_target,
+            **by_side(
+                vocab_size=(n_source, n_target), n_heads=(heads, decoder_heads),
+                d_ff=(inner, decoder_inner),
+            ),
             "d_model": width,
-            "n_heads": heads,
-            "n_decoder_heads": None if decoder_heads == heads else decoder_heads,
-            "d_ff": inner,
-            "decoder_d_ff": None if decoder_inner == inner else decoder_inner,
             "n_encoder_layers": settings.whole("encoder_layers", 6),
             "n_decoder_layers": settings.whole("decoder_layers", 6),
             "dropout": settings.share("dropout", 0.1),

@@ -10,7 +10,7 @@ import yaml
 
 from transformer.checkpoint import check_size, read_small
 from transformer.config import ConfigError, ModelConfig, Tying
-from transformer.importers.settings import Settings
+from transformer.importers.settings import Settings, by_side
 from transformer.untrusted import CheckpointError
 
 CONFIG = "config.yaml"
@@ -105,13 +105,11 @@ def read_config(
     decoder_heads, decoder_inner = decoder.whole("num_heads", 8), decoder.whole("ff_size", 2048)
     try:
         config = ModelConfig.from_dict({
-            "vocab_size": n_source,
-            "tgt_vocab_size": None if n_source == n_target else n_target,
+            **by_side(
+                vocab_size=(n_source, n_target), n_heads=(heads, decoder_heads),
+                d_ff=(inner, decoder_inner),
+            ),
             "d_model": width,
-            "n_heads": heads,
-            "n_decoder_heads": None if decoder_heads == heads else decoder_heads,
-            "d_ff": inner,
-            "decoder_d_ff": None if decoder_inner == inner else decoder_inner,
             "n_encoder_layers": encoder.whole("num_layers", 8),
             "n_decoder_layers": decoder.whole("num_layers", 4),
             "dropout": encoder.share("dropout", 0.1),

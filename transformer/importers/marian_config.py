@@ -8,6 +8,7 @@ from typing import Any
 
 from transformer.checkpoint import MAX_CONFIG, MAX_TABLE, check_size, read_small
 from transformer.config import ConfigError, ModelConfig, Tying
+from transformer.importers.settings import by_side
 from transformer.untrusted import parse_json
 from transformer.weights import CheckpointError
 
@@ -61,9 +62,10 @@ def read_config(folder: Path) -> ModelConfig:
     try:
         config = ModelConfig.from_dict({
             **sizes,
-            "tgt_vocab_size": None if vocab_size == target_size else target_size,
-            "n_decoder_heads": None if heads == sizes["n_heads"] else heads,
-            "decoder_d_ff": None if inner == sizes["d_ff"] else inner,
+            **by_side(
+                vocab_size=(vocab_size, target_size), n_heads=(sizes["n_heads"], heads),
+                d_ff=(sizes["d_ff"], inner),
+            ),
             "dropout": values.get("dropout", 0.1),
             "attention_dropout": values.get("attention_dropout", 0.0),
             "activation": ACTIVATIONS[activation],

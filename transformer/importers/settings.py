@@ -8,6 +8,17 @@ from typing import Any
 
 from transformer.untrusted import CheckpointError
 
+#: What `ModelConfig` calls the decoder's size where it is not the encoder's.
+_DECODERS = {"vocab_size": "tgt_vocab_size", "n_heads": "n_decoder_heads", "d_ff": "decoder_d_ff"}
+
+
+def by_side(**sizes: tuple[Any, Any]) -> dict[str, Any]:
+    """Settings of a `ModelConfig` from sizes of the encoder and of the decoder, in this order."""
+    return {name: ours for name, (ours, _) in sizes.items()} | {
+        _DECODERS[name]: None if theirs == ours else theirs
+        for name, (ours, theirs) in sizes.items()
+    }
+
 
 class Settings:
     """Values by name, from a file that messages name."""

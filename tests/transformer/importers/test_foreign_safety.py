@@ -21,6 +21,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.transformer.damage import Damage, content, cut, write
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.__main__ import main
 from transformer.checkpoint import list_checkpoints
@@ -30,7 +31,6 @@ from transformer.importers.spm_proto import restricted
 from transformer.tokenizer import TokenizerError
 from transformer.weights import CheckpointError
 
-Damage = Callable[[Path], object]
 KEYS = {"fairseq": "model", "joeynmt": "model_state"}
 FILES = {"fairseq": "checkpoint_best.pt", "joeynmt": "7.ckpt"}
 
@@ -43,18 +43,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     joeynmt(root / "joeynmt", "pre-norm, other ids")
     joeynmt(root / "joeynmt merges", "post-norm, separate")
     return root
-
-
-def content(change: Callable[[dict[str, Any]], object]) -> Damage:
-    """Change what the checkpoint holds."""
-
-    def damage(folder: Path) -> None:
-        (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
-        values = written(path)
-        change(values)
-        torch.save(values, path)
-
-    return damage
 
 
 def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
@@ -86,18 +74,6 @@ def config(*where: str, **changes: Any) -> Damage:
         path.write_text(yaml.safe_dump(values))
 
     return damage
-
-
-def cut(name: str, share: float) -> Damage:
-    def damage(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[: int(share * len(data))])
-
-    return damage
-
-
-def write(name: str, data: bytes) -> Damage:
-    return lambda folder: (folder / name).write_bytes(data)
 
 
 def remove(name: str) -> Damage:
