@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -44,7 +45,9 @@ def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dic
         "type": "http", "method": method, "path": path,
         "headers": [(b"accept-encoding", b"gzip"), (b"host", b"x")],
     }  # fmt: skip
-    asyncio.run(KnownBase(server)(scope, None, keep))  # type: ignore[arg-type]
+    called = KnownBase(server)(scope, None, keep)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
+        thread.submit(asyncio.run, called).result()
     return sent[0], b"".join(message.get("body", b"") for message in sent[1:])
 
 
