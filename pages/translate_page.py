@@ -6,13 +6,13 @@ import streamlit as st
 
 from transformer.records import Trace
 from ui import state
-from ui.cache import get_trace, get_translator
+from ui.cache import get_trace, get_translator, trace_id
 from ui.components.player import Place, encode, place_in, player, taken_in
 from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.player_exhibit import offer
-from ui.player_start import Start, remember, telling_step, trace_id
+from ui.player_start import Start, remember, telling_step
 from ui.player_words import (
     explain,
     how_decoded,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import streamlit as st
@@ -10,7 +9,7 @@ import streamlit as st
 from transformer.measures.beam import Node, Tree
 from ui import state
 from ui.beam_words import closest_call
-from ui.cache import key_of
+from ui.cache import trace_id
 from ui.components.tree import Choice, choice_in
 from ui.controls import View
 from ui.state import Param
@@ -56,18 +55,13 @@ class Start:
     nonce: int
 
 
-def tree_id(view: View) -> str:
-    """A short name for a view's search, which the tree sends back with its reports."""
-    return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
-
-
 def settle(view: View, tree: Tree) -> None:
     """Decide what the tree opens with: what a link or an earlier visit says, or a telling node.
 
     Called by a run of the whole page. The decision stands until the search changes, a link arrives,
     the page is opened again, or `tell` changes it: an unchanged message leaves a tree in use alone.
     """
-    name = tree_id(view)
+    name = trace_id(view)
     held: Start | None = st.session_state.get(_START)
     asked = state.arrived(A, B, DROPPED)
     if held is not None and held.tree_id == name and not asked and not state.entered():
@@ -89,13 +83,13 @@ def start_of(view: View, tree: Tree) -> Start:
     if state.get(PANEL) == "compare" and pair_up(tree):
         return tell(view, tree)
     held: Start | None = st.session_state.get(_START)
-    return held if held is not None and held.tree_id == tree_id(view) else tell(view, tree)
+    return held if held is not None and held.tree_id == trace_id(view) else tell(view, tree)
 
 
 def tell(view: View, tree: Tree) -> Start:
     """Have the tree show what the settings say now."""
     held: Start | None = st.session_state.get(_START)
-    start = Start(tree_id(view), choice(tree), held.nonce + 1 if held else 0)
+    start = Start(trace_id(view), choice(tree), held.nonce + 1 if held else 0)
     st.session_state[_START] = start
     return start
 
@@ -129,7 +123,7 @@ def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
 
 def follow(view: View, tree: Tree) -> None:
     """Take over what the tree reports. Choosing a new B opens the comparison."""
-    reported = choice_in(st.session_state.get(TREE_KEY), tree_id(view), tree)
+    reported = choice_in(st.session_state.get(TREE_KEY), trace_id(view), tree)
     if reported is None:
         return
     before = choice(tree)

@@ -8,6 +8,7 @@ the button together is served in turn.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from ui.traces import TraceCache, TraceKey, hold
 
 __all__ = [
     "PERMITS", "TRACES", "get_trace", "get_tracer", "get_translator", "key_of", "said", "trace",
-    "tracer", "translator",
+    "trace_id", "tracer", "translator",
 ]  # fmt: skip
 
 #: Bytes of traces kept. A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with
@@ -98,6 +99,11 @@ def key_of(view: View) -> TraceKey:
         src_lang=src_lang,
         tgt_lang=tgt_lang,
     )
+
+
+def trace_id(view: View) -> str:
+    """A short name for a view's trace, which components send back with their reports."""
+    return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def get_translator(view: View) -> Translator:

@@ -20,13 +20,12 @@ from ui.beam_choice import (
     parse_mark,
     put,
     telling_node,
-    tree_id,
     write_mark,
 )
 from ui.beam_exhibits import tree_exhibit
 from ui.beam_panels import numbers_of
 from ui.beam_words import Decode, summary, text_of, why_it_went, why_the_winner_won
-from ui.cache import get_translator
+from ui.cache import get_translator, trace_id
 from ui.compare_choice import Setup
 from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.tree import Choice, beam_tree_view, choice_in, encode
@@ -93,7 +92,7 @@ def _draw_why(side: int, tree: Tree, decode: Decode) -> None:
 
 def _draw_tree(setup: Setup, side: int, tree: Tree, decode: Decode, anew: bool) -> None:
     view, key = view_of(setup, side), f"compare_tree_{side}"
-    name = tree_id(view)
+    name = trace_id(view)
     held: Start | None = st.session_state.get(f"{key}_start")
     fresh = held is None or held.tree_id != name
     if fresh and chosen(tree, NODES[side]) is None:

@@ -19,11 +19,11 @@ from ui.attention_choice import Choice
 from ui.attention_exhibits import MOST_FOLLOWING
 from ui.attention_maps import STORIES, Maps, dimmed, maps_of
 from ui.cache import key_of
-from ui.compare_choice import can_follow, choose_left, join_cells
+from ui.compare_choice import choose_left, join_cells
 from ui.compare_exhibits import Wanted, caption_of, start_of_program
 from ui.compare_maps import changed_places, difference_map
 from ui.compare_sides import LETTERS, rows
-from ui.compare_views import Both, difference_words
+from ui.compare_views import Both, difference_words, say_unpaired
 from ui.components.grid import Cell, Sheet, attention_grid, still_grid
 from ui.components.grid.signed import difference_sheet
 from ui.components.lens import attention_lens, still_lens
@@ -42,9 +42,7 @@ _SPREAD_RULE = (
 def draw_differences(both: Both) -> None:
     """The grid and the chosen difference; where none can be taken, why, and the heads' numbers."""
     if not both.fit.units:
-        helps = both.fit.helps and can_follow(both.setup.right)
-        offer = " Switch on “B follows A’s translation” and they have." if helps else ""
-        st.info(both.fit.why + offer, icon=":material/join_inner:")
+        say_unpaired(both)
         _draw_spreads(both)
         return
     choices = joined_choices(both.maps, both.choices)

@@ -9,12 +9,13 @@ import streamlit as st
 from figures.exhibit import Exhibit
 from transformer.records import Trace
 from ui import state
+from ui.cache import trace_id
 from ui.compare_choice import Setup
 from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.player import Place, encode, place_in, player
 from ui.controls import View
 from ui.player_exhibit import exhibit
-from ui.player_start import Start, remember, telling_step, trace_id
+from ui.player_start import Start, remember, telling_step
 from ui.player_words import how_decoded, origin_of, scored, why_no_player
 from ui.takeaway import trace_of
 from ui.units import units_control

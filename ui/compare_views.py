@@ -188,11 +188,16 @@ def draw_lens(
     attention_lens(shown, key=key, max_height=max_height)
 
 
+def say_unpaired(both: Both) -> None:
+    """Why no difference can be taken, and what would help."""
+    helps = both.fit.helps and can_follow(both.setup.right)
+    offer = " Switch on “B follows A’s translation” and they have." if helps else ""
+    st.info(both.fit.why + offer, icon=":material/join_inner:")
+
+
 def _difference(both: Both) -> None:
     if not both.fit.units:
-        helps = both.fit.helps and can_follow(both.setup.right)
-        offer = " Switch on “B follows A’s translation” and they have." if helps else ""
-        st.info(both.fit.why + offer, icon=":material/join_inner:")
+        say_unpaired(both)
         _matrices(both)
         return
     for side, column in enumerate(st.columns(2, gap="large")):

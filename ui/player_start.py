@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from transformer.records import Trace
 from ui import state
-from ui.cache import key_of
 from ui.components.player import Place
-from ui.controls import View
 from ui.examples import Example
 
 
@@ -22,11 +19,6 @@ class Start:
     trace: str
     place: Place
     nonce: int
-
-
-def trace_id(view: View) -> str:
-    """A short name for a view's trace, which the player sends back with its reports."""
-    return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def remember(place: Place) -> None:
