@@ -30,6 +30,7 @@ from torch import Tensor
 from transformer.config import ConfigError, ModelConfig
 from transformer.looks import Looks
 from transformer.model import Transformer
+from transformer.outline import outline
 from transformer.positions import make_positions
 from transformer.tokenizer import TOKENIZER_FILE, Tokenizer, TokenizerError
 from transformer.tokenizer_files import TOKENIZER_FILES, read_tokenizer
@@ -66,6 +67,9 @@ STORED_DTYPES: dict[str, torch.dtype] = {
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
+
+#: Learned or stored positions of the two stacks.
+POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
 
 #: Bounds on what a config may ask for, beyond its number of parameters.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
@@ -168,7 +172,10 @@ def write_checkpoint(
     path.mkdir(parents=True, exist_ok=True)
     aliases = stored_names(config)
     stored = {
-        name: tensor.detach().to("cpu", STORED_DTYPES[dtype]).contiguous()
+        # Tables of positions are small, and sinusoids in them must not be rounded (again).
+        name: tensor.detach()
+        .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
+        .contiguous()
         for name, tensor in state.items()
         if name not in aliases
     }
@@ -344,8 +351,7 @@ def _read_metrics(folder: Path) -> Mapping[str, Any]:
 
 def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
     """The model around these weights, without initialising any first."""
-    with torch.device("meta"):
-        model = Transformer(config)
+    model = outline(config)
     tied = {name: state[stored] for name, stored in stored_names(config).items()}
     model.load_state_dict({**state, **tied}, assign=True)
     if config.tie_embeddings != "none":

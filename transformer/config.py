@@ -16,7 +16,7 @@ from transformer.untrusted import parse_json
 
 Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]
-PositionKind = Literal["sinusoidal", "learned"]
+PositionKind = Literal["sinusoidal", "learned", "stored"]
 PositionLayout = Literal["interleaved", "concatenated"]
 PositionFrequencies = Literal["paper", "endpoint"]
 Tying = Literal["all", "decoder", "none"]
@@ -52,13 +52,16 @@ class ModelConfig:
             paper's text, 0 by default.
         activation: non-linearity of the feed-forward network; the paper's is ReLU.
         norm: "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
-        positions: sinusoidal (section 3.5) or learned (table 3, row E).
+        positions: sinusoidal (section 3.5), learned (table 3, row E), or a "stored" table that is
+            kept beside the weights and never trained, as files of other libraries hold one:
+            sinusoids rounded to half precision as a rule. The settings of sinusoids then say which
+            formula it is held against.
         position_layout: sines and cosines "interleaved" as in the paper's formula, or
             "concatenated" (all sines, then all cosines) as in several implementations.
         position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
             turns by exactly 1/10000 ("endpoint"), as in tensor2tensor and what followed it.
         position_offset: number of the first position, 0 in the paper.
-        max_positions: rows of a learned table, and the longest sequence accepted.
+        max_positions: rows of a learned or stored table, and the longest sequence accepted.
         tie_embeddings: "all" shares source, target and output matrices (section 3.4),
             "decoder" only target and output, "none" nothing.
         scale_embedding: multiply embeddings by sqrt(d_model) (section 3.4).
@@ -122,7 +125,7 @@ class ModelConfig:
                     f"d_model={self.d_model} is not a multiple of {name}={n_heads}; "
                     "choose one that is, or set d_k and d_v"
                 )
-        if self.positions == "sinusoidal" and self.d_model % 2:
+        if self.positions in ("sinusoidal", "stored") and self.d_model % 2:
             raise ConfigError(f"d_model={self.d_model} is odd; sinusoidal positions need it even")
         if self.position_frequencies == "endpoint" and self.d_model < 4:
             raise ConfigError(f"d_model={self.d_model} has no two frequencies; it needs 4")
@@ -227,6 +230,12 @@ class ModelConfig:
         if self.output_bias:
             embedding += self.target_vocab_size
         return encoder + decoder + embedding
+
+    @property
+    def n_numbers(self) -> int:
+        """How many numbers a checkpoint holds: the parameters, and stored tables of positions."""
+        tables = 2 * self.d_model * self.max_positions if self.positions == "stored" else 0
+        return self.n_parameters + tables
 
     def replace(self, **changes: Any) -> ModelConfig:
         """Copy with some fields changed, validated again."""

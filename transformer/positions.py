@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from transformer.config import ModelConfig, PositionFrequencies, PositionLayout
+from transformer.config import ModelConfig, PositionFrequencies, PositionKind, PositionLayout
+
+#: Float32 tables differ from the formula by less than this where float32 rounds once.
+ROUNDING = 2.0**-23
+#: Sinusoids that were rounded to half precision differ from the formula by less than this.
+HALF_ROUNDING = 5e-3
 
 
 def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> Tensor:
@@ -46,8 +52,11 @@ def sinusoidal(
         frequencies: see `angular_frequencies`.
 
     Returns: [n_positions, d_model], float32, values in [-1, 1]. Computed in float64, since
-        float32 angles lose digits at large positions.
+        float32 angles lose digits at large positions. On the meta device: the shape alone.
     """
+    table = torch.empty(n_positions, d_model, dtype=torch.float32)
+    if table.is_meta:
+        return table
     positions = torch.arange(start, start + n_positions, dtype=torch.float64)
     angles = positions[:, None] * angular_frequencies(d_model, frequencies)  # [n, d_model / 2]
     if layout == "concatenated":
@@ -116,27 +125,96 @@ class SinusoidalPositions(nn.Module):
         return self.table[start : start + length]
 
 
-class LearnedPositions(nn.Module):
-    """A trained vector per position (table 3, row E). Beyond the table there is nothing to use."""
+class TablePositions(nn.Module):
+    """A vector per position, kept with the weights. Beyond the table there is nothing to use."""
+
+    table: Tensor
+    kind: PositionKind
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
+        if start + length > self.table.size(0):
+            raise ValueError(
+                f"position {start + length} lies beyond the {self.table.size(0)} {self.kind} "
+                "positions"
+            )
+        return self.table[start : start + length]
+
+
+class LearnedPositions(TablePositions):
+    """Trained vectors (table 3, row E)."""
+
+    kind = "learned"
 
     def __init__(self, d_model: int, n_positions: int) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.empty(n_positions, d_model))
         nn.init.normal_(self.table, std=0.02)
 
-    def forward(self, start: int, length: int) -> Tensor:
-        """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
-        if start + length > self.table.size(0):
-            raise ValueError(
-                f"position {start + length} lies beyond the {self.table.size(0)} learned positions"
-            )
-        return self.table[start : start + length]
+
+class StoredPositions(TablePositions):
+    """Fixed vectors that came with the weights. No parameters, so table 3 does not count them.
+
+    Departure: the paper's are computed. A library that stores its sinusoids in half precision
+    computes with the rounded ones, and what it attends to cannot be had from the formula.
+    """
+
+    kind = "stored"
+
+    def __init__(self, table: Tensor) -> None:
+        """Args: table: [n, d_model]; what the formula gives, until a checkpoint's is loaded."""
+        super().__init__()
+        self.register_buffer("table", table)
 
 
-def make_positions(config: ModelConfig) -> SinusoidalPositions | LearnedPositions:
+def formula(config: ModelConfig, n_positions: int | None = None) -> Tensor:
+    """The sinusoids of a model's size, layout and numbering: [max_positions, d_model]."""
+    return sinusoidal(
+        config.max_positions if n_positions is None else n_positions,
+        config.d_model,
+        start=config.position_offset,
+        layout=config.position_layout,
+        frequencies=config.position_frequencies,
+    )
+
+
+def off_formula(table: Tensor, config: ModelConfig) -> float:
+    """The largest difference between a table [n, d_model] and the sinusoids of the same size."""
+    exact = formula(config, table.size(0)).to(table.device)
+    return float((table.float() - exact).abs().max())
+
+
+def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
+    """Stored tables [n, d_model] of the stacks in one sentence: what they are, how far off."""
+    kinds = {stack: _about(table, config) for stack, table in tables.items()}
+    told = (
+        next(iter(kinds.values()))
+        if len(set(kinds.values())) == 1
+        else ", ".join(f"the {stack}'s {kind}" for stack, kind in kinds.items())
+    )
+    size = " × ".join(f"{n:,}" for n in next(iter(tables.values())).shape)
+    return f"The positions are a stored table of {size} numbers, not computed: {told}."
+
+
+def _about(table: Tensor, config: ModelConfig) -> str:
+    off = off_formula(table, config)
+    if off <= ROUNDING:
+        return "exactly the sinusoids of the formula"
+    distance = f"(largest difference to the formula: {off:.1e})"
+    if off > HALF_ROUNDING:
+        return f"no sinusoids {distance}"
+    for dtype in (torch.bfloat16, torch.float16):
+        if torch.equal(table.to(dtype).to(table.dtype), table):
+            return f"sinusoids rounded to {str(dtype).removeprefix('torch.')} {distance}"
+    return f"sinusoids of less than float32's precision {distance}"
+
+
+def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions:
     """The positional encoding that `config` asks for."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
+    if config.positions == "stored":
+        return StoredPositions(formula(config))
     return SinusoidalPositions(
         config.d_model,
         config.position_layout,

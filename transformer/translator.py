@@ -55,7 +55,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.name, self.path = name, path
         self.max_tokens = max_tokens
-        if model.config.positions == "learned":
+        if model.config.positions != "sinusoidal":
             self.max_tokens = min(max_tokens, model.config.max_positions)
         self._reader = Reader(model.config, tokenizer, self.max_tokens)
 

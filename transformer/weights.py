@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.model import Transformer
+from transformer.outline import outline
 from transformer.pickles import check_pickles
 from transformer.untrusted import CheckpointError, check_file, is_there
 
@@ -88,9 +88,7 @@ def stored_names(config: ModelConfig) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def expected_shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
     """Every tensor of the model's state dict and its shape; takes no memory."""
-    with torch.device("meta"):
-        model = Transformer(config)
-    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
 
 
 def _weights_file(folder: Path) -> Path:
@@ -236,7 +234,9 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     return state
 
 
-def check_memory(path: Path, config: ModelConfig, size: int | None = None) -> None:
+def check_memory(
+    path: Path, config: ModelConfig, size: int | None = None, n_tables: int = 0
+) -> None:
     """Refuse a file that claims many times the numbers that it can hold.
 
     Tensors of a torch file may repeat one number, or lie on top of each other; one embedding may
@@ -244,12 +244,13 @@ def check_memory(path: Path, config: ModelConfig, size: int | None = None) -> No
 
     Args:
         size: bytes of all files together, where `path` is not the only one.
+        n_tables: numbers that are read beside those that the config tells of.
     """
     size, most = path.stat().st_size if size is None else size, 3
-    if 2 * config.n_parameters > most * size + MAX_HEADER:
+    numbers = config.n_numbers + n_tables
+    if 2 * numbers > most * size + MAX_HEADER:
         raise CheckpointError(
-            f"{path}: {size:,} bytes are too few for the {config.n_parameters:,} numbers that "
-            "its tensors claim"
+            f"{path}: {size:,} bytes are too few for the {numbers:,} numbers that its tensors claim"
         )
 
 

@@ -53,7 +53,7 @@ def test_what_is_saved_is_loaded(tiny_checkpoint: Path, tiny_model: Transformer)
 
 
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
 def test_ties_survive(
     tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str
 ) -> None:
@@ -69,7 +69,31 @@ def test_ties_survive(
     assert (loaded.tgt_embedding is loaded.src_embedding) == (tying == "all")
     torch.testing.assert_close(outputs(loaded), outputs(model), atol=0, rtol=0)
     stored = safetensors.torch.load_file(tmp_path / "it" / "model.safetensors")
-    assert sum(each.numel() for each in stored.values()) == config.n_parameters
+    assert sum(each.numel() for each in stored.values()) == config.n_numbers
+    assert (config.n_numbers > config.n_parameters) == (positions == "stored")
+
+
+def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    """Neither made anew nor rounded, in half precision or through a file for torch."""
+    config = ModelConfig(
+        vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
+        positions="stored", max_positions=9,
+    )  # fmt: skip
+    model = random_model(config)
+    model.src_positions.table.normal_()
+    save_checkpoint(tmp_path / "it", model, tiny_tokenizer, dtype="bfloat16")
+    loaded = load_checkpoint(tmp_path / "it").model
+    for name in ("src_positions", "tgt_positions"):
+        table = getattr(loaded, name).table
+        assert not isinstance(table, torch.nn.Parameter)
+        torch.testing.assert_close(table, getattr(model, name).table, atol=0, rtol=0)
+    with pytest.raises(ValueError, match="beyond the 9 stored positions"):
+        loaded.encode(torch.full((1, 10), 5))
+    state = model.state_dict() | {"tgt_positions.table": torch.full((9, 12), torch.nan)}
+    torch.save(state, tmp_path / "it" / "model.pt")
+    (tmp_path / "it" / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"tgt_positions\.table' holds NaN"):
+        load_checkpoint(tmp_path / "it")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

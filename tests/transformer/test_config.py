@@ -72,6 +72,10 @@ COUNTED = {
         vocab_size=50, d_model=9, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
         norm="pre", positions="learned", max_positions=11,
     ),
+    "stored positions": ModelConfig(
+        vocab_size=50, d_model=10, n_heads=5, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
+        positions="stored", max_positions=11,
+    ),
     "decoder tied": ModelConfig(
         vocab_size=40, tgt_vocab_size=50, d_model=10, n_heads=5, d_ff=8, n_encoder_layers=2,
         n_decoder_layers=1, tie_embeddings="decoder",

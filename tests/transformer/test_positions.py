@@ -13,6 +13,8 @@ from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import (
     LearnedPositions,
     SinusoidalPositions,
+    StoredPositions,
+    about_stored,
     angular_frequencies,
     make_positions,
     shift_matrix,
@@ -86,6 +88,34 @@ def test_sinusoids_go_on_beyond_the_table(layout: PositionLayout) -> None:
     far = positions(100, 5)
     torch.testing.assert_close(far, sinusoidal(5, 6, start=100, layout=layout))
     assert torch.equal(positions(0, 4), before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
+    config = ModelConfig(
+        vocab_size=9, d_model=6, n_heads=1, d_ff=4, positions="stored", max_positions=20
+    )
+    positions = make_positions(config)
+    assert isinstance(positions, StoredPositions)
+    assert not list(positions.parameters())
+    assert list(positions.state_dict()) == ["table"]
+    exact = positions.table.clone()
+    torch.testing.assert_close(exact, sinusoidal(20, 6), atol=0, rtol=0)
+    with pytest.raises(ValueError, match="position 21 lies beyond the 20 stored positions"):
+        positions(14, 7)
+    rounded = exact.to(dtype).float()
+    name = str(dtype).removeprefix("torch.")
+    off = float((rounded - exact).abs().max())
+    rounding = f"sinusoids rounded to {name} (largest difference to the formula: {off:.1e})"
+    assert about_stored({"encoder": rounded, "decoder": rounded}, config).endswith(f": {rounding}.")
+    both = about_stored({"encoder": exact, "decoder": rounded}, config)
+    assert "table of 20 × 6 numbers" in both
+    assert both.endswith(
+        f"the encoder's exactly the sinusoids of the formula, the decoder's {rounding}."
+    )
+    assert "no sinusoids (largest" in about_stored({"encoder": rounded.flip(0)}, config)
+    coarse = about_stored({"encoder": exact + 1e-4}, config)
+    assert "sinusoids of less than float32's precision (largest" in coarse
 
 
 def test_learned_positions_end_with_their_table() -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer.checkpoint import inspect_checkpoint, write_checkpoint
 from transformer.config import ModelConfig
+from transformer.positions import about_stored
 from transformer.tokenizer import Tokenizer
 from transformer.weights import CheckpointError, write_atomic
 
@@ -72,6 +73,14 @@ def put_in_place(unfinished: Path, out: Path) -> None:
 def called(name: str | None, path: Path) -> str:
     """What a model card calls a source: one line."""
     return " ".join((name or path.resolve().name).split())
+
+
+def stored_note(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
+    """A sentence for the card on stored tables of positions; "" for a model without."""
+    if config.positions != "stored":
+        return ""
+    tables = {"encoder": state["src_positions.table"], "decoder": state["tgt_positions.table"]}
+    return f" {about_stored(tables, config)}"
 
 
 def card_of(

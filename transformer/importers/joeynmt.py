@@ -16,13 +16,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 from transformer.checkpoint import read_small
 from transformer.config import ModelConfig
 from transformer.importers import Report
 from transformer.importers.explanations import hint
-from transformer.importers.finishing import called, card_of, check_place, finish
+from transformer.importers.finishing import called, card_of, check_place, finish, stored_note
 from transformer.importers.joeynmt_config import (
     CONFIG,
     read_config,
@@ -33,11 +34,12 @@ from transformer.importers.mapping import Alias, gather, renamed, wanted_names
 from transformer.importers.pieces import CODES, MODELS, Side, beside, first_there, tokenizer_of
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, tensors_in
-from transformer.positions import sinusoidal
+from transformer.positions import formula
 from transformer.preparation import LANGUAGE, Preparation
 from transformer.table_tokenizer import Marks
 from transformer.tokenizer import TokenizerError
 from transformer.untrusted import CheckpointError, is_folder, is_there
+from transformer.weights import check_memory, in_memory
 
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
@@ -68,10 +70,10 @@ BOTH = {
     "w_v": "v_layer",
     "w_o": "output_layer",
 }
-#: Sinusoids, which are computed.
-POSITIONS = re.compile(r"(encoder|decoder)\.pe\.pe")
-#: Those of a file are computed in float32.
-POSITION_TOLERANCE = 5e-3
+#: Tables of sinusoids, kept where they are not what this project computes.
+POSITIONS = {"src_positions.table": "encoder.pe.pe", "tgt_positions.table": "decoder.pe.pe"}
+#: The library computes them in float32: an angle of so many radians is wrong by so much of it.
+ANGLE_ROUNDING = 2.0**-23
 
 
 def import_joeynmt(
@@ -105,17 +107,28 @@ def import_joeynmt(
                 f"{side.table[0]}: {len(side.table[1]):,} pieces with the special ones, "
                 f"but {path.name} has {rows[0]:,}"
             )
-    _check_positions(path, config, tensors)
+    tables = _tables(path, config, tensors)
     names = {each: _aliases(each, config) for each in wanted_names(config)}
     state, dtype = gather(
-        path, config, tensors, names, ignored=POSITIONS, said_by=CONFIG, report=report
+        path,
+        config,
+        tensors,
+        names,
+        ignored=re.compile(r"(en|de)coder\.pe\.pe"),
+        said_by=CONFIG,
+        report=report,
     )
+    if tables:
+        config = config.replace(
+            positions="stored", max_positions=len(tables["src_positions.table"])
+        )
+        state |= tables
     tokenizer = tokenizer_of(*sides, config)
     title = called(name, folder)
     notes = (
         f"{config.activation} in the feed-forward networks, layer normalisation "
         f"{'before each sub-layer' if config.norm == 'pre' else 'after each residual sum'}, "
-        "biases on all projections."
+        f"biases on all projections.{stored_note(config, state)}"
     )
     card = card_of(out.name, "A JoeyNMT", "joeynmt", title, config, dtype, notes)
     return finish(out, config, state, tokenizer, dtype=dtype, kind="joeynmt", source=title,
@@ -154,22 +167,27 @@ def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     return [Alias(each) for each in found]
 
 
-def _check_positions(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse sinusoids that are none."""
-    for name, tensor in tensors.items():
-        if not POSITIONS.fullmatch(name):
+def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Both stacks' positions where the file's are not the sinusoids that are computed here."""
+    tables: dict[str, Tensor] = {}
+    for ours, name in POSITIONS.items():
+        tensor = tensors.get(name)
+        if tensor is None:
             continue
         shape = tuple(tensor.shape)
-        if len(shape) != 3 or shape[0] != 1 or shape[2] != config.d_model:
+        if len(shape) != 3 or shape[0] != 1 or not shape[1] or shape[2] != config.d_model:
             raise CheckpointError(
                 f"{path}: tensor {name!r} has shape {list(shape)}, "
                 f"but {CONFIG} asks for [1, n, {config.d_model}]"
             )
-        n_looked_at = min(shape[1], 512)
-        exact = sinusoidal(n_looked_at, config.d_model)
-        near = (tensor[0, :n_looked_at].float() - exact).abs() <= POSITION_TOLERANCE
-        if not bool(near.all()):
-            raise CheckpointError(f"{path}: tensor {name!r} does not hold sinusoids")
+        check_memory(path, config, n_tables=tensor.numel())
+        tables[ours] = in_memory(path, name, tensor)[0]
+    n = min((len(table) for table in tables.values()), default=0)
+    exact = formula(config, n)
+    allowed = ANGLE_ROUNDING * torch.arange(2, n + 2)[:, None]
+    if all(bool(((table[:n] - exact).abs() <= allowed).all()) for table in tables.values()):
+        return {}
+    return {name: tables.get(name, exact)[:n].contiguous() for name in POSITIONS}
 
 
 def read_sides(settings: Settings) -> tuple[Side, Side]:

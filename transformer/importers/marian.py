@@ -12,12 +12,15 @@ believed, see `transformer.weights`; no code of another library is needed or run
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from torch import Tensor
 
 from transformer.checkpoint import read_small
 from transformer.config import ModelConfig
 from transformer.importers import Report
-from transformer.importers.finishing import called, card_of, check_place, finish
+from transformer.importers.finishing import called, card_of, check_place, finish, stored_note
 from transformer.importers.marian_config import (
     CONFIG,
     GENERATION,
@@ -60,7 +63,7 @@ def import_marian(
     tokenizer = read_tokenizer(folder, config)
     config, state, dtype = read_weights(folder, config, report)
     source = called(name, folder)
-    card = card_of(out.name, "A Marian", "marian", source, config, dtype, _notes(config))
+    card = card_of(out.name, "A Marian", "marian", source, config, dtype, _notes(config, state))
     return finish(
         out, config, state, tokenizer, dtype=dtype, kind="marian", source=source, card=card
     )
@@ -106,6 +109,11 @@ def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
             )
 
 
-def _notes(config: ModelConfig) -> str:
+def _notes(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
+    positions = {
+        "sinusoidal": "sinusoids laid out as sines then cosines",
+        "learned": "learned positions",
+        "stored": "positions from a stored table",
+    }[config.positions]
     return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
-sinusoids laid out as sines then cosines, and a decoder that starts from `<pad>`."""  # noqa: E501 - one line in the card
+{positions}, and a decoder that starts from `<pad>`.{stored_note(config, state)}"""  # noqa: E501 - one line in the card

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.importers import Report
 from transformer.importers.mapping import LAYER_PARTS
-from transformer.importers.marian_config import CONFIG
+from transformer.importers.marian_config import CONFIG, json_object
 from transformer.importers.shards import look_at
-from transformer.positions import sinusoidal
+from transformer.positions import ROUNDING, formula, off_formula
 from transformer.weights import (
     CheckpointError,
     Described,
@@ -30,9 +31,6 @@ SHARDS = (
     "model.safetensors.index.json", "pytorch_model.bin.index.json",
     "model-*.safetensors", "pytorch_model-*.bin",
 )  # fmt: skip
-#: Stored half-precision sinusoids differ from exact ones by less than this.
-POSITION_TOLERANCE = 5e-3
-
 SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
 SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 
@@ -50,7 +48,7 @@ EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-#: Tables of positions, which older files hold although they are sinusoids.
+#: Tables of positions, which older files hold although they are sinusoids, perhaps rounded.
 POSITIONS = {
     "src_positions.table": "model.encoder.embed_positions.weight",
     "tgt_positions.table": "model.decoder.embed_positions.weight",
@@ -86,7 +84,8 @@ def read_weights(
 ) -> tuple[ModelConfig, dict[str, Tensor], str]:
     """The weights in float32 by this project's names, and the type they are stored as.
 
-    Positions that are no sinusoids make the config one with learned positions. `report` is called
+    Tables of positions that are not what the formula gives make the config one of stored
+    positions, or of learned ones where config.json says that they were trained. `report` is called
     with (tensors read, of how many).
     """
     stored = look_at(folder, WEIGHTS)
@@ -96,7 +95,8 @@ def read_weights(
         for name, theirs in names_of(config).items()
     }
     _check_tensors(path, config, names, found)
-    check_memory(path, config, stored.size)
+    n_tables = sum(math.prod(found[each][0]) for each in POSITIONS.values() if each in found)
+    check_memory(path, config, stored.size, n_tables)
     tensors = stored.tensors()
     state: dict[str, Tensor] = {}
     for name, shape in expected_shapes(config).items():
@@ -119,9 +119,11 @@ def read_weights(
         for name, theirs in POSITIONS.items()
         if theirs in found
     }
-    exact = sinusoidal(config.max_positions, config.d_model, layout=config.position_layout)
-    if any((table - exact).abs().max() > POSITION_TOLERANCE for table in tables.values()):
-        config = config.replace(positions="learned")
+    if any(off_formula(table, config) > ROUNDING for table in tables.values()):
+        trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
+        learned = trained and len(tables) == len(POSITIONS)
+        config = config.replace(positions="learned" if learned else "stored")
+        exact = formula(config)  # of a stack that stores none
         state |= {name: tables.get(name, exact) for name in POSITIONS}
     return config, state, _stored_as(found)
 

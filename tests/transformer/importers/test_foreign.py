@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,9 +26,11 @@ from tests.transformer.importers.foreign import (
 from tests.transformer.importers.reference import Reference
 from transformer.beam_rule import hugging_face
 from transformer.checkpoint import inspect_checkpoint
+from transformer.config import ModelConfig
 from transformer.importers import FORMATS
 from transformer.inputs import search_settings
 from transformer.packed import PackedDecoder
+from transformer.positions import off_formula
 from transformer.preparation import Preparation
 from transformer.search import search
 from transformer.table_tokenizer import Numbered
@@ -271,12 +274,31 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     half = {name: each.to(getattr(torch, dtype)) for name, each in content[key].items()}
     torch.save({**content, key: half}, path, _use_new_zipfile_serialization=False)
     theirs.tensors = {name: half.get(name, each).float() for name, each in theirs.tensors.items()}
+    if kind == "joeynmt":  # whose sinusoids are kept with the weights, and rounded like them
+        theirs.positions = lambda stack, n: half[f"{stack}.pe.pe"][0, :n].float()
     ours = Translator.load(FORMATS[kind].importer(path, tmp_path / "ours"), device="cpu")
     assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
+    assert ours.config.positions == ("stored" if kind == "joeynmt" else "sinusoidal")
     src, tgt_in = batch(Pair(kind, theirs, ours))
-    torch.testing.assert_close(
-        ours.model(src, tgt_in), theirs(src, tgt_in).logits, atol=1e-4, rtol=1e-4
-    )
+    torch.testing.assert_close(ours.model(src, tgt_in), theirs(src, tgt_in).logits, **CLOSE)
+
+
+def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
+    """It computes sinusoids in float32, so angles of late positions lose digits."""
+    joeynmt(tmp_path / "theirs", "post-norm, separate")
+    (path,) = (tmp_path / "theirs").glob("*.ckpt")
+    content = written(path)
+    table = content["model_state"]["encoder.pe.pe"]
+    width = table.size(2)
+    steps = torch.exp(torch.arange(0, width, 2, dtype=torch.float) * -(math.log(10_000) / width))
+    angles = torch.arange(5_000)[:, None] * steps
+    table = torch.stack([angles.sin(), angles.cos()], dim=2).flatten(1)[None]
+    assert off_formula(table[0], ModelConfig(d_model=width, n_heads=1)) > 1e-5
+    content["model_state"]["encoder.pe.pe"] = table
+    torch.save(content, path)
+    ours = FORMATS["joeynmt"].importer(path, tmp_path / "ours")
+    config = inspect_checkpoint(ours).config
+    assert config is not None and config.positions == "sinusoidal"
 
 
 def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ JOEYNMT: dict[str, tuple[Damage, str]] = {
     "a tensor more": (weights(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
     "no last norm": (weights(lambda s: [s.pop(f"encoder.layer_norm.{each}")
                                         for each in ("weight", "bias")]), "layer_norm='pre'"),
-    "positions": (weights(lambda s: s["encoder.pe.pe"].normal_()), "does not hold sinusoids"),
+    "positions": (weights(lambda s: s["encoder.pe.pe"].fill_(torch.nan)), "pe' holds NaN"),
     "positions of a shape": (weights(lambda s: s.update({"encoder.pe.pe": torch.ones(3)})),
                              r"asks for \[1, n, 24\]"),
     "no vocabulary": (remove("trg_vocab.txt"), r"trg_vocab\.txt: the file is missing"),

@@ -15,7 +15,7 @@ from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folde
 from transformer.beam_rule import hugging_face
 from transformer.checkpoint import inspect_checkpoint, list_checkpoints
 from transformer.importers.marian import import_marian
-from transformer.inputs import search_settings
+from transformer.inputs import InputError, search_settings
 from transformer.packed import PackedDecoder
 from transformer.search import search
 from transformer.translator import Translator
@@ -65,6 +65,10 @@ def batch(pair: Pair) -> tuple[Tensor, Tensor]:
 
 
 def test_states_logits_and_every_map(pair: Pair) -> None:
+    check_states_logits_and_maps(pair)
+
+
+def check_states_logits_and_maps(pair: Pair) -> None:
     src, tgt_in = batch(pair)
     mask = src != pair.theirs.config.pad_token_id
     expected = pair.theirs(
@@ -213,40 +217,83 @@ def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
 @pytest.mark.parametrize("legacy", [False, True])
 def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
     """Half-precision files, as safetensors or as an old torch file that holds every alias."""
-    model = make_folder(tmp_path / "theirs", "tied, unequal depths")
-    model = model.to(getattr(torch, dtype))
+    folder = tmp_path / "theirs"
+    model = make_folder(folder, "tied, unequal depths").to(getattr(torch, dtype))
     if legacy:
-        (tmp_path / "theirs" / "model.safetensors").unlink()
         state = model.state_dict()
         assert "model.encoder.embed_positions.weight" in state
-        torch.save(state, tmp_path / "theirs" / "pytorch_model.bin")
+        pair = stored_with(tmp_path, state)
     else:
-        model.save_pretrained(tmp_path / "theirs")
-    translator = Translator.load(import_marian(tmp_path / "theirs", tmp_path / "ours"), "cpu")
-    assert translator.config.positions == "sinusoidal"
+        model.save_pretrained(folder)
+        pair = opened_by_both(tmp_path)
+    assert pair.ours.config.positions == ("stored" if legacy else "sinusoidal")
     assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
     size = (tmp_path / "ours" / "model.safetensors").stat().st_size
-    assert size < 2.6 * translator.config.n_parameters
-    theirs = make_folder(tmp_path / "again", "tied, unequal depths").float()
-    theirs.load_state_dict({k: v.float() for k, v in model.state_dict().items()
-                            if "positions" not in k}, strict=False)  # fmt: skip
-    src, tgt_in = batch(Pair(theirs, None, translator))
-    expected = theirs(src, (src != theirs.config.pad_token_id).long(), tgt_in).logits
-    torch.testing.assert_close(translator.model(src, tgt_in), expected, **CLOSE)
+    assert size < 2.6 * pair.ours.config.n_parameters + legacy * 2 * 4 * 80 * 24
+    check_states_logits_and_maps(pair)
 
 
-def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path) -> None:
+def opened_by_both(folder: Path) -> Pair:
+    """What lies in `theirs`, read by Hugging Face's code and by ours."""
+    theirs = transformers.MarianMTModel.from_pretrained(
+        folder / "theirs", attn_implementation="eager", dtype=torch.float32
+    ).eval()
+    ours = Translator.load(import_marian(folder / "theirs", folder / "ours"), "cpu")
+    return Pair(theirs, None, ours)
+
+
+def stored_with(folder: Path, state: dict[str, Tensor]) -> Pair:
+    """Both models after these tensors took the place of the weights in `theirs`."""
+    (folder / "theirs" / "model.safetensors").unlink()
+    torch.save(state, folder / "theirs" / "pytorch_model.bin")
+    return opened_by_both(folder)
+
+
+TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tables", "said"),
+    [
+        ("a decoder of its own shape", "float16", TABLES, "sinusoids rounded to float16 (largest"),
+        ("separate and untied", "bfloat16", TABLES, "sinusoids rounded to bfloat16 (largest"),
+        ("tied, unequal depths", "bfloat16", TABLES[1:], "the encoder's exactly the sinusoids of"),
+    ],
+)
+def test_stored_sinusoids_are_computed_with_as_they_are(
+    tmp_path: Path, shape: str, dtype: str, tables: tuple[str, ...], said: str
+) -> None:
+    model = make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype))
+    state = model.state_dict()
+    for name in set(TABLES) - set(tables):
+        del state[name]
+    pair = stored_with(tmp_path, state)
+    check_states_logits_and_maps(pair)
+    for beam, penalty in ((1, 1.0), (4, 0.6)):
+        for theirs, ours in found_by_both(pair, beam, penalty, 14, False):
+            assert ours == theirs
+    assert pair.ours.path is not None
+    assert said in (pair.ours.path / "README.md").read_text()
+    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
+    with pytest.raises(InputError, match="at most 80"):
+        pair.ours.translate(["the cat " * 90])
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
+    """Tables unlike each other; learned where the config says so."""
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
     state = theirs.state_dict()
-    for side in ("encoder", "decoder"):
-        state[f"model.{side}.embed_positions.weight"].normal_()
-    (tmp_path / "theirs" / "model.safetensors").unlink()
-    torch.save(state, tmp_path / "theirs" / "pytorch_model.bin")
-    translator = Translator.load(import_marian(tmp_path / "theirs", tmp_path / "ours"), "cpu")
-    assert translator.config.positions == "learned"
-    src, tgt_in = batch(Pair(theirs, None, translator))
-    expected = theirs(src, (src != theirs.config.pad_token_id).long(), tgt_in).logits
-    torch.testing.assert_close(translator.model(src, tgt_in), expected, **CLOSE)
+    for name in TABLES:
+        state[name].normal_()
+    if trained:
+        path = tmp_path / "theirs" / "config.json"
+        values = json.loads(path.read_text()) | {"static_position_embeddings": False}
+        path.write_text(json.dumps(values))
+    pair = stored_with(tmp_path, state)
+    assert pair.ours.config.positions == ("learned" if trained else "stored")
+    check_states_logits_and_maps(pair)
+    assert ("no sinusoids" in (tmp_path / "ours" / "README.md").read_text()) is not trained
 
 
 def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
