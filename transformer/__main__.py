@@ -45,6 +45,7 @@ def _parser() -> _Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0, 2 for bad input, 130 when interrupted."""
+    _open_closed()
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         # One sentence must not end the run because a terminal cannot show it.
@@ -72,6 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"python -m transformer {options.command}: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
     return 0
+
+
+def _open_closed() -> None:
+    """Put nothing in the place of standard streams that were closed, as by `>&-`."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _is_about_input(error: Exception) -> bool:

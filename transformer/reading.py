@@ -52,7 +52,7 @@ class Reader:
         Args:
             sentence: text, or the ids (without `</s>`) of one that was cut in another way.
         """
-        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
+        if not isinstance(sentence, str | bytes | bytearray) and isinstance(sentence, Sequence):
             return self._source_ids(sentence)  # type: ignore[arg-type]  # str is out by now
         tokenized = self.tokenize(sentence)
         if not tokenized.ids:

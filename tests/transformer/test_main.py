@@ -83,6 +83,27 @@ def test_a_line_that_is_too_long_is_named_after_those_before_it(
     assert "line 3: " in err and "at most 512" in err
 
 
+def test_what_a_model_does_not_know_is_said_beside_the_answer(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = "A dog.\n漢 Ж\n\n漢\n".encode()
+    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
+    assert (status, out.count("\n")) == (0, 4)
+    assert err == "lines 2, 4: the model does not know '漢', 'Ж'\n"
+
+
+def test_streams_that_are_closed(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    monkeypatch.setattr("sys.stdout", None)
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint)]) == 0
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), "A dog."]) == 0
+    assert capsys.readouterr().err == ""
+    for stream in (sys.stdin, sys.stdout):
+        stream.close()
+
+
 BAD = {
     "no checkpoint": (["translate", "--checkpoint", "{tmp}/none", "x"], "none: no such checkpoint"),
     "beam": (["translate", "--checkpoint", "{ok}", "--beam", "0", "x"], "beam size 0"),

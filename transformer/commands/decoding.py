@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -66,6 +67,12 @@ def steering(options: argparse.Namespace) -> dict[str, Any]:
         "prefix": options.prefix,
         "sampling": sampling,
     }
+
+
+def listed(unknown: Iterable[str], most: int = 20) -> str:
+    """Characters that a vocabulary does not hold, each once, as a line may show them."""
+    each = [repr(text) for text in dict.fromkeys(unknown)]
+    return ", ".join(each[:most]) + (" …" if len(each) > most else "")
 
 
 def load(options: argparse.Namespace) -> Translator:

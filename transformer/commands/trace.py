@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
-from transformer.commands.decoding import add_decoding, add_steering, load, steering
+from transformer.commands.decoding import add_decoding, add_steering, listed, load, steering
 
 
 def add(commands: Any) -> None:
@@ -23,16 +24,21 @@ def add(commands: Any) -> None:
 def _trace(options: argparse.Namespace) -> None:
     from transformer.arrays import npz_path, save_arrays
     from transformer.inputs import InputError
+    from transformer.tracing import unknown_text
 
     if options.tgt is not None and options.sample:
         raise InputError("--sample draws a translation, --tgt follows a given one: give one")
     path = npz_path(options.out)
-    trace = load(options).trace(
+    translator = load(options)
+    trace = translator.trace(
         options.src,
         target=options.tgt,
         top_k=options.top_k,
         **steering(options),
     )
     save_arrays(trace, path)
+    unknown = unknown_text(translator.tokenize(options.src))
+    if unknown:
+        print(f"the model does not know {listed(unknown)}", file=sys.stderr)
     print(f"{trace.text}")
     print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")

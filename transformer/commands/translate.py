@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from transformer.commands.decoding import add_decoding, add_steering, load, steering
+from transformer.commands.decoding import add_decoding, add_steering, listed, load, steering
+
+if TYPE_CHECKING:
+    from transformer.records import Translation
+
+#: Most sentences that a line about what they hold names.
+_NAMED = 10
 
 
 def add(commands: Any) -> None:
@@ -48,8 +54,10 @@ def _translate(options: argparse.Namespace) -> None:
     settings = steering(options)
     translator.translate([], **settings)  # complains about settings before any input is read
     if options.sentences:
-        for each in translator.translate(options.sentences, **settings):
+        done = translator.translate(options.sentences, **settings)
+        for each in done:
             print(each.text)
+        _say_unknown(done, "sentence", 0)
         return
     n_read = 0
     for lines in _stdin_lines():
@@ -60,12 +68,24 @@ def _translate(options: argparse.Namespace) -> None:
             except InputError as error:
                 bad, lines = InputError(f"line {n_read + index + 1}: {error}"), lines[:index]
                 break
-        for each in translator.translate(lines, **settings):
+        done = translator.translate(lines, **settings)
+        for each in done:
             print(each.text)
         sys.stdout.flush()
+        _say_unknown(done, "line", n_read)
         if bad is not None:
             raise bad
         n_read += len(lines)
+
+
+def _say_unknown(done: Sequence[Translation], what: str, before: int) -> None:
+    """Say on standard error, in one line, what of these sentences the model does not know."""
+    found = {str(before + n): each.unknown for n, each in enumerate(done, 1) if each.unknown}
+    if found:
+        where = ", ".join([*found][:_NAMED]) + (" …" if len(found) > _NAMED else "")
+        unknown = listed(text for texts in found.values() for text in texts)
+        plural = "s" if len(found) > 1 else ""
+        print(f"{what}{plural} {where}: the model does not know {unknown}", file=sys.stderr)
 
 
 def _stdin_lines() -> Iterator[list[str]]:
