@@ -99,11 +99,14 @@ def split_name(kind: str, head: int) -> str:
     return file_stem("logits", _KINDS[kind], "layer 1 head", head + 1, "content position")
 
 
-def split_exhibit(split: LogitSplit, header: str, offline: Offline | None = None) -> Exhibit:
+def split_exhibit(
+    split: LogitSplit, header: str, offline: Offline | None = None, note: str = ""
+) -> Exhibit:
     """The parts and their sum, the logits, on one scale; masked entries are left out.
 
     Args:
         header: Python that makes `translator` and `trace`.
+        note: a further sentence for the caption.
     """
     tokens = _numbered(split.tokens)
     shown = {SPLIT_NAMES[name]: values for name, values in split.parts.items()}
@@ -113,7 +116,7 @@ def split_exhibit(split: LogitSplit, header: str, offline: Offline | None = None
         title=f"{_KINDS[split.kind]}, layer 1, head {split.head + 1}: content and position",
         caption=(
             "Each part of the logits q · k / √d_k, the query's side named first. They add up to "
-            f"the model's own logits within {split.residual:.1e}."
+            f"the model's own logits within {split.residual:.1e}. {note}".rstrip()
         ),
         parts=tuple(
             Panel(title, np.where(split.mask, values, math.nan), tokens, tokens, "query", "key",

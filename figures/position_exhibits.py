@@ -116,8 +116,8 @@ def beyond_exhibit(
     """Curves on both sides of the longest training sentence.
 
     Args:
-        values: [2 limit, C], the sines of `pairs` and then the learned ones, if any.
-        header: Python that makes `translator`; used where there are learned ones.
+        values: [2 limit, C], the sines of `pairs` and then those of tables, if any.
+        header: Python that makes `translator`; used where there are tables.
     """
     limit = len(values) // 2
     snippet = (
@@ -128,9 +128,9 @@ def beyond_exhibit(
     if len(names) > len(pairs):
         snippet += (
             "for side in (translator.model.src_positions, translator.model.tgt_positions):\n"
-            "    learned = side.table.detach().float().cpu().numpy()[:, 0]\n"
+            "    table = side.table.detach().float().cpu().numpy()[:, 0]\n"
             "    curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)\n"
-            "    known = learned[: 2 * limit] / max(float(np.abs(learned).max()), 1e-9)\n"
+            "    known = table[: 2 * limit] / max(float(np.abs(table).max()), 1e-9)\n"
             "    curve[: len(known), 0] = known\n"
             "    curves = np.hstack([curves, curve])\n"
         )
@@ -172,6 +172,37 @@ def learned_exhibit(tables: Mapping[str, Floats], side: str, header: str) -> Exh
             "learned = cosines(rows)\n"
             "even = rows.shape[1] + rows.shape[1] % 2\n"
             "formula = cosines(sinusoidal(len(rows), even).numpy())\n"
+        ),
+    )
+
+
+def stored_exhibit(table: Floats, exact: Floats, side: str, about: str, header: str) -> Exhibit:
+    """A stored table beside the formula, and their difference.
+
+    Args:
+        table, exact: [n, d_model].
+        side: "Encoder" or "Decoder".  about: what kind of table it is.
+        header: Python that makes `translator`.
+    """
+    n, d_model = table.shape
+    names = (_indices(n), _indices(d_model), "position", "dimension")
+    attribute = "src_positions" if side == "Encoder" else "tgt_positions"
+    return Exhibit(
+        name="positions-stored",
+        title=f"Stored positions of the {side.lower()}",
+        caption=about,
+        parts=(
+            Panel("stored", table, *names, "diverging"),
+            Panel("stored less formula", table - exact, *names, "diverging", "difference"),
+        ),
+        arrays={"stored": table, "formula": exact, "difference": table - exact},
+        snippet=(
+            f"{header}"
+            "\nfrom transformer.positions import formula as sinusoids\n\n"
+            f"model = translator.model\n"
+            f"stored = model.{attribute}.table[:{n}].detach().float().cpu().numpy()\n"
+            f"formula = sinusoids(model.config, {n}).numpy()\n"
+            "difference = stored - formula\n"
         ),
     )
 

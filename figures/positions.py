@@ -20,22 +20,27 @@ from transformer.records import Floats
 _MOST_MARKERS = 64  # up to this many positions each one gets a dot
 
 
-def encoding_heatmap(table: Floats, theme: Theme, *, trained: int | None = None) -> go.Figure:
+def encoding_heatmap(
+    table: Floats, theme: Theme, *, trained: int | None = None, limit: float | None = None
+) -> go.Figure:
     """The encoding of positions 0, 1, ... as rows, its dimensions as columns.
 
     Args:
         table: [n, d], float32.
         trained: number of positions that training saw; a line is drawn under the last of them.
+        limit: where the scale ends; default the largest size, but at least 1.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `table`.
     """
-    limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
+    digits = ".4f" if limit is None else ".3g"
+    if limit is None:
+        limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
     figure = go.Figure(
         _signed_heatmap(
             table,
             limit,
             theme,
-            hover="pos %{y}, dimension %{x}<br>value %{z:.4f}<extra></extra>",
+            hover=f"pos %{{y}}, dimension %{{x}}<br>value %{{z:{digits}}}<extra></extra>",
             title="value",
         )
     )

@@ -6,7 +6,6 @@ import streamlit as st
 
 from transformer.checkpoint import inspect_checkpoint
 from transformer.config import ModelConfig, PositionLayout
-from transformer.records import Floats
 from ui import encodings, state
 from ui.bound import bound
 from ui.cache import get_translator
@@ -23,9 +22,11 @@ from ui.position_story import (
     draw_products,
     draw_shift,
     draw_table,
+    say_nothing_learned,
 )
 from ui.split_view import SPLIT, draw_split
 from ui.state import HEAD, Param
+from ui.stored_positions import draw_stored
 
 require_frame()
 
@@ -36,9 +37,8 @@ PART: Param[str] = Param("part", state.one_of(PARTS), "encoding")
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
     """The formula and what follows from it; needs no model."""
-    learned: dict[str, Floats] = {}
-    if config and config.positions == "learned":
-        learned = encodings.learned_tables(get_translator(view).model)
+    model = get_translator(view).model if config and config.positions != "sinusoidal" else None
+    tables = encodings.tables_of(model) if model else {}
     own = config.d_model + config.d_model % 2 if config else 512
     opens_with: PositionLayout = config.position_layout if config else LAYOUTS[0]
     width_param: Param[int] = Param("d", state.whole(2, 2048), min(own, 2048))
@@ -58,6 +58,11 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         help="Where sines and cosines stand: in turn, as in the paper's formula, or all sines "
         "first and all cosines after them, as in other implementations.",
     )  # fmt: skip
+    note = ""
+    if config:
+        note = encodings.stored_note(model) if model else encodings.unlike_the_paper(config)
+    if note:
+        st.caption(note)
     if width % 2:
         st.caption(f"Sines and cosines come in pairs, so {width} dimensions become {width + 1}.")
     d_model = width + width % 2
@@ -65,8 +70,14 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     draw_table(d_model, n_positions, layout, trained)
     draw_products(d_model, n_positions, layout)
     draw_shift(d_model, layout)
-    draw_beyond(view, d_model, n_positions, trained, learned)
-    draw_learned(view, learned)
+    kind = config.positions if config and model else "learned"
+    draw_beyond(view, d_model, n_positions, trained, tables, kind)
+    if model is None:
+        say_nothing_learned(view)
+    elif kind == "stored":
+        draw_stored(view, model)
+    else:
+        draw_learned(view, tables)
 
 
 view = current_view()

@@ -186,17 +186,18 @@ def off_formula(table: Tensor, config: ModelConfig) -> float:
 
 def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
     """Stored tables [n, d_model] of the stacks in one sentence: what they are, how far off."""
-    kinds = {stack: _about(table, config) for stack, table in tables.items()}
+    kinds = {stack: about_table(table, config) for stack, table in tables.items()}
     told = (
-        next(iter(kinds.values()))
+        f"it holds {next(iter(kinds.values()))}"
         if len(set(kinds.values())) == 1
-        else ", ".join(f"the {stack}'s {kind}" for stack, kind in kinds.items())
+        else ", ".join(f"the {stack}'s holds {kind}" for stack, kind in kinds.items())
     )
     size = " × ".join(f"{n:,}" for n in next(iter(tables.values())).shape)
     return f"The positions are a stored table of {size} numbers, not computed: {told}."
 
 
-def _about(table: Tensor, config: ModelConfig) -> str:
+def about_table(table: Tensor, config: ModelConfig) -> str:
+    """What a stored table [n, d_model] is, in a few words."""
     off = off_formula(table, config)
     if off <= ROUNDING:
         return "exactly the sinusoids of the formula"

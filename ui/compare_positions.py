@@ -14,7 +14,7 @@ from transformer.checkpoint import inspect_checkpoint
 from transformer.config import ModelConfig
 from transformer.embeddings import Side
 from transformer.measures.compare import difference
-from transformer.positions import LearnedPositions
+from transformer.positions import StoredPositions, TablePositions, about_table
 from transformer.records import Floats, Trace
 from transformer.translator import Translator
 from ui import encodings, state
@@ -42,7 +42,7 @@ class Places:
 
     Attributes:
         table: [n, d_model], what is added to the embeddings of positions 0, 1, ...; shorter than
-            asked for where a learned table ends.
+            asked for where a learned or stored table ends.
         about: what they are, in a few words.
     """
 
@@ -53,14 +53,19 @@ class Places:
 def places_of(model: Translator, side: Side, n: int) -> Places:
     """The first `n` positions as the model's own module gives them."""
     module = model.model.src_positions if side == "source" else model.model.tgt_positions
-    if isinstance(module, LearnedPositions):
+    if isinstance(module, TablePositions):
         n = min(n, module.table.size(0))
     table: Floats = module(0, n).detach().float().cpu().numpy()
-    return Places(table, about(model.config))
+    told = about(model.config)
+    if isinstance(module, StoredPositions):
+        told += f": {about_table(module.table, model.config)}"
+    return Places(table, told)
 
 
 def about(config: ModelConfig) -> str:
     """What kind of positions a model has."""
+    if config.positions == "stored":
+        return f"stored, a table of {config.max_positions:,} × {config.d_model}"
     if config.positions == "learned":
         return f"learned, a table of {config.max_positions:,} × {config.d_model}"
     shifted = "" if not config.position_offset else f", counted from {config.position_offset}"
@@ -123,7 +128,7 @@ def _draw_difference(left: Places, right: Places) -> None:
         st.markdown("**A − B:** both add exactly the same at every position.")
         return
     st.markdown(f"**A − B:** they differ by up to {most:.3g}.")
-    figure = encoding_heatmap(apart, current_theme())
+    figure = encoding_heatmap(apart, current_theme(), limit=most)
     figure.update_layout(height=330)
     draw_plot(
         st.container(), figure, "compare_positions_difference",
@@ -165,7 +170,7 @@ def positions_exhibit(setup: Setup, sides: tuple[int, ...], stack: str, n: int) 
         )
     if len(found) == 2 and not why_not_subtracted(found[0], found[1]):
         apart = difference(found[0].table, found[1].table)
-        parts.append(_panel("A − B", apart))
+        parts.append(_panel("A − B", apart, "difference"))
         arrays["difference"] = apart
         program += "difference = positions_a - positions_b\n"
     return Exhibit(
@@ -184,9 +189,9 @@ def _model(view: View) -> Translator:
     return translator(view.path, view.device)
 
 
-def _panel(title: str, table: Floats) -> Panel:
+def _panel(title: str, table: Floats, quantity: str = "") -> Panel:
     n, d = table.shape
     return Panel(
         title, table, tuple(map(str, range(n))), tuple(map(str, range(d))), "position",
-        "dimension", "diverging",
+        "dimension", "diverging", quantity,
     )  # fmt: skip

@@ -13,10 +13,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.config import PositionLayout
+from transformer.config import ModelConfig, PositionLayout
 from transformer.model import Transformer
 from transformer.positions import (
-    LearnedPositions,
+    TablePositions,
+    about_stored,
     angular_frequencies,
     shift_matrix,
     sinusoidal,
@@ -109,14 +110,34 @@ def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) 
     )
 
 
-def learned_tables(model: Transformer) -> dict[str, Floats]:
-    """The position tables that a model learned: {"Encoder": [n, d_model], "Decoder": ...} or {}."""
+def tables_of(model: Transformer) -> dict[str, Floats]:
+    """Learned or stored positions: {"Encoder": [n, d_model], "Decoder": ...}; {} for sinusoids."""
     sides = {"Encoder": model.src_positions, "Decoder": model.tgt_positions}
     return {
         side: positions.table.detach().float().cpu().numpy()
         for side, positions in sides.items()
-        if isinstance(positions, LearnedPositions)
+        if isinstance(positions, TablePositions)
     }
+
+
+def stored_note(model: Transformer) -> str:
+    """What a stored table is and how far it is off, in a sentence; "" for a model without one."""
+    if model.config.positions != "stored":
+        return ""
+    tables = {side.lower(): torch.from_numpy(table) for side, table in tables_of(model).items()}
+    return about_stored(tables, model.config)
+
+
+def unlike_the_paper(config: ModelConfig) -> str:
+    """How a model's sinusoids differ from the paper's in a sentence; "" where they do not."""
+    parts = []
+    if config.position_offset:
+        parts.append(f"counts its positions from {config.position_offset}")
+    if config.position_frequencies == "endpoint":
+        parts.append("has frequencies that end at exactly 1/10000")
+    if config.positions != "sinusoidal" or not parts:
+        return ""
+    return f"This model {' and '.join(parts)}; the pictures here are the paper's formula."
 
 
 def trained_positions(metrics: Mapping[str, Any]) -> int | None:
@@ -135,20 +156,25 @@ def pairs_around(limit: int, d_model: int) -> list[int]:
     return sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
 
 
-def around(limit: int, d_model: int, learned: Mapping[str, Floats]) -> tuple[Floats, list[str]]:
+def around(
+    limit: int, d_model: int, tables: Mapping[str, Floats], kind: str = "learned"
+) -> tuple[Floats, list[str]]:
     """Curves on both sides of position `limit`: the sines of a pair that turns four times before
-    it, of one that turns once and of one that turns a quarter, then learned tables, which end.
+    it, of one that turns once and of one that turns a quarter, then a model's tables, which end.
 
-    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Learned
-        ones are scaled to a largest size of 1.
+    Args:
+        tables: by stack, [n, d_model].  kind: "learned" or "stored".
+
+    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Those of
+        tables are scaled to a largest size of 1.
     """
     waves, pairs = wavelengths(d_model), pairs_around(limit, d_model)
     curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]
     names = [f"sin of pair {i}, one turn in {waves[i]:,.0f} positions" for i in pairs]
-    for side, rows in learned.items():
+    for side, rows in tables.items():
         curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)
         known = rows[: 2 * limit, 0]
         curve[: len(known), 0] = known / max(float(np.abs(rows[:, 0]).max()), 1e-9)
         curves.append(curve)
-        names.append(f"{side}, learned dimension 0 (scaled)")
+        names.append(f"{side}, {kind} dimension 0 (scaled)")
     return np.hstack(curves), names

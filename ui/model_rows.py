@@ -193,6 +193,8 @@ def shape_of(entry: Entry) -> Iterator[str]:
         yield f"d_model {config.d_model:,}"
         yield heads
         yield f"{_count(config.n_parameters)} parameters"
+        if config.positions != "sinusoidal":
+            yield f"{config.positions} positions"
     elif entry.about:
         yield entry.about.rstrip(".")
     yield f"{in_bytes(size_of(entry.path))} on disk"

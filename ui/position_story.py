@@ -174,7 +174,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
 
 
 def draw_beyond(
-    view: View, d_model: int, n: int, trained: int | None, learned: dict[str, Floats]
+    view: View, d_model: int, n: int, trained: int | None, tables: dict[str, Floats], kind: str
 ) -> None:
     """What the formula and a table say about positions that training did not reach."""
     limit = trained or n
@@ -186,16 +186,16 @@ def draw_beyond(
         else "This checkpoint does not say how long its training sentences were; here is what "
         f"lies beyond {limit} positions."
     )
-    ends = "".join(f" after position {len(rows) - 1}" for rows in list(learned.values())[:1])
+    ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
     place = section(
         "Beyond the longest training sentence",
-        f"{known} The formula simply goes on (section 3.5 hoped for that); a learned table has no "
+        f"{known} The formula simply goes on (section 3.5 hoped for that); a {kind} table has no "
         f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
         "for one turn: in the shaded part they take values that training never showed, and nothing "
         "promises that the model can use them.",
     )
     positions = np.arange(2 * limit)
-    values, names = encodings.around(limit, d_model, learned)
+    values, names = encodings.around(limit, d_model, tables, kind)
     figure = curves(positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
     pairs = encodings.pairs_around(limit, d_model)
@@ -206,22 +206,24 @@ def draw_beyond(
         )  # fmt: skip
 
 
-def draw_learned(view: View, learned: dict[str, Floats]) -> None:
-    """A learned table beside the formula, where the checkpoint has one."""
+def say_nothing_learned(view: View) -> None:
+    """Why no learned table is shown."""
     name = view.checkpoint
-    if not learned:
-        st.caption(
-            (f"The checkpoint {code(name)} computes its positions by the formula" if name
-             else "No checkpoint is loaded")
-            + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
-            "25.8 (table 3, row E)."
-        )  # fmt: skip
-        return
+    st.caption(
+        (f"The checkpoint {code(name)} computes its positions by the formula" if name
+         else "No checkpoint is loaded")
+        + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
+        "25.8 (table 3, row E)."
+    )  # fmt: skip
+
+
+def draw_learned(view: View, learned: dict[str, Floats]) -> None:
+    """A learned table beside the formula."""
     place = section(
         "Learned instead of computed",
-        f"The checkpoint {code(name)} learned a vector for each position (table 3, row E). Where "
-        "it discovered nearness, a band along the diagonal appears. Cosine similarity compares "
-        "directions only, so both pictures share one scale.",
+        f"The checkpoint {code(view.checkpoint)} learned a vector for each position (table 3, row "
+        "E). Where it discovered nearness, a band along the diagonal appears. Cosine similarity "
+        "compares directions only, so both pictures share one scale.",
     )
     place.segmented_control(
         "Table", list(learned), label_visibility="collapsed", required=True, **bound(SIDE)

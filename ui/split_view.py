@@ -15,10 +15,11 @@ from transformer.measures.split import split_logits, why_not
 from transformer.records import AttentionKind, Floats, LogitSplit, Trace
 from ui import state
 from ui.bound import bound
-from ui.cache import get_trace
+from ui.cache import get_trace, get_translator, translator
 from ui.components.parts import parts_message, sum_of_parts
 from ui.computed import computed, result_of
 from ui.controls import View
+from ui.encodings import stored_note
 from ui.state import HEAD, Param
 from ui.takeaway import snippet_header, take_away
 from ui.text import plain
@@ -85,6 +86,9 @@ def _maps(view: View) -> None:
         f"{np.abs(split.logits).max():.1f}; a float32 has seven digits), and the softmax of their "
         f"sum is the recorded attention map within **{_map_difference(split, trace):.1e}**."
     )
+    note = stored_note(get_translator(view).model)
+    if note:
+        st.caption(note)
     state.write_url()
 
 
@@ -131,7 +135,8 @@ def _message(split: LogitSplit) -> bytes:
 def _exhibit(view: View, kind: AttentionKind, head: int) -> Callable[[], Exhibit]:
     def make() -> Exhibit:
         split = result_of(view, "split", (kind, head), _make(kind, head))
-        return split_exhibit(split, snippet_header(view), Offline("parts", _message(split)))
+        note = stored_note(translator(view.path, view.device).model)
+        return split_exhibit(split, snippet_header(view), Offline("parts", _message(split)), note)
 
     return make
 

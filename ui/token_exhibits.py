@@ -145,7 +145,7 @@ def plane_exhibit(view: View, side: Side, n_background: int) -> Exhibit:
         title=f"Embeddings of the {side}, without and with positions",
         caption="Principal axes of the embeddings times the square root of d_model, and of the "
         f"same with positions added; they hold {found.axes.shares.sum():.1%} of the variance. "
-        "Points are in the order of the tokens.",
+        f"Points are in the order of the tokens. {found.note}".rstrip(),
         parts=(part,),
         arrays={
             "tokens": np.array(found.tokens),

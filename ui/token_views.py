@@ -29,6 +29,7 @@ from transformer.records import Floats, Trace
 from transformer.tokenizer import SPECIAL_PIECES, Tokenizer
 from transformer.translator import Translator
 from ui.components.cut import Cut, Mark, Piece
+from ui.encodings import stored_note
 
 #: Cuts listed, the first one included.
 MOST_CUTS = 6
@@ -104,6 +105,7 @@ class Plane:
         scale: what the model multiplies embeddings by.
         content_norm, position_norm: mean lengths of what is added.
         background: [m, 2], embeddings of other pieces, times `scale`.  background_ids: [m].
+        note: a sentence on positions that are a stored table, else "".
     """
 
     content: Floats
@@ -116,6 +118,7 @@ class Plane:
     position_norm: float
     background: Floats
     background_ids: tuple[int, ...]
+    note: str = ""
 
 
 def tokenizer_of(model: Translator, side: Side) -> Tokenizer:
@@ -285,6 +288,7 @@ def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> 
         position_norm=float(np.linalg.norm(parts.positions, axis=1).mean()),
         background=project(others, axes),
         background_ids=frequent,
+        note=stored_note(model.model),
     )
 
 

@@ -117,6 +117,8 @@ def about_plane(plane: Plane, stack: str) -> str:
         f"enters the {stack}. On average an embedding is {plane.content_norm:.1f} long and a "
         f"position {plane.position_norm:.1f}."
     )
+    if plane.note:
+        text += f" {plane.note}"
     repeated = [token for token in dict.fromkeys(plane.tokens) if plane.tokens.count(token) > 1]
     if repeated:
         text += (

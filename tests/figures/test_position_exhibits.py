@@ -11,8 +11,10 @@ import pytest
 import torch
 
 from figures import position_exhibits as exhibits
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, Panel
 from figures.positions import cosines
+from transformer.config import ModelConfig
+from transformer.positions import StoredPositions, formula
 from ui import encodings
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -71,6 +73,20 @@ def test_learned(side: str) -> None:
         "formula": cosines(encodings.encoding(len(rows), 8, "interleaved")),
     }
     run(exhibits.learned_exhibit(tables, side, ""), {"translator": translator})
+
+
+@pytest.mark.parametrize("side", ["Encoder", "Decoder"])
+def test_stored(side: str) -> None:
+    config = ModelConfig(d_model=8, positions="stored", max_positions=9, position_offset=2)
+    exact = formula(config, 7)
+    tables = [StoredPositions(formula(config).to(dtype)) for dtype in (torch.half, torch.bfloat16)]
+    model = SimpleNamespace(config=config, src_positions=tables[0], tgt_positions=tables[1])
+    rows = tables[side == "Decoder"].table[:7].float().numpy()
+    made = exhibits.stored_exhibit(rows, exact.numpy(), side, "rounded", "")
+    assert np.abs(made.arrays["difference"]).max() > 1e-5
+    limits = [panel.quantity for panel in made.parts if isinstance(panel, Panel)]
+    assert len(set(limits)) == 2, "a difference that small needs a scale of its own"
+    run(made, {"translator": SimpleNamespace(model=model)})
 
 
 def test_what_a_row_shares_does_not_count() -> None:

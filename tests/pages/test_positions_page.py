@@ -22,13 +22,17 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 def checkpoints(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """One checkpoint that computes its positions and one that learned them."""
+    """A checkpoint that computes its positions, one that learned them, one that stores them."""
     root = tmp_path_factory.mktemp("positions")
     metrics = {"training": {"longest_source": 31, "longest_target": 37}}
     concatenated = tiny_config.replace(position_layout="concatenated")
     save_checkpoint(root / "computed", random_model(concatenated), tiny_tokenizer, metrics=metrics)
     learned = tiny_config.replace(positions="learned", max_positions=40)
     save_checkpoint(root / "learned", random_model(learned), tiny_tokenizer)
+    stored = random_model(concatenated.replace(positions="stored", max_positions=50))
+    stored.src_positions.table.copy_(stored.src_positions.table.half())
+    stored.tgt_positions.table.copy_(stored.tgt_positions.table.bfloat16())
+    save_checkpoint(root / "stored", stored, tiny_tokenizer)
     return root
 
 
@@ -129,6 +133,21 @@ def test_a_learned_table_is_compared_with_the_formula(run_app: RunApp, checkpoin
     assert app.query_params["side"] == "Encoder"
 
 
+def test_a_stored_table_is_shown_as_it_is(run_app: RunApp, checkpoints: Path) -> None:
+    app = open_page(run_app, checkpoints, "stored", side="Decoder", positions="30")
+    text = said(app)
+    assert "#### The table that this model adds" in text
+    assert "stored table of 50 × 24 numbers, not computed: the encoder's holds sinusoids" in text
+    assert "a stored table has no next row after position 49" in text
+    found = re.findall(r"(\w+) \(largest difference to the formula: (\d\.\de-\d+)\)", text)
+    assert [(kind, float(off) < 5e-3) for kind, off in found[:2]] == [
+        ("float16", True), ("bfloat16", True),
+    ]  # fmt: skip
+    assert float(found[0][1]) < float(found[1][1])
+    assert re.search(r"at most \d\.\de-03 in these 30 positions", text)
+    assert "no learned table" not in text
+
+
 def test_it_works_without_any_checkpoint(run_app: RunApp, tmp_path: Path) -> None:
     app = run_app(tmp_path, at="positions")
     assert app.number_input(key="d_widget").value == 512
@@ -140,7 +159,7 @@ def split_page(run_app: RunApp, root: Path, checkpoint: str, **query: str) -> Ap
     return open_page(run_app, root, checkpoint, **held)
 
 
-@pytest.mark.parametrize("checkpoint", ["computed", "learned"])
+@pytest.mark.parametrize("checkpoint", ["computed", "learned", "stored"])
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 def test_the_layer_1_split_adds_up_on_screen(
     run_app: RunApp, checkpoints: Path, checkpoint: str, side: str
@@ -151,6 +170,7 @@ def test_the_layer_1_split_adds_up_on_screen(
     assert residual < 1e-4
     assert difference < 1e-5
     assert "position · position" in text
+    assert ("are a stored table" in text) == (checkpoint == "stored")
     assert app.segmented_control(key="split_widget").value == side
     assert app.selectbox(key="split_head_box").value == 1
     app.selectbox(key="split_head_box").set_value(2).run()

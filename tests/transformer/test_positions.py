@@ -107,11 +107,13 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     name = str(dtype).removeprefix("torch.")
     off = float((rounded - exact).abs().max())
     rounding = f"sinusoids rounded to {name} (largest difference to the formula: {off:.1e})"
-    assert about_stored({"encoder": rounded, "decoder": rounded}, config).endswith(f": {rounding}.")
+    assert about_stored({"encoder": rounded, "decoder": rounded}, config).endswith(
+        f": it holds {rounding}."
+    )
     both = about_stored({"encoder": exact, "decoder": rounded}, config)
     assert "table of 20 × 6 numbers" in both
     assert both.endswith(
-        f"the encoder's exactly the sinusoids of the formula, the decoder's {rounding}."
+        f"the encoder's holds exactly the sinusoids of the formula, the decoder's holds {rounding}."
     )
     assert "no sinusoids (largest" in about_stored({"encoder": rounded.flip(0)}, config)
     coarse = about_stored({"encoder": exact + 1e-4}, config)

@@ -157,6 +157,7 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
     shapes = {
         "plain": {}, "layout": {"position_layout": "concatenated"},
         "learned": {"positions": "learned", "max_positions": 12}, "wide": {"d_model": 32},
+        "stored": {"positions": "stored"},
     }  # fmt: skip
     found = {}
     for name, more in shapes.items():
@@ -166,7 +167,10 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
                 "n_encoder_layers": 1, "n_decoder_layers": 1, "max_positions": 40, **more,
             }
         )  # type: ignore[arg-type]  # fmt: skip
-        save_checkpoint(tmp_path / name, random_model(config), tiny_tokenizer)
+        model = random_model(config)
+        if name == "stored":
+            model.tgt_positions.table.copy_(model.tgt_positions.table.half())
+        save_checkpoint(tmp_path / name, model, tiny_tokenizer)
         found[name] = places_of(Translator.load(tmp_path / name, "cpu"), "translation", 20)
     np.testing.assert_array_equal(found["plain"].table, sinusoidal(20, 16).numpy())
     assert len(found["learned"].table) == 12
@@ -174,4 +178,7 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
     assert "16 and 32 numbers" in why_not_subtracted(found["plain"], found["wide"])
     assert "B’s table ends after 12" in why_not_subtracted(found["plain"], found["learned"])
     assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
+    assert "stored, a table of 40 × 16: sinusoids rounded to float16" in found["stored"].about
+    apart = np.abs(found["stored"].table - found["plain"].table).max()
+    assert 1e-5 < apart < 1e-3 and f"{apart:.1e}" in found["stored"].about
     assert inspect_entry(tmp_path / "plain").config is not None

@@ -81,14 +81,25 @@ def test_products_depend_on_the_offset_alone() -> None:
     assert values[0, 0] == pytest.approx(32, abs=1e-4)  # d / 2
 
 
-def test_learned_tables_are_read_from_the_model(tiny_config: ModelConfig) -> None:
-    model = random_model(tiny_config.replace(positions="learned", max_positions=20))
-    tables = encodings.learned_tables(model)
+@pytest.mark.parametrize("kind", ["learned", "stored"])
+def test_tables_are_read_from_the_model(tiny_config: ModelConfig, kind: str) -> None:
+    changed = {"positions": kind, "max_positions": 20}
+    model = random_model(tiny_config.replace(**changed))
+    tables = encodings.tables_of(model)
     assert list(tables) == ["Encoder", "Decoder"]
     assert tables["Encoder"].shape == (20, tiny_config.d_model)
-    decoder = dict(model.named_parameters())["tgt_positions.table"]
+    decoder = model.state_dict()["tgt_positions.table"]
     np.testing.assert_array_equal(tables["Decoder"], decoder.numpy())
-    assert encodings.learned_tables(random_model(tiny_config)) == {}
+    assert encodings.tables_of(random_model(tiny_config)) == {}
+    assert bool(encodings.stored_note(model)) == (kind == "stored")
+
+
+def test_sinusoids_unlike_the_papers_are_told_of(tiny_config: ModelConfig) -> None:
+    assert encodings.unlike_the_paper(tiny_config) == ""
+    other = tiny_config.replace(position_offset=2, position_frequencies="endpoint")
+    note = encodings.unlike_the_paper(other)
+    assert "counts its positions from 2 and has frequencies that end at exactly 1/10000" in note
+    assert encodings.unlike_the_paper(other.replace(positions="learned")) == ""
 
 
 @pytest.mark.parametrize(

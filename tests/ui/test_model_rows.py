@@ -75,6 +75,8 @@ def test_shapes_in_words(tmp_path: Path) -> None:
         "2+5 layers", "d_model 32", "4 and 2 heads", f"{config.n_parameters / 1e3:.0f}k parameters",
         "1.5 kB on disk",
     ]  # fmt: skip
+    stored = entry(path=tmp_path, config=config.replace(positions="stored"))
+    assert "stored positions" in shape_of(stored)
     assert list(shape_of(entry(path=tmp_path / "none", about="One thing."))) == [
         "One thing", "0 bytes on disk",
     ]  # fmt: skip

@@ -257,7 +257,12 @@ TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", 
     [
         ("a decoder of its own shape", "float16", TABLES, "sinusoids rounded to float16 (largest"),
         ("separate and untied", "bfloat16", TABLES, "sinusoids rounded to bfloat16 (largest"),
-        ("tied, unequal depths", "bfloat16", TABLES[1:], "the encoder's exactly the sinusoids of"),
+        (
+            "tied, unequal depths",
+            "bfloat16",
+            TABLES[1:],
+            "the encoder's holds exactly the sinusoids of",
+        ),
     ],
 )
 def test_stored_sinusoids_are_computed_with_as_they_are(
