@@ -178,6 +178,8 @@ def _open_safetensors(path: Path) -> Any:
         return safetensors.safe_open(path, framework="pt", device="cpu")
     except (safetensors.SafetensorError, OSError) as error:
         raise CheckpointError(f"{path}: not a whole safetensors file ({error})") from None
+    except RuntimeError:  # from torch, which maps the file: one with holes may be of any length
+        raise CheckpointError(f"{path}: {size:,} bytes, more than can be opened here") from None
 
 
 def _open_torch(path: Path) -> dict[str, Tensor]:

@@ -200,6 +200,18 @@ def set_value(name: str, value: float) -> Callable[[Path], None]:
     return edit_weights(lambda state: state[name].view(-1).__setitem__(3, value))
 
 
+def holes(name: str, size: int) -> Callable[[Path], None]:
+    """A safetensors file of this length that takes no room on the disk, with a header that fits."""
+
+    def edit(folder: Path) -> None:
+        tensor = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
+        header = json.dumps({"x": tensor}).encode()
+        write(name, len(header).to_bytes(8, "little") + header)(folder)
+        os.truncate(folder / name, 8 + len(header) + size)
+
+    return edit
+
+
 FFN = "encoder.0.feed_forward.w_1.weight"
 #: How a checkpoint is damaged, what is said then, and whether a look at the headers finds it.
 DAMAGES: dict[str, tuple[Callable[[Path], None], str, bool]] = {
@@ -226,6 +238,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str, bool]] = {
     "a tensor is missing": (edit_weights(lambda s: s.pop(FFN)), rf"'{FFN}' is missing", True),
     "a tensor too many": (
         edit_weights(lambda s: s.update(extra=torch.ones(1))), r"'extra' does not belong", True,
+    ),
+    "more than memory maps": (  # or, where that can be mapped, a tensor too many
+        holes("model.safetensors", 2**40), r"more than can be opened|'x' does not belong", True,
     ),
     "a transposed tensor": (
         edit_weights(lambda s: s.update({FFN: s[FFN].T.contiguous()})), r"\[24, 40\].*\[40, 24\]",
