@@ -40,7 +40,7 @@ from ui.attention_maps import (
     selected_mass,
     shown_map,
 )
-from ui.bound import bound
+from ui.bound import bound, refill
 from ui.cache import get_trace, get_tracer
 from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
@@ -153,7 +153,8 @@ def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
 
 
 def draw_aggregate(choice: Choice, maps: Maps) -> None:
-    """How several heads become one map, and which ones are the chosen heads."""
+    """How several heads become one map, and which ones are the chosen heads; for a popover."""
+    refill("combine_widget", "heads_widget", "map_widget")
     st.segmented_control(
         "Combine heads by", ("mean", "max"), required=True, **bound(COMBINE),
         format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,

@@ -27,3 +27,14 @@ def bound(param: Param[T]) -> dict[str, Any]:
         state.put(param, st.session_state[key])
 
     return {"key": key, "on_change": store}
+
+
+def refill(*keys: str) -> None:
+    """Have the widgets with these keys filled again, for those inside a popover.
+
+    The browser makes what a popover holds only when it opens, so a value that an earlier run gave
+    a widget is lost there: every run has to say it. Call this before the widgets are drawn.
+    """
+    for key in keys:
+        if key in st.session_state:
+            del st.session_state[key]

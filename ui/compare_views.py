@@ -32,7 +32,7 @@ from ui.attention_maps import (
     get_sheet,
     shown_map,
 )
-from ui.bound import bound
+from ui.bound import bound, refill
 from ui.compare_choice import (
     BESIDE,
     DISPLAYS,
@@ -129,6 +129,7 @@ def draw_displays() -> None:
 def draw_options() -> None:
     """What holds for every map of both sides."""
     with st.popover("Options", icon=":material/tune:", type="tertiary"):
+        refill("units_widget", "dim_widget", "combine_widget")
         units_control()
         st.toggle("Dim special tokens", **bound(DIM), help="Cover the columns of `<s>` and `</s>`.")
         st.segmented_control(

@@ -7,7 +7,6 @@ import streamlit as st
 from transformer.translator import InputError
 from ui import cache, state
 from ui.controls import View
-from ui.decoding import fill
 from ui.steering import (
     MAX_TARGET_CHARACTERS,
     PREFIX,
@@ -21,6 +20,7 @@ from ui.steering import (
 from ui.text import plain
 
 _BEGINS, _IS = "Begins with", "Is exactly"
+_HOW, _TEXT = "steer_how", "steer_text"
 _SEEN = "headlight_steer_seen"
 
 
@@ -28,18 +28,22 @@ def draw_steer_form(view: View) -> None:
     """Draw the form; it opens on what is given now."""
     model = cache.get_translator(view)
     given = (view.prefix, view.target)
-    if st.session_state.get(_SEEN) != given:
+    known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
+    if not known:
         st.session_state[_SEEN] = given
         ids = [token for token in view.prefix if token != model.config.eos_id]
-        fill("steer_text", view.target or model.tokenizer.target.decode(ids))
-        fill("steer_how", _BEGINS if view.target is None else _IS)
+        st.session_state[_TEXT] = view.target or model.tokenizer.target.decode(ids)
+        st.session_state[_HOW] = _BEGINS if view.target is None else _IS
+    # The browser makes a popover's contents when it opens. What an earlier run filled in would be
+    # lost there, so it becomes the default.
     with st.form("steer_form", border=False):
         st.segmented_control(
-            "The translation", [_BEGINS, _IS], key="steer_how", required=True, width="stretch"
-        )
+            "The translation", [_BEGINS, _IS], default=st.session_state[_HOW] if known else None,
+            key=_HOW, required=True, width="stretch",
+        )  # fmt: skip
         st.text_input(
-            "Text in the target language", key="steer_text", max_chars=MAX_TARGET_CHARACTERS,
-            placeholder="Type the first words, or all of it",
+            "Text in the target language", st.session_state[_TEXT] if known else "", key=_TEXT,
+            max_chars=MAX_TARGET_CHARACTERS, placeholder="Type the first words, or all of it",
         )  # fmt: skip
         st.form_submit_button(
             "Decode from there", icon=":material/alt_route:", on_click=_take, args=(view,),
@@ -54,7 +58,7 @@ def draw_steer_form(view: View) -> None:
 
 
 def _take(view: View) -> None:
-    text = str(st.session_state["steer_text"]).strip()
+    text = str(st.session_state[_TEXT]).strip()
     drop_message()
     if not text:
         put_message("Type at least one character, or press Start over on the left.")
@@ -62,7 +66,7 @@ def _take(view: View) -> None:
     try:
         model = cache.translator(view.path, view.device)
         ids = model.tokenize_target(text).ids
-        if st.session_state["steer_how"] == _BEGINS:
+        if st.session_state[_HOW] == _BEGINS:
             begin_with(ids)
             # On the first step that is the model's own.
             state.put(state.STEP, len(ids) + 1)
