@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -23,75 +22,32 @@ from figures.exhibit import Exhibit, Offline, Panel, Series
 from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
+from ui.components.files import COMPONENTS, script, style
 
-__all__ = ["COMPONENTS", "save", "to_html"]
+__all__ = ["save", "to_html"]
 
 #: Figures of more numbers than this go without the table.
 MOST_IN_TABLE = 4_000
 
 _UI = Path(__file__).parent
-_SHARED = "shared.js"
 
 #: The second background of the page, which the palette does not hold.
 _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
 
 
-@dataclass(frozen=True)
-class Files:
-    """What a component is made of, in `ui/components`.
-
-    Attributes:
-        scripts: in the order in which they make one module.
-        style: its CSS.
-        root: class of the element that it finds; "" where it makes its own.
-    """
-
-    scripts: tuple[str, ...]
-    style: str
-    root: str
-
-
-def _plain(name: str, *more: str, folder: str = "") -> Files:
-    """A component like most: the shared script, its own, one root element."""
-    folder = folder or name
-    scripts = (_SHARED, f"{folder}/{name}.js", *(f"{folder}/{each}" for each in more))
-    return Files(scripts, f"{folder}/{name}.css", name)
-
-
-_PLAYER = (
-    "maps.js", "dom.js", "player.js", "group.js", "lanes.js", "next.js", "transport.js",
-    "matrix.js",
-)  # fmt: skip
-
-#: The components that can be put into a page; a test compares them with those of the app.
-COMPONENTS: dict[str, Files] = {
-    "player": Files(tuple(f"player/{name}" for name in _PLAYER), "player/player.css", ""),
-    "grid": _plain("grid", "kinds.js", "maps.js"),
-    "lens": _plain("lens"),
-    "lines": _plain("lines"),
-    "cut": _plain("cut"),
-    "stages": _plain("stages", "pictures.js", "equations.js"),
-    "parts": _plain("parts"),
-    "match": _plain("match"),
-    "strip": _plain("strip"),
-    "tree": Files((_SHARED, "tree/draw.js", "tree/tree.js"), "tree/tree.css", "tree"),
-    "branches": _plain("branches", folder="tree"),
-}
-
-
 def to_html(exhibit: Exhibit) -> bytes:
     """The page. It shows the exhibit's interactive views, or else the figure as SVG.
 
-    Raises: `ValueError` for a component that is not one of `COMPONENTS`.
+    Raises: `ValueError` for a component that is not one of `ui.components.files`.
     """
     views = exhibit.views
     names = tuple(dict.fromkeys(view.component for view in views))
     for name in names:
         if name not in COMPONENTS:
             raise ValueError(f"component {name!r} is not one of {', '.join(COMPONENTS)}")
-    styles = [_theme() + _read("offline.css"), *(_style(name) for name in names)]
-    script = _script(names) if names else ""
-    scripts = _hash(script) if script else "'none'"
+    styles = [_theme() + _read("offline.css"), *map(style, names)]
+    code = _script(names) if names else ""
+    scripts = _hash(code) if code else "'none'"
     policy = (
         f"default-src 'none'; script-src {scripts}; "
         f"style-src {' '.join(map(_hash, styles))}; img-src data:; "
@@ -104,8 +60,8 @@ def to_html(exhibit: Exhibit) -> bytes:
     else:
         body.append(f'<div class="figure">{paper.to_svg(exhibit).decode("utf-8")}</div>')
     body += [_numbers(exhibit), _program(exhibit), "<footer>Made with Headlight</footer>"]
-    if script:
-        body.append(f"<script>{script}</script>")
+    if code:
+        body.append(f"<script>{code}</script>")
     lines = [
         "<!doctype html>",
         '<html lang="en">',
@@ -134,7 +90,7 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
 def _views(views: Sequence[Offline]) -> list[str]:
     """The places of the views, and their data."""
     names = dict.fromkeys(view.component for view in views)
-    held = {name: {"css": _style(name), "root": COMPONENTS[name].root} for name in names}
+    held = {name: {"css": style(name), "root": COMPONENTS[name].root} for name in names}
     # "<" as an escape: no text in it can end the element.
     styles = json.dumps(held).replace("<", "\\u003c")
     lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
@@ -204,28 +160,23 @@ def _read(name: str) -> str:
     return (_UI / name).read_text("utf-8")
 
 
-def _style(name: str) -> str:
-    return _read(f"components/{COMPONENTS[name].style}")
-
-
 def _script(names: Sequence[str]) -> str:
     """The components, each in a block of its own, and what starts them."""
     blocks = ["'use strict';", "const mounts = {};"]
     for name in names:
-        module = "\n".join(_read(f"components/{each}") for each in COMPONENTS[name].scripts)
         found, count = re.subn(
             r"^export default function\b",
             f"mounts[{json.dumps(name)}] = mountThisView;\nfunction mountThisView",
-            module,
+            script(name),
             flags=re.MULTILINE,
         )
         if count != 1 or re.search(r"^\s*(?:export|import)\b", found, re.MULTILINE):
             raise ValueError(f"component {name!r} is no single module with one default function")
         blocks.append(f"{{\n{found}\n}}")
-    script = "\n".join([*blocks, _read("offline.js")])
-    if re.search(r"</script|<!--", script, re.IGNORECASE):
+    code = "\n".join([*blocks, _read("offline.js")])
+    if re.search(r"</script|<!--", code, re.IGNORECASE):
         raise ValueError("a component's script would end the element that holds it")
-    return f"(() => {{\n{script}\n}})();"
+    return f"(() => {{\n{code}\n}})();"
 
 
 def _hash(text: str) -> str:

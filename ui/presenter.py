@@ -12,7 +12,7 @@ from pathlib import Path
 import streamlit as st
 
 from ui import state
-from ui.components.packing import script
+from ui.components.packing import component
 from ui.state import Param
 
 #: How much larger type is while presenting.
@@ -39,13 +39,8 @@ PICTURE_KEYS: tuple[tuple[str, str], ...] = (
 )
 
 _GO = "headlight_go"
-_HERE = Path(__file__).parent / "components" / "keys"
-_component = st.components.v2.component(
-    "headlight.keys",
-    html='<div class="keys"></div>',
-    css=(_HERE / "keys.css").read_text("utf-8"),
-    js=script(_HERE / "keys.js"),
-)
+_PRESENTING = Path(__file__).parent / "components" / "keys" / "presenting.css"
+_component = component("keys")
 
 
 def presenting() -> bool:
@@ -68,7 +63,7 @@ def draw_presenter(title: str, touring: bool) -> None:
     state.show(PRESENT)
     on = presenting()
     if on:
-        st.html(f"<style>{_HERE.joinpath('presenting.css').read_text('utf-8')}</style>")
+        st.html(f"<style>{_PRESENTING.read_text('utf-8')}</style>")
     wanted = ("next-stop", "previous-stop") if not touring else ()
     keys = [key for key in KEYS if key[3] not in wanted]
     data = {

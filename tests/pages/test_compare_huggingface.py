@@ -128,7 +128,7 @@ def test_an_encoder_decoder_steps_beside_ours(
     open_page: Callable[..., AppTest], root: Path
 ) -> None:
     app = open_page(checkpoint=OURS, other="t5", topic="steps", step="1")
-    headers = [header for header, _ in messages(app, "headlight_player")]
+    headers = [header for header, _ in messages(app, "headlight.player")]
     trace = HuggingFaceModel.load(root / "t5", "cpu").trace(SENTENCE, beam_size=2)
     assert headers[1]["predicted"] == list(trace.predicted_tokens)
     np.testing.assert_array_equal(headers[1]["shape"], trace.cross.shape)

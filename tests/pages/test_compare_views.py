@@ -96,7 +96,7 @@ def test_both_players_stand_at_one_step_and_one_of_them_has_the_buttons(
     open_page: Callable[..., AppTest],
 ) -> None:
     app = open_page(topic="steps", other="multi30k-en-de", step="2", layer="3", head="6")
-    headers = [header for header, _ in messages(app, "headlight_player")]
+    headers = [header for header, _ in messages(app, "headlight.player")]
     traces = [trace_of(name) for name in ("everyday-en-de", "multi30k-en-de")]
     assert [header["predicted"] for header in headers] == [
         list(trace.predicted_tokens) for trace in traces
@@ -116,10 +116,10 @@ def test_a_step_that_only_one_side_has_is_kept_for_both(
 ) -> None:
     two = {"topic": "steps", "pairing": "sentences", "sentence": "A dog runs through the snow."}
     app = open_page(**two, second="Yes.")
-    lengths = [len(header["predicted"]) for header, _ in messages(app, "headlight_player")]
+    lengths = [len(header["predicted"]) for header, _ in messages(app, "headlight.player")]
     assert lengths[0] > lengths[1]
     app = open_page(**two, second="Yes.", step=str(lengths[0]))
-    headers = [header for header, _ in messages(app, "headlight_player")]
+    headers = [header for header, _ in messages(app, "headlight.player")]
     assert [header["start"]["step"] for header in headers] == [lengths[0] - 1] * 2
     assert [header["follows"] for header in headers] == [False, True]
 
@@ -308,13 +308,13 @@ def test_a_view_opens_where_the_choice_is_now_after_another_one_was_looked_at(
     open_page: Callable[..., AppTest],
 ) -> None:
     app = open_page(topic="steps", other="everyday-en-fr", step="1", layer="1", head="1")
-    before = messages(app, "headlight_player")[0][0]["start"]
+    before = messages(app, "headlight.player")[0][0]["start"]
     app.segmented_control(key="topic_widget").set_value("head").run()
     app.selectbox(key="inside_head_0").set_value("3").run()
     app.segmented_control(key="topic_widget").set_value("steps").run()
     assert not app.exception
-    after = [header["start"] for header, _ in messages(app, "headlight_player")]
+    after = [header["start"] for header, _ in messages(app, "headlight.player")]
     assert [start["head"] for start in after] == [2, 2]
     assert after[0]["nonce"] > before["nonce"]
     app.toggle(key="units_widget").set_value(True).run()
-    assert messages(app, "headlight_player")[0][0]["start"] == after[0]
+    assert messages(app, "headlight.player")[0][0]["start"] == after[0]

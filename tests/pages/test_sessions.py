@@ -69,7 +69,7 @@ def sentences(count: int, seed: int, letters: int = 9) -> list[str]:
 
 def sees(session: Session, trace: Trace) -> None:
     """The player shows this sentence and its translation."""
-    header, _ = session.message_to("headlight_player")
+    header, _ = session.message_to("headlight.player")
     assert tuple(header["source"]) == trace.src_tokens
     assert tuple(header["predicted"]) == trace.predicted_tokens
 

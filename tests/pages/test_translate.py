@@ -38,7 +38,7 @@ def translation(app: AppTest) -> str:
 def players(app: AppTest) -> list[Any]:
     """The players on the page, at most one."""
     elements = app.get("bidi_component")
-    return [each for each in elements if each.proto.component_name == "headlight_player"]
+    return [each for each in elements if each.proto.component_name == "headlight.player"]
 
 
 def message_to_player(app: AppTest) -> tuple[dict[str, Any], bytes]:

@@ -18,8 +18,9 @@ from figures.exhibit import Offline
 from figures.palette import THEMES
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui import offline
-from ui.components.packing import module, pack, style
-from ui.offline import COMPONENTS, save, to_html
+from ui.components.files import COMPONENTS, style
+from ui.components.packing import pack
+from ui.offline import save, to_html
 
 ROOT = Path(__file__).parents[2]
 
@@ -137,39 +138,9 @@ def test_an_unknown_component_is_refused() -> None:
 def test_every_component_fits_into_a_page(name: str) -> None:
     code = offline._script((name,))
     assert code.count(f'mounts["{name}"] = mountThisView;') == 1
-    used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + offline._style(name)))
+    used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
     given = set(re.findall(r"(--[a-z-]+):", offline._theme()))
     assert used <= given, "the page gives no value to these"
-
-
-REGISTERED = """
-import importlib, json, pkgutil
-import streamlit.components.v2 as v2
-from ui import components
-seen = {}
-def component(name, *, html="", css="", js=""):
-    seen[name.replace("headlight_", "headlight.")] = [html, css, js]
-    return lambda **kwargs: None
-v2.component = component
-for each in pkgutil.iter_modules(components.__path__):
-    importlib.import_module("ui.components." + each.name)
-print(json.dumps(seen))
-"""
-
-
-def test_the_app_shows_the_same_components() -> None:
-    """What Streamlit is given as html, css and js is what a page holds."""
-    done = subprocess.run(
-        [sys.executable, "-c", REGISTERED], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    registered = json.loads(done.stdout.splitlines()[-1])
-    assert registered.keys() >= {f"headlight.{name}" for name in COMPONENTS}
-    for name, files in COMPONENTS.items():
-        html, css, js = registered[f"headlight.{name}"]
-        assert html == (f'<div class="{files.root}"></div>' if files.root else "")
-        folder = ROOT / "ui" / "components"
-        assert css == style(folder / files.style)
-        assert js == module(*(folder / each for each in files.scripts)), name
 
 
 def test_the_page_has_the_colours_of_the_app() -> None:

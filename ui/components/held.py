@@ -3,7 +3,7 @@
 The browser shows a choice at once and reports it. If the next message repeated it, the message
 would differ and everything in it would travel again; so a message keeps saying what was chosen
 when it was made, until its content changes or the choice comes from elsewhere (a link, a widget).
-A counter of choices tells the browser which of the two is newer (`agree` in shared.js).
+A counter of choices tells the browser which of the two is newer (`agree` in shared/held.js).
 """
 
 from __future__ import annotations

@@ -11,15 +11,14 @@ the bytes mean travels in front of them:
 from __future__ import annotations
 
 import json
-import re
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from figures.palette import CHROME, THEMES, Bytes, attention_table
+from ui.components.files import COMPONENTS, script, style
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
@@ -32,7 +31,8 @@ def pack(header: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
-    """A header and the parts of a body as one deflated message, for `inflated` in shared.js.
+    """A header and the parts of a body as one deflated message, for `inflated` in
+    grid/kinds.js.
 
     The header repeats itself and is packed as text. Weights do not: of them only runs are looked
     for, which is quicker and smaller. Each part gets a code of its own, so parts that are
@@ -54,39 +54,14 @@ def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(message[4:end]), message[end:]
 
 
-def script(*paths: Path) -> str:
-    """A component's JavaScript with what all components share in front of it."""
-    return module(Path(__file__).with_name("shared.js"), *paths)
-
-
-def module(*paths: Path) -> str:
-    """JavaScript files as one module, without what only their readers need.
-
-    Streamlit sends a component's script along with everything new that the component shows, so
-    comments on lines of their own and indentation stay here. No text may therefore span lines.
-    """
-    text = "\n".join(path.read_text("utf-8") for path in paths)
-    text = re.sub(r"^[ \t]*/\*(?:(?!\*/).)*\*/[ \t]*$", "", text, flags=re.DOTALL | re.MULTILINE)
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
-
-
-def style(path: Path) -> str:
-    """A component's CSS, as `module` does it."""
-    return module(path)
-
-
-def component(name: str, folder: Path, *more: str) -> Any:
-    """A component whose script, style and root element are named after its folder.
-
-    Args:
-        more: scripts beside its own.
-    """
+def component(name: str) -> Any:
+    """The component of this name in `ui.components.files`, to be mounted with `key` and `data`."""
+    root = COMPONENTS[name].root
     return st.components.v2.component(
         f"headlight.{name}",
-        html=f'<div class="{name}"></div>',
-        css=style(folder / f"{name}.css"),
-        js=script(folder / f"{name}.js", *(folder / each for each in more)),
+        html=f'<div class="{root}"></div>' if root else "",
+        css=style(name),
+        js=script(name),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures.palette import THEMES, attention_table
-from ui.components.packing import attention_colours, deflate, inflate, module, pack
-
-COMPONENTS = Path(__file__).resolve().parents[3] / "ui" / "components"
+from ui.components.packing import attention_colours, deflate, inflate, pack
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(),
@@ -43,24 +40,6 @@ def test_what_is_deflated_in_parts_is_one_message(
     header: dict[str, Any], parts: list[bytes]
 ) -> None:
     assert inflate(deflate(header, *parts)) == (header, b"".join(parts))
-
-
-def test_a_script_travels_without_comments_and_indentation(tmp_path: Path) -> None:
-    one, other = tmp_path / "one.js", tmp_path / "other.js"
-    one.write_text(
-        "// Says why.\n/** Two\n * lines. */\nfunction f(x) {\n"
-        "  /* here */ return `// ${x}`; // there\n}\n\n"
-    )
-    other.write_text('  /** One. */\nconst g = "*/ /*";\n')
-    assert module(one, other) == (
-        'function f(x) {\n/* here */ return `// ${x}`; // there\n}\nconst g = "*/ /*";'
-    )
-
-
-@pytest.mark.parametrize("path", sorted(COMPONENTS.rglob("*.js")), ids=lambda path: path.name)
-def test_no_text_in_a_script_spans_lines(path: Path) -> None:
-    for line in path.read_text("utf-8").splitlines():
-        assert line.count("`") % 2 == 0 and not line.endswith("\\"), line
 
 
 def test_half_a_surrogate_pair_does_not_stop_the_page() -> None:

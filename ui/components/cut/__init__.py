@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import streamlit as st
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from ui.components.packing import pack, script, style
+from ui.components.packing import component, pack
 
 Mark = Literal["", "byte", "unknown", "special"]
 
@@ -25,13 +24,7 @@ _TINTS = 5
 #: Longest piece that is written out; what is cut off stands in its tooltip.
 _LONGEST = 28
 
-_HERE = Path(__file__).parent
-_component = st.components.v2.component(
-    "headlight.cut",
-    html='<div class="cut"></div>',
-    css=style(_HERE / "cut.css"),
-    js=script(_HERE / "cut.js"),
-)
+_component = component("cut")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ MAX_SIDE = 128
 #: in half a second, it is a message of 2 MB at most.
 MOST_AT_ONCE = 6_000_000
 
-_component = component("grid", Path(__file__).parent, "kinds.js", "maps.js")
+_component = component("grid")
 
 #: A cell: (layer, head), 0-based; None is all of them, combined.
 Cell = tuple[int | None, int | None]

@@ -207,11 +207,9 @@ function buildPane(sheet, hands) {
     });
   });
   listen(cells, hands);
-  const scale = make("div", "scale");
-  scale.setAttribute("aria-hidden", "true");
-  const [low, high] = sheet.limit ? ends(sheet) : ["0", "1"];
-  scale.append(make("span", "", low), document.createElement("canvas"), make("span", "", high));
-  if (!sheet.limit) scale.append(make("span", "unit", "attention weight"));
+  const scale = sheet.limit
+    ? buildScale(...signedEnds(sheet))
+    : buildScale("0", "1", make("span", "unit", "attention weight"));
   return { sheet, table, cells, scale, drawn: "" };
 }
 
@@ -258,11 +256,6 @@ function listen(cells, hands) {
       };
     }),
   );
-}
-
-// What the ends of the scale of a difference are called.
-function ends({ ends: [low, high], limit }) {
-  return [`${low} \u2212${limit}`, `+${limit} ${high}`];
 }
 
 // One sentence about a cell: what it is and what stands out in it.

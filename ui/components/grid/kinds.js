@@ -17,6 +17,12 @@ function openKinds(header, body) {
   });
 }
 
+// What `deflate` of packing.py made, as a promise of {header, body}.
+async function inflated(bytes) {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
 // What is drawn: the kind chosen, or while that is on its way one that is here.
 function shownKind(kinds, [, , , name]) {
   return kinds.find((kind) => kind.here && kind.name === name) ?? kinds.find((kind) => kind.here);

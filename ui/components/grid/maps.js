@@ -9,7 +9,7 @@ function unfold(header, body) {
   const { queries, keys, row_names: rows, column_names: columns } = header;
   const [size, layers, heads] = [queries * keys, rows.length - 1, columns.length - 1];
   const maps = new Uint8Array(rows.length * columns.length * size);
-  const place = (row, column) => maps.subarray((row * columns.length + column) * size).subarray(0, size);
+  const mapAt = (row, column) => maps.subarray((row * columns.length + column) * size).subarray(0, size);
   const byLayer = Array.from({ length: layers }, () => new Uint32Array(size));
   const byHead = Array.from({ length: heads }, () => new Uint32Array(size));
   const all = new Uint32Array(size);
@@ -23,7 +23,7 @@ function unfold(header, body) {
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
       const map = next();
-      place(layer, head).set(map);
+      mapAt(layer, head).set(map);
       join(byLayer[layer], map);
       join(byHead[head], map);
     }
@@ -36,9 +36,9 @@ function unfold(header, body) {
       target[i] = differs[i] + Math.floor((2 * sums[i] + n) / (2 * n));
     }
   };
-  byLayer.forEach((sums, layer) => finish(place(layer, heads), sums, heads));
-  finish(place(layers, heads), all, layers * heads);
-  byHead.forEach((sums, head) => finish(place(layers, head), sums, layers));
+  byLayer.forEach((sums, layer) => finish(mapAt(layer, heads), sums, heads));
+  finish(mapAt(layers, heads), all, layers * heads);
+  byHead.forEach((sums, head) => finish(mapAt(layers, head), sums, layers));
   return maps;
 }
 
@@ -48,7 +48,8 @@ function drawAll(root, pane) {
   const width = cells[0][0].button.clientWidth;
   if (!width || !root.querySelector(".probe")) return; // hidden, or not watched yet
   const ratio = window.devicePixelRatio || 1;
-  const drawn = `${width} ${ratio} ${themeOf(root)}`;
+  const theme = themeOf(root);
+  const drawn = `${width} ${ratio} ${theme}`;
   if (pane.drawn === drawn) return;
   pane.drawn = drawn;
   const { queries, keys } = sheet;
@@ -56,7 +57,8 @@ function drawAll(root, pane) {
   const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
   table.style.setProperty("--map-height", `${height}px`);
   table.classList.toggle("narrow", width < 48);
-  const colours = palette(root, sheet);
+  const words = wordsOf(sheet.colours[theme]);
+  const [cover] = wordsOf(sheet.cover[theme]);
   const w = Math.min(keys, Math.max(1, Math.round(width * ratio)));
   const h = Math.min(queries, Math.max(1, Math.round(height * ratio)));
   const image = new ImageData(w, h);
@@ -67,18 +69,18 @@ function drawAll(root, pane) {
   cells.forEach((line, row) =>
     line.forEach(({ canvas }, column) => {
       const at = (row * line.length + column) * size;
-      shrink(sheet.maps.subarray(at, at + size), sheet, w, h, rank, colours, pixels);
+      shrink(sheet.maps.subarray(at, at + size), sheet, w, h, rank, words, cover, pixels);
       canvas.width = w;
       canvas.height = h;
       canvas.getContext("2d").putImageData(image, 0, 0);
     }),
   );
-  drawScale(pane.scale.querySelector("canvas"), colours);
+  drawScale(pane.scale, words);
 }
 
 // Writes h x w pixels, each the colour of the byte in its block that ranks highest: the largest
 // weight, or the largest difference of either sign. Covered columns go last.
-function shrink(map, { queries, keys, dimmed }, w, h, rank, colours, pixels) {
+function shrink(map, { queries, keys, dimmed }, w, h, rank, words, cover, pixels) {
   const covered = new Uint8Array(keys);
   for (const column of dimmed) covered[column] = 1;
   for (let y = 0; y < h; y++) {
@@ -94,26 +96,7 @@ function shrink(map, { queries, keys, dimmed }, w, h, rank, colours, pixels) {
           if (!covered[j] && (best < 0 || rank[value] > rank[best])) best = value;
         }
       }
-      pixels[y * w + x] = best < 0 ? colours.cover : colours.table[best];
+      pixels[y * w + x] = best < 0 ? cover : words[best];
     }
   }
-}
-
-// The 256 colours of the theme now shown, as little-endian RGBA words.
-function palette(root, header) {
-  const theme = themeOf(root);
-  const words = (text) =>
-    Uint32Array.from({ length: text.length / 6 }, (_, i) => {
-      const rgb = parseInt(text.slice(6 * i, 6 * i + 6), 16);
-      return (0xff000000 | ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
-    });
-  return { table: words(header.colours[theme]), cover: words(header.cover[theme])[0] };
-}
-
-function drawScale(canvas, colours) {
-  canvas.width = 256;
-  canvas.height = 1;
-  const image = new ImageData(256, 1);
-  new Uint32Array(image.data.buffer).set(colours.table);
-  canvas.getContext("2d").putImageData(image, 0, 0);
 }

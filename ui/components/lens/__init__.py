@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from ui.components.packing import attention_look, colours_as_text, component
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
 
-_component = component("lens", Path(__file__).parent)
+_component = component("lens")
 
 #: Positions of chosen (queries, keys), in order.
 Selection = tuple[tuple[int, ...], tuple[int, ...]]

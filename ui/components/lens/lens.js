@@ -47,13 +47,10 @@ export default function (component) {
   };
   parts.plot.onblur = () => move(null);
   parts.plot.onkeydown = (event) => {
-    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const by = step[event.key];
-    if (!by || event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = stepped(event, cursor ?? [0, 0], map.queries, map.keys);
+    if (!next) return;
     event.preventDefault();
-    const [row, column] = cursor || [0, 0];
-    const clip = (value, length) => Math.min(length - 1, Math.max(0, value));
-    move([clip(row + by[0], map.queries), clip(column + by[1], map.keys)]);
+    move(next);
   };
 
   return watch(root, draw);
@@ -110,19 +107,9 @@ function build(root, map, talk) {
   parts.plot.append(parts.keyTitle, parts.queryTitle, ...parts.rows, ...parts.columns);
   parts.plot.append(parts.canvas, parts.cursor);
   root.replaceChildren(parts.plot, parts.readout);
-  if (map.limit) root.append((parts.scale = makeScale(map)));
+  if (map.limit) root.append((parts.scale = buildScale(...signedEnds(map))));
   point(map, parts, 0, null);
   return parts;
-}
-
-// What the colours of a difference mean.
-function makeScale(map) {
-  const scale = make("div", "scale");
-  scale.setAttribute("aria-hidden", "true");
-  const [low, high] = map.ends;
-  scale.append(make("span", "", `${low} \u2212${map.limit}`), document.createElement("canvas"));
-  scale.append(make("span", "", `+${map.limit} ${high}`));
-  return scale;
 }
 
 // Sets every size and place; returns the side of a cell in px, 0 while hidden.
@@ -136,9 +123,10 @@ function layOut(root, map, parts) {
   const widest = (tokens) => Math.max(...tokens.map((token) => pen.measureText(token).width));
   const titleBand = fontSize * 1.9;
   const left = Math.min(widest(map.query_tokens), width * 0.35) + 10 + titleBand;
+  const cornered = pen.measureText(map.key_title).width < left - 12; // beside the slanted labels
   const slant = Math.PI / 3;
   const longest = Math.min(widest(map.key_tokens), width * 0.35);
-  const top = longest * Math.sin(slant) + fontSize + titleBand;
+  const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
@@ -149,27 +137,21 @@ function layOut(root, map, parts) {
 
   const titleLength = pen.measureText(map.query_title).width;
   parts.plot.style.height = `${top + Math.max(h, titleLength)}px`;
-  place(parts.canvas, left, top, w, h);
-  place(parts.keyTitle, left, 0);
-  place(parts.queryTitle, 0, top);
+  setBox(parts.canvas, left, top, w, h);
+  parts.keyTitle.classList.toggle("cornered", cornered);
+  setBox(parts.keyTitle, left, cornered ? top : 0);
+  setBox(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
   parts.plot.style.setProperty("--label", `${Math.max(11, Math.min(fontSize, side * 0.95))}px`);
   parts.rows.forEach((label, i) => {
     label.hidden = i % every !== 0;
-    place(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);
+    setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);
   });
   parts.columns.forEach((label, j) => {
     label.hidden = j % every !== 0;
-    place(label, left + side * (j + 0.5), top - 4, longest + 6);
+    setBox(label, left + side * (j + 0.5), top - 4, longest + 6);
   });
   return side;
-}
-
-function place(element, left, top, width, height) {
-  element.style.left = `${left}px`;
-  element.style.top = `${top}px`;
-  if (width !== undefined) element.style.width = `${width}px`;
-  if (height !== undefined) element.style.height = `${height}px`;
 }
 
 function paint(root, map, parts, cell) {
@@ -195,13 +177,12 @@ function paint(root, map, parts, cell) {
     for (let j = 0; j < map.keys; j++) {
       const [x, y] = [j * cell, i * cell];
       if (map.causal && j > i) {
-        cross(pen, x, y, cell, style.color);
+        mask(pen, x, y, cell, style.color);
         continue;
       }
       const weight = map.weights[i * map.keys + j];
-      const level = levelOf(map, weight);
       const covered = map.covered.has(j);
-      pen.fillStyle = `#${covered ? map.cover[theme] : table.slice(6 * level, 6 * level + 6)}`;
+      pen.fillStyle = covered ? `#${map.cover[theme]}` : colourOf(table, entryOf(map, weight));
       pen.fillRect(x, y, cell - 1, cell - 1);
       if (written && !covered && Math.abs(weight) >= 0.005) {
         pen.fillStyle = inkOn(pen.fillStyle);
@@ -212,54 +193,29 @@ function paint(root, map, parts, cell) {
 }
 
 // Small cells, all at once: half a million calls for a long text would take a second.
-function paintImage(pen, map, cell, table, cover, ink) {
+function paintImage(pen, map, cell, words, cover, ink) {
   const { queries, keys } = map;
-  const small = new OffscreenCanvas(keys, queries);
-  const image = new ImageData(keys, queries);
-  const colour = (text, level) => parseInt(text.slice(6 * level, 6 * level + 6), 16);
-  const rgb = Int32Array.from({ length: 256 }, (_, level) => colour(table, level));
-  for (let i = 0; i < queries; i++) {
-    for (let j = 0; j < keys; j++) {
-      if (map.causal && j > i) continue; // transparent
-      const level = levelOf(map, map.weights[i * keys + j]);
-      const word = map.covered.has(j) ? colour(cover, 0) : rgb[level];
-      image.data.set([word >> 16, (word >> 8) & 255, word & 255, 255], 4 * (i * keys + j));
-    }
-  }
-  small.getContext("2d").putImageData(image, 0, 0);
+  const wordAt = (at) => {
+    const j = at % keys;
+    if (map.causal && j > Math.floor(at / keys)) return 0;
+    return map.covered.has(j) ? cover : words[entryOf(map, map.weights[at])];
+  };
   pen.imageSmoothingEnabled = false;
-  pen.drawImage(small, 0, 0, keys * cell, queries * cell);
+  pen.drawImage(setPixels(make("canvas", ""), queries, keys, wordAt), 0, 0, keys * cell, queries * cell);
   if (!map.causal) return;
   const every = Math.max(1, Math.ceil(6 / cell));
   for (let i = 0; i < queries; i += every) {
-    for (let j = i + every; j < keys; j += every) cross(pen, j * cell, i * cell, cell, ink);
+    for (let j = i + every; j < keys; j += every) mask(pen, j * cell, i * cell, cell, ink);
   }
 }
 
-// What the mask forbids is no weight of 0 that the model chose: it gets a small dot, no colour.
-function cross(pen, x, y, cell, colour) {
-  pen.globalAlpha = 0.25;
-  pen.fillStyle = colour;
-  pen.beginPath();
-  pen.arc(x + cell / 2, y + cell / 2, Math.min(1.4, Math.max(0.5, cell / 8)), 0, 2 * Math.PI);
-  pen.fill();
-  pen.globalAlpha = 1;
-}
-
-function paintScale(canvas, table) {
-  canvas.width = 256;
-  canvas.height = 1;
-  const pen = canvas.getContext("2d");
-  for (let level = 0; level < 256; level++) {
-    pen.fillStyle = `#${table.slice(6 * level, 6 * level + 6)}`;
-    pen.fillRect(level, 0, 1, 1);
-  }
+function mask(pen, x, y, cell, ink) {
+  drawDot(pen, x + cell / 2, y + cell / 2, Math.min(1.4, Math.max(0.5, cell / 8)), ink);
 }
 
 // The entry of the colour table.
-function levelOf(map, weight) {
-  const share = map.limit ? (weight / map.limit + 1) / 2 : weight;
-  return Math.round(255 * Math.min(1, Math.max(0, share)));
+function entryOf(map, weight) {
+  return map.limit ? signedLevel(weight, map.limit) : levelOf(weight);
 }
 
 // A weight as text; a difference with its sign.
@@ -267,11 +223,6 @@ function number(map, weight, digits) {
   const text = Math.abs(weight).toFixed(digits);
   if (!map.limit) return text;
   return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
-}
-
-function inkOn(colour) {
-  const [r, g, b] = [1, 3, 5].map((i) => (parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#14131a" : "#ffffff";
 }
 
 function point(map, parts, cell, cursor) {
@@ -285,7 +236,7 @@ function point(map, parts, cell, cursor) {
   parts.rows[row].classList.add("pointed");
   parts.columns[column].classList.add("pointed");
   const left = parseFloat(parts.canvas.style.left) + column * cell;
-  place(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
+  setBox(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
   const note = map.query_notes[row] ? ` (${map.query_notes[row]})` : "";
   const query = `query ${row + 1} ${map.query_tokens[row]}${note}`;
   const key = `key ${column + 1} ${map.key_tokens[column]}`;

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from ui.components.packing import component
 Pin = tuple[Literal["query", "key"], int]
 
 _SCALE = 65535
-_component = component("lines", Path(__file__).parent)
+_component = component("lines")
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,11 +168,7 @@ function paint(root, lines, parts, view, heads, active) {
   const width = parts.scroll.clientWidth;
   if (!width) return;
   const colours = lines.colours[themeOf(root)];
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(view.height * ratio);
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
+  const pen = sharp(canvas, width, view.height);
   const top = parts.scroll.scrollTop;
   let strokes = visible(lines, view, heads, active, top);
   parts.left_out = Math.max(0, strokes.length - MOST_DRAWN);
@@ -183,7 +179,7 @@ function paint(root, lines, parts, view, heads, active) {
   const paths = new Map();
   for (const [head, query, key, weight] of strokes) {
     const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight) * LEVELS));
-    const name = level * 1024 + head;
+    const name = level * lines.drawn.length + head;
     if (!paths.has(name)) paths.set(name, new Path2D());
     const shift = (heads.indexOf(head) - (heads.length - 1) / 2) * apart - top + view.row / 2;
     const [y1, y2] = [query * view.row + shift, key * view.row + shift];
@@ -193,10 +189,10 @@ function paint(root, lines, parts, view, heads, active) {
   }
   pen.lineCap = "round";
   for (const [name, path] of [...paths].sort((a, b) => a[0] - b[0])) {
-    const strength = (Math.floor(name / 1024) + 1) / LEVELS;
+    const strength = (Math.floor(name / lines.drawn.length) + 1) / LEVELS;
     pen.globalAlpha = active ? 0.3 + 0.7 * strength : 0.12 + 0.78 * strength;
     pen.lineWidth = 0.8 + 2.6 * strength;
-    pen.strokeStyle = colours[name % 1024];
+    pen.strokeStyle = colours[name % lines.drawn.length];
     pen.stroke(path);
   }
   shade(lines, parts, heads, active);
@@ -344,9 +340,4 @@ function colourLegend(root, lines, parts, talk) {
     }
   };
   parts.recolour();
-}
-
-function inkOn(colour) {
-  const [r, g, b] = [1, 3, 5].map((i) => (parseInt(colour.slice(i, i + 2), 16) / 255) ** 2.2);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.2 ? "#14131a" : "#ffffff";
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from ui.components.held import listener, message, still
 from ui.components.packing import attention_look, component
 
-_component = component("match", Path(__file__).parent)
+_component = component("match")
 
 #: A head of the one and a head of the other, both counted through all layers from 0.
 HeadPair = tuple[int, int]

@@ -52,13 +52,11 @@ export default function (component) {
   parts.plot.onblur = parts.canvas.onpointerleave;
   parts.plot.onkeydown = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const by = step[event.key];
     const from = cursor ?? (inside(table, talk.held) ? talk.held : [0, 0]);
+    const next = stepped(event, from, table.rows.length, table.columns.length);
     if (event.key === "Enter" || event.key === " ") choose(from);
-    else if (by) {
-      const clip = (value, length) => Math.min(length - 1, Math.max(0, value));
-      cursor = [clip(from[0] + by[0], table.rows.length), clip(from[1] + by[1], table.columns.length)];
+    else if (next) {
+      cursor = next;
       show();
     } else return;
     event.preventDefault();
@@ -77,23 +75,21 @@ function build(root, table) {
     rowTitle: make("div", "row-title", table.names[0]),
     columnTitle: make("div", "column-title", table.names[1]),
     canvas: make("canvas", "cells"),
-    chosen: make("div", "mark chosen"),
-    cursor: make("div", "mark cursor"),
+    chosen: make("div", "cursor chosen"),
+    cursor: make("div", "cursor"),
     readout: make("p", "readout"),
     rows: layers(table.rows, table.heads[0], "row-label"),
     columns: layers(table.columns, table.heads[1], "column-label"),
-    scale: make("div", "scale"),
+    scale: buildScale(
+      ...table.ends.map((end) => end.toFixed(2)),
+      make("span", "unit", "similarity"), make("span", "dot", ""), make("span", "unit", "matched"),
+    ),
   };
   parts.plot.tabIndex = 0;
   parts.plot.setAttribute("role", "group");
   parts.plot.setAttribute("aria-label", table.label);
   parts.canvas.setAttribute("aria-hidden", "true");
   parts.readout.setAttribute("role", "status");
-  parts.scale.setAttribute("aria-hidden", "true");
-  const [low, high] = table.ends.map((end) => make("span", "", end.toFixed(2)));
-  parts.scale.append(low, make("canvas", "bar"), high);
-  parts.scale.append(make("span", "unit", "similarity"), make("span", "dot", ""));
-  parts.scale.append(make("span", "unit", "matched"));
   parts.plot.append(parts.rowTitle, parts.columnTitle, ...parts.rows, ...parts.columns);
   parts.plot.append(parts.canvas, parts.chosen, parts.cursor);
   root.replaceChildren(parts.plot, parts.readout, parts.scale);
@@ -132,15 +128,15 @@ function layOut(root, table, parts) {
   const cell = side > 4 ? Math.floor(side) : Math.max(1, side);
   const w = start(table.columns.length - 1, cell, table.heads[1]) + cell;
   const h = start(table.rows.length - 1, cell, table.heads[0]) + cell;
-  place(parts.canvas, left, top, w, h);
+  setBox(parts.canvas, left, top, w, h);
   parts.plot.style.height = `${top + h}px`;
-  place(parts.columnTitle, left, 0, Math.max(60, width - left));
-  place(parts.rowTitle, 0, top, undefined, Math.max(60, h));
+  setBox(parts.columnTitle, left, 0, Math.max(60, width - left));
+  setBox(parts.rowTitle, 0, top, undefined, Math.max(60, h));
   parts.columns.forEach((label, i) => {
-    place(label, left + start(i * table.heads[1], cell, table.heads[1]), 22, cell * table.heads[1]);
+    setBox(label, left + start(i * table.heads[1], cell, table.heads[1]), 22, cell * table.heads[1]);
   });
   parts.rows.forEach((label, i) => {
-    place(label, 20, top + start(i * table.heads[0], cell, table.heads[0]), 18, cell * table.heads[0]);
+    setBox(label, 20, top + start(i * table.heads[0], cell, table.heads[0]), 18, cell * table.heads[0]);
   });
   parts.left = left;
   parts.top = top;
@@ -148,34 +144,22 @@ function layOut(root, table, parts) {
   return cell;
 }
 
-function place(element, left, top, width, height) {
-  element.style.left = `${left}px`;
-  element.style.top = `${top}px`;
-  if (width !== undefined) element.style.width = `${width}px`;
-  if (height !== undefined) element.style.height = `${height}px`;
-}
-
 function mark(element, table, cell, at) {
   element.hidden = !at || !inside(table, at) || !cell;
   if (element.hidden) return;
   const x = element.left + start(at[1], cell, table.heads[1]);
-  place(element, x, element.top + start(at[0], cell, table.heads[0]), cell, cell);
+  setBox(element, x, element.top + start(at[0], cell, table.heads[0]), cell, cell);
 }
 
 function paint(root, table, parts, cell) {
   const colours = table.colours[themeOf(root)];
-  const ratio = window.devicePixelRatio || 1;
-  const { canvas } = parts;
   const columns = table.columns.length;
-  canvas.width = Math.round(parseFloat(canvas.style.width) * ratio);
-  canvas.height = Math.round(parseFloat(canvas.style.height) * ratio);
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
+  const { style } = parts.canvas;
+  const pen = sharp(parts.canvas, parseFloat(style.width), parseFloat(style.height));
   const room = cell > 5 ? 1 : 0;
   const colour = (value) => {
-    const share = (value - table.ends[0]) / (table.ends[1] - table.ends[0]);
-    const level = Math.round(255 * Math.min(1, Math.max(0, share)));
-    return `#${colours.slice(6 * level, 6 * level + 6)}`;
+    const [low, high] = table.ends;
+    return colourOf(colours, levelOf((value - low) / (high - low)));
   };
   table.rows.forEach((_, row) => {
     for (let column = 0; column < columns; column++) {
@@ -184,21 +168,13 @@ function paint(root, table, parts, cell) {
       pen.fillStyle = colour(table.values[row * columns + column]);
       pen.fillRect(x, y, cell - room, cell - room);
       if (table.partner.get(row) !== column) continue;
-      const [r, g, b] = [1, 3, 5].map((i) => parseInt(pen.fillStyle.slice(i, i + 2), 16));
-      pen.fillStyle = 0.299 * r + 0.587 * g + 0.114 * b > 128 ? "#14131a" : "#ffffff";
+      pen.fillStyle = inkOn(pen.fillStyle);
       pen.beginPath();
       pen.arc(x + (cell - room) / 2, y + (cell - room) / 2, Math.max(1, cell / 6), 0, 2 * Math.PI);
       pen.fill();
     }
   });
-  const bar = parts.scale.querySelector(".bar");
-  bar.width = 256;
-  bar.height = 1;
-  const line = bar.getContext("2d");
-  for (let level = 0; level < 256; level++) {
-    line.fillStyle = colour(table.ends[0] + (level / 255) * (table.ends[1] - table.ends[0]));
-    line.fillRect(level, 0, 1, 1);
-  }
+  drawScale(parts.scale, wordsOf(colours));
 }
 
 function told(table, at, pointed) {

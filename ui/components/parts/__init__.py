@@ -6,25 +6,17 @@ Pointing at a cell marks it in every map and writes the sum out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import streamlit as st
 from numpy.typing import NDArray
 
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.records import Floats
-from ui.components.packing import colours_as_text, pack, script, style
+from ui.components.packing import colours_as_text, component, pack
 
-_HERE = Path(__file__).parent
-_component = st.components.v2.component(
-    "headlight.parts",
-    html='<div class="parts"></div>',
-    css=style(_HERE / "parts.css"),
-    js=script(_HERE / "parts.js"),
-)
+_component = component("parts")
 
 
 def parts_message(

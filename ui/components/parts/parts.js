@@ -41,12 +41,10 @@ export default function (component) {
     };
   });
   root.onkeydown = (event) => {
-    const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const by = steps[event.key];
-    if (!by || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = stepped(event, view.at ?? [0, 0], n, n);
+    if (!next) return;
     event.preventDefault();
-    const at = view.at || [0, 0];
-    view.at = by.map((step, i) => Math.min(n - 1, Math.max(0, at[i] + (view.at ? step : 0))));
+    view.at = view.at ? next : [0, 0];
     point();
   };
   root.onblur = () => {
@@ -97,20 +95,13 @@ function build(root, view) {
 function look(root, header) {
   const style = getComputedStyle(root);
   const table = header.signed[themeOf(root)];
-  const shades = Array.from({ length: 256 }, (_, i) => {
-    const colour = parseInt(table.slice(6 * i, 6 * i + 6), 16);
-    return [colour >> 16, (colour >> 8) & 255, colour & 255, 255];
-  });
-  const level = (value) => {
-    const share = Math.max(-1, Math.min(1, value / (header.limit || 1)));
-    return Math.round(127.5 + 127.5 * share);
-  };
+  const words = wordsOf(table);
   return {
     ink: style.color,
     font: style.fontFamily,
     size: parseFloat(style.fontSize),
-    signed: (value) => `#${table.slice(6 * level(value), 6 * level(value) + 6)}`,
-    rgb: (value) => shades[level(value)],
+    colour: (value) => colourOf(table, signedLevel(value, header.limit)),
+    word: (value) => words[signedLevel(value, header.limit)],
   };
 }
 
@@ -127,7 +118,7 @@ function layOut(root, view) {
   const gaps = 4 * view.look.size + 4;
   const largeSide = (narrow ? width : width - 2 * smallSide - gaps) - 1.5 * label;
   const whole = (side, most) => {
-    const cell = Math.min(most, side / tokens.length);
+    const cell = Math.min(most, Math.max(24, side) / tokens.length);
     return cell > 6 ? Math.floor(cell) : cell;
   };
   return { small: whole(smallSide, 24), large: whole(largeSide, LARGEST_SUM_CELL), label };
@@ -142,25 +133,20 @@ function paint(view, map, index, sizes) {
   const side = map.cell * n;
   const lean = map.isSum ? sizes.label * 0.5 : 0; // the last column's label leans out
   const [width, height] = [map.left + side + 2 + lean, map.top + side + 2];
-  const ratio = window.devicePixelRatio || 1;
-  map.canvas.width = Math.round(width * ratio);
-  map.canvas.height = Math.round(height * ratio);
-  map.canvas.style.width = `${width}px`;
-  map.canvas.style.height = `${height}px`;
-  const pen = map.canvas.getContext("2d");
-  pen.scale(ratio, ratio);
+  const pen = sharp(map.canvas, width, height);
   const values = view.maps[index];
   if (map.cell < 12) {
     pen.imageSmoothingEnabled = false;
-    pen.drawImage(imageOf(view, values), map.left, map.top, side, side);
+    const wordAt = (cell) => (view.mask[cell] ? colours.word(values[cell]) : 0); // masked: nothing
+    pen.drawImage(setPixels(make("canvas", ""), n, n, wordAt), map.left, map.top, side, side);
   }
   for (let i = 0; i < n && map.cell >= 6; i++) {
     for (let j = 0; j < n; j++) {
       const [x, y] = [map.left + j * map.cell, map.top + i * map.cell];
       if (!view.mask[i * n + j]) {
-        dot(pen, x + map.cell / 2, y + map.cell / 2, colours.ink);
+        drawDot(pen, x + map.cell / 2, y + map.cell / 2, 1.2, colours.ink);
       } else if (map.cell >= 12) {
-        pen.fillStyle = colours.signed(values[i * n + j]);
+        pen.fillStyle = colours.colour(values[i * n + j]);
         pen.fillRect(x, y, map.cell - 1, map.cell - 1);
       }
     }
@@ -172,30 +158,6 @@ function paint(view, map, index, sizes) {
   if (map.isSum) labels(pen, view, map);
 }
 
-// A map with one pixel for each cell; masked ones are left out.
-function imageOf(view, values) {
-  const { header, look: colours, mask } = view;
-  const n = header.tokens.length;
-  const image = make("canvas", "");
-  image.width = image.height = n;
-  const pixels = new ImageData(n, n);
-  for (let cell = 0; cell < n * n; cell++) {
-    if (mask[cell]) pixels.data.set(colours.rgb(values[cell]), 4 * cell);
-  }
-  image.getContext("2d").putImageData(pixels, 0, 0);
-  return image;
-}
-
-// What the mask forbids has no logit.
-function dot(pen, x, y, colour) {
-  pen.globalAlpha = 0.25;
-  pen.fillStyle = colour;
-  pen.beginPath();
-  pen.arc(x, y, 1.2, 0, 2 * Math.PI);
-  pen.fill();
-  pen.globalAlpha = 1;
-}
-
 function labels(pen, view, map) {
   const { tokens } = view.header;
   const size = Math.min(view.look.size, Math.max(10, map.cell * 0.9));
@@ -205,8 +167,7 @@ function labels(pen, view, map) {
   const every = Math.ceil((size * 1.05) / map.cell);
   tokens.forEach((token, i) => {
     if (i % every) return;
-    let text = plain(token);
-    while (text.length > 2 && pen.measureText(text).width > LONGEST_TOKEN) text = `${text.slice(0, -2)}…`;
+    const text = fitted(pen, plain(token), LONGEST_TOKEN);
     pen.textAlign = "right";
     pen.fillText(text, map.left - 6, map.top + (i + 0.5) * map.cell);
     pen.save();
@@ -222,18 +183,15 @@ function mark(view, map) {
   map.cursor.hidden = !view.at;
   if (!view.at) return;
   const [line, column] = view.at;
-  Object.assign(map.cursor.style, {
-    left: `${map.left + column * map.cell}px`, top: `${map.top + line * map.cell}px`,
-    width: `${map.cell}px`, height: `${map.cell}px`,
-  });
+  setBox(map.cursor, map.left + column * map.cell, map.top + line * map.cell, map.cell, map.cell);
 }
 
 // The sum at the cell pointed at, written out.
 function said(view) {
   const { header, maps, mask, at } = view;
   if (!at) {
-    return `One scale for all maps, from −${number(header.limit)} (blue) to ` +
-      `${number(header.limit)} (orange). Point at a cell to see its sum.`;
+    return `One scale for all maps, from −${fourDigits(header.limit)} (blue) to ` +
+      `${fourDigits(header.limit)} (orange). Point at a cell to see its sum.`;
   }
   const [i, j] = at;
   const n = header.tokens.length;
@@ -241,12 +199,6 @@ function said(view) {
   if (!mask[i * n + j]) return `${where}: masked, this key comes later than the query`;
   const values = maps.map((map) => map[i * n + j]);
   const total = values.pop();
-  const terms = values.map((value, p) => `${number(value)} (${header.names[p]})`);
-  return `${where}: ${terms.join(" + ")} = ${number(total)}`;
-}
-
-function number(value) {
-  const size = Math.abs(value);
-  if (size !== 0 && size < 0.0005) return value.toExponential(1).replaceAll("-", "−");
-  return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3).replaceAll("-", "−");
+  const terms = values.map((value, p) => `${fourDigits(value)} (${header.names[p]})`);
+  return `${where}: ${terms.join(" + ")} = ${fourDigits(total)}`;
 }

@@ -10,23 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
-import streamlit as st
 
 from figures.labels import show_token
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.records import Bools, Trace
-from ui.components.packing import attention_colours, module, pack, style
-
-_FOLDER = Path(__file__).parent
-#: One module, put together in this order.
-SCRIPTS = (
-    "maps.js", "dom.js", "player.js", "group.js", "lanes.js", "next.js", "transport.js",
-    "matrix.js",
-)  # fmt: skip
+from ui.components.packing import attention_colours, component, pack
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
@@ -62,11 +53,7 @@ class Taken:
     token: int
 
 
-_mount = st.components.v2.component(
-    "headlight_player",
-    css=style(_FOLDER / "player.css"),
-    js=module(*(_FOLDER / name for name in SCRIPTS)),
-)
+_mount = component("player")
 
 
 def player(

@@ -1,4 +1,4 @@
-// Small pieces of document: elements, icons, canvases that are sharp on every screen.
+// Small pieces of document: elements with attributes, tokens, icons, lists that scroll.
 
 function el(tag, className = "", attributes = {}) {
   const element = document.createElement(tag);
@@ -57,21 +57,6 @@ function icon(name) {
   return svg;
 }
 
-/** A canvas of this size in CSS pixels, emptied. Returns: its context, scaled to them. */
-function sized(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  const w = Math.max(1, Math.round(width * ratio));
-  const h = Math.max(1, Math.round(height * ratio));
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const ctx = canvas.getContext("2d");
-  ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-  ctx.clearRect(0, 0, width, height);
-  return ctx;
-}
-
 /** Scroll a list, and never the page, until one of its items can be seen. */
 function reveal(list, item) {
   if (!item || list.scrollHeight <= list.clientHeight) return;
@@ -87,28 +72,7 @@ function inView(list, item) {
   return inner.bottom <= outer.bottom + 2 && inner.top >= outer.top - 2;
 }
 
-/** RGB bytes of any CSS colour. */
-function rgb(colour) {
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 1;
-  const ctx = canvas.getContext("2d");
-  ctx.fillStyle = colour.trim() || "#ffffff";
-  ctx.fillRect(0, 0, 1, 1);
-  return [...ctx.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-}
-
-/** Black or white, whichever reads better on a colour. */
-function inkOn(colour) {
-  const light = luminance(colour);
-  return (light + 0.05) / 0.05 > 1.05 / (light + 0.05) ? "#14121c" : "#ffffff";
-}
-
 function percent(probability) {
   if (probability < 0.001) return "<0.1%";
   return `${(100 * probability).toFixed(probability >= 0.0995 ? 0 : 1)}%`;
-}
-
-/** Two decimals, with a minus sign where there is something to subtract. */
-function signed(number) {
-  return number.toFixed(2).replace("-0.00", "0.00").replace("-", "−");
 }

@@ -42,7 +42,7 @@ Object.assign(Player.prototype, {
     if (places.size === members.length) {
       parts[0].forEach((_, i) => {
         const row = parts.map((each) => each[i]).filter(Boolean);
-        const most = Math.max(...row.map((each) => each.offsetHeight));
+        const most = Math.max(...row.map((each) => each.getBoundingClientRect().height)); // not rounded
         for (const each of row) each.style.minHeight = `${most}px`;
       });
     }

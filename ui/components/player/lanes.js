@@ -99,16 +99,16 @@ Object.assign(Player.prototype, {
   },
 
   lighten(chip, weight) {
-    const colour = weight === null ? null : colourAt(this.table, weight);
-    chip.style.backgroundColor = colour ? `rgb(${colour})` : "";
-    chip.style.color = colour ? inkOn(colour) : "";
+    const colour = weight === null ? "" : colourOf(this.table, levelOf(weight));
+    chip.style.backgroundColor = colour;
+    chip.style.color = colour && inkOn(colour);
   },
 
   /** Light from the target token to the source tokens it looks at. */
   drawRays() {
     if (!this.message) return;
     const box = this.stage.getBoundingClientRect();
-    const ctx = sized(this.rays, box.width, box.height);
+    const ctx = sharp(this.rays, box.width, box.height);
     const now = this.steps[this.step];
     if (!now || !inView(this.target, now.closest("li"))) return;
     const from = now.getBoundingClientRect();

@@ -1,15 +1,13 @@
-// The message of `ui.components.packing`, and arithmetic on the attention maps in it.
+// The maps in a message, and arithmetic on them.
 // Shapes: L layers, H heads, T target positions (queries), S source tokens (keys). Self-attention
 // of T positions onto themselves travels as its lower triangle, row after row.
 
 /** Header and weights of a message. Weights are integers from 0 to `full`. */
-function unpack(message) {
-  const start = message.byteOffset;
-  const length = new DataView(message.buffer, start, 4).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(message.subarray(4, 4 + length)));
-  const body = message.slice(4 + length); // a copy begins at 0, so a 16-bit view may lie on it
-  const wide = header.bits === 16;
-  return { header, weights: wide ? new Uint16Array(body.buffer) : body, full: wide ? 65535 : 255 };
+function opened(data) {
+  const { header, body } = unpack(data);
+  if (header.bits !== 16) return { header, weights: body, full: 255 };
+  const copy = body.slice(); // begins at 0, so a 16-bit view may lie on it
+  return { header, weights: new Uint16Array(copy.buffer), full: 65535 };
 }
 
 /** `size` weights of one layer and head from 0 to 1; null is the mean over them. `start` is where
@@ -76,24 +74,6 @@ function shrink(map, T, S, rows, columns) {
     }
   }
   return { map: small, T: t, S: s };
-}
-
-/** The colour table of one theme: 256 x RGB bytes from hex digits. */
-function colourTable(digits) {
-  const table = new Uint8Array(768);
-  for (let i = 0; i < 768; i += 1) table[i] = parseInt(digits.substr(2 * i, 2), 16);
-  return table;
-}
-
-function colourAt(table, weight) {
-  const i = 3 * Math.round(255 * Math.min(1, Math.max(0, weight)));
-  return [table[i], table[i + 1], table[i + 2]];
-}
-
-/** Relative luminance (WCAG 2.2) of RGB bytes, 0 to 1. */
-function luminance([r, g, b]) {
-  const linear = (v) => (v <= 10 ? v / 3294 : ((v / 255 + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
 }
 
 function strongest(row) {

@@ -14,7 +14,7 @@ Object.assign(Player.prototype, {
     const width = this.matrix.parentElement.clientWidth;
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
-    const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(thin(text)).width));
+    const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(plain(text)).width));
     const wantLeft = Math.min(110, 26 + longest(predicted));
     const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
     const label = this.labelSize();
@@ -64,7 +64,7 @@ Object.assign(Player.prototype, {
     if (this.matrix.parentElement.clientWidth < 160) return; // not laid out yet, or hidden
     const frame = this.matrixFrame();
     const { T, left, top, cell, blocks, width, height } = frame;
-    const ctx = sized(this.matrix, width, height);
+    const ctx = sharp(this.matrix, width, height);
     this.frame = frame;
     this.matrix.dataset.frame = JSON.stringify({
       left, top, w: cell.w, h: cell.h, own: blocks[1].left,
@@ -100,13 +100,16 @@ Object.assign(Player.prototype, {
     const w = cell.w * n;
     const h = cell.h * T;
     const ratio = window.devicePixelRatio || 1;
-    const small = shrink(this.shown()[kind], T, n, Math.floor(h * ratio), Math.floor(w * ratio));
+    const most = [h, w].map((side) => Math.max(1, Math.floor(side * ratio)));
+    const small = shrink(this.shown()[kind], T, n, ...most);
     const shrunk = small.T < T || small.S < n;
     ctx.imageSmoothingEnabled = false;
     // A position cannot look at what comes after it: there is no weight, not a weight of 0.
     const { keySpans } = this.message.header;
     const exists = kind === "cross" || shrunk ? () => true : (t, c) => keySpans[c][0] <= t;
-    ctx.drawImage(picture(small, this.table, exists), left, top, w, h);
+    const wordAt = (at) =>
+      exists(Math.floor(at / small.S), at % small.S) ? this.words[levelOf(small.map[at])] : 0;
+    ctx.drawImage(setPixels(make("canvas", ""), small.T, small.S, wordAt), left, top, w, h);
     ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
     ctx.lineWidth = 1;
     ctx.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
@@ -122,7 +125,7 @@ Object.assign(Player.prototype, {
     const step = rowsFit ? 1 : every(T, cell.h * T);
     for (let t = 0; t < T; t += step) {
       ctx.globalAlpha = t === this.step || !rowsFit ? 1 : 0.72;
-      const text = rowsFit ? fitted(ctx, thin(predicted[t]), left - 22) : String(t + 1);
+      const text = rowsFit ? fitted(ctx, plain(predicted[t]), left - 22) : String(t + 1);
       ctx.fillText(text, left - 6, top + (t + 0.5) * cell.h);
     }
     ctx.globalAlpha = 0.72;
@@ -146,7 +149,7 @@ Object.assign(Player.prototype, {
       ctx.translate(left + (c + 0.5) * cell.w, top - 6);
       if (columnsFit) ctx.rotate(-Math.PI / 4);
       else ctx.textAlign = "center";
-      const text = columnsFit ? fitted(ctx, thin(labels[c]), (top - 18) / 0.72) : String(c + 1);
+      const text = columnsFit ? fitted(ctx, plain(labels[c]), (top - 18) / 0.72) : String(c + 1);
       ctx.fillText(text, 0, 0);
       ctx.restore();
     }
@@ -156,6 +159,7 @@ Object.assign(Player.prototype, {
   },
 
   cellAt(event) {
+    if (!this.frame) return null; // nothing was drawn yet
     const box = this.matrix.getBoundingClientRect();
     const { blocks, top, cell, T } = this.frame;
     const t = Math.floor((event.clientY - box.top - top) / cell.h);
@@ -188,7 +192,7 @@ Object.assign(Player.prototype, {
         const row = el("div");
         for (const [kind, text] of parts) {
           const part = el("span", kind);
-          part.textContent = thin(text);
+          part.textContent = plain(text);
           row.append(part);
         }
         return row;
@@ -210,36 +214,7 @@ Object.assign(Player.prototype, {
   },
 });
 
-/** A map as a canvas of one pixel a cell; where `exists` says no, nothing is drawn. */
-function picture({ map, T, S }, table, exists = () => true) {
-  const canvas = document.createElement("canvas");
-  canvas.width = S;
-  canvas.height = T;
-  const ctx = canvas.getContext("2d");
-  const image = ctx.createImageData(S, T);
-  for (let i = 0; i < T * S; i += 1) {
-    if (!exists(Math.floor(i / S), i % S)) continue;
-    const [r, g, b] = colourAt(table, map[i]);
-    image.data.set([r, g, b, 255], 4 * i);
-  }
-  ctx.putImageData(image, 0, 0);
-  return canvas;
-}
-
 /** Every how many of `n` rows or columns within `size` pixels get a number. */
 function every(n, size) {
   return Math.max(1, Math.ceil(n / Math.max(1, Math.floor(size / 32))));
-}
-
-/** A token with the mark of a word's start as an underscore: the mark itself is wide on a canvas. */
-function thin(token) {
-  return token.replaceAll("▁", "_");
-}
-
-/** Text cut to a width, with an ellipsis where something is left out. */
-function fitted(ctx, text, width) {
-  if (ctx.measureText(text).width <= width) return text;
-  const letters = [...text];
-  while (letters.length > 1 && ctx.measureText(`${letters.join("")}…`).width > width) letters.pop();
-  return `${letters.join("")}…`;
 }

@@ -15,7 +15,7 @@ export default function ({ data, parentElement, setStateValue, setTriggerValue }
   }
   player.report = (value) => setStateValue?.("view", value);
   player.steer = setTriggerValue ? (value) => setTriggerValue("steer", value) : null;
-  player.receive(unpack(data));
+  player.receive(opened(data));
   return () => {
     player.close();
     players.delete(parentElement);
@@ -39,19 +39,13 @@ class Player {
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.beyond = false;
-    this.observer = new ResizeObserver(() => {
-      this.fit();
-      this.draw();
-    });
-    this.observer.observe(this.root);
-    document.fonts?.ready.then(() => this.message && this.draw());
   }
 
   close() {
     this.stop();
     clearTimeout(this.reportTimer);
     document.removeEventListener("keydown", this.onKey);
-    this.observer.disconnect();
+    this.root.unwatch?.();
     this.root.remove();
   }
 
@@ -75,11 +69,7 @@ class Player {
     lower.append(this.buildNext(), lens);
     this.tip = el("div", "tip", { "aria-hidden": "true" });
     this.live = el("div", "unseen", { "aria-live": "polite" });
-    // Streamlit changes its CSS variables without calling the component; a short transition of
-    // this element's colour ends in an event.
-    const probe = el("i", "probe");
-    probe.addEventListener("transitionend", () => this.dress());
-    this.root.append(this.stage, this.buildTransport(), lower, this.tip, this.live, probe);
+    this.root.append(this.stage, this.buildTransport(), lower, this.tip, this.live);
     parent.append(this.root);
     for (const part of [this.source, this.target]) {
       part.addEventListener("scroll", () => this.drawRays());
@@ -116,17 +106,13 @@ class Player {
     if (anew || units !== this.units) this.fill();
     this.seen = seen;
     this.units = units;
-    this.dress();
+    watch(this.root, () => this.dress());
   }
 
-  /** Take the colours of the theme, and draw. */
+  /** Take the colours of the theme and the room there is, and draw. */
   dress() {
-    if (!this.message) return;
-    const { colours } = this.message.header;
-    this.paper = rgb(getComputedStyle(this.root).getPropertyValue("--st-background-color"));
-    this.dark = luminance(this.paper) < 0.2;
-    this.root.classList.toggle("dark", this.dark);
-    this.table = colourTable(this.dark ? colours.dark : colours.light);
+    this.table = this.message.header.colours[themeOf(this.root)];
+    this.words = wordsOf(this.table);
     this.fit();
     this.draw();
   }
@@ -187,6 +173,7 @@ class Player {
 
   changed() {
     this.beyond = false;
+    if (this.hover?.chip) this.setHover(null); // it tells of the step before
     this.draw();
     this.call();
     clearTimeout(this.reportTimer);

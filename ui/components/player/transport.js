@@ -43,12 +43,11 @@ Object.assign(Player.prototype, {
     const before = Math.ceil(measure.measureText("weight 0").width) + 4;
     const after = Math.ceil(measure.measureText("1").width) + 4;
     const tall = Math.max(16, Math.ceil(1.4 * this.labelSize()));
-    const ctx = sized(this.scale, before + 70 + after, tall);
+    const ctx = sharp(this.scale, before + 70 + after, tall);
     const middle = tall / 2;
-    const strip = { map: Float32Array.from(range(256), (i) => i / 255), T: 1, S: 256 };
     const style = getComputedStyle(this.root);
-    ctx.globalAlpha = 1;
-    ctx.drawImage(picture(strip, this.table), before, middle - 4, 70, 8);
+    const strip = setPixels(make("canvas", ""), 1, 256, (level) => this.words[level]);
+    ctx.drawImage(strip, before, middle - 4, 70, 8);
     ctx.strokeStyle = style.getPropertyValue("--st-border-color");
     ctx.strokeRect(before - 0.5, middle - 4.5, 71, 9);
     ctx.font = this.labelFont();

@@ -8,28 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import streamlit as st
 
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.measures.softmax import spread
 from transformer.records import HeadStages
 from ui.components.held import listener, message, still
-from ui.components.packing import attention_colours, colours_as_text, script, style
+from ui.components.packing import colours_as_text, component
 
-_HERE = Path(__file__).parent
-_PARTS = (_HERE / "pictures.js", _HERE / "equations.js")
-_component = st.components.v2.component(
-    "headlight.stages",
-    html='<div class="stages"></div>',
-    css=style(_HERE / "stages.css"),
-    # One module, put together in this order.
-    js=script(_HERE / "stages.js", *_PARTS),
-)
+_component = component("stages")
 
 
 @dataclass(frozen=True)
@@ -196,7 +186,6 @@ def _content(
         "gate": stages.gate,
         "facts": facts,
         "difference": difference,
-        "weights": attention_colours(),
         "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
     }
     arrays = (

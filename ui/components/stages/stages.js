@@ -167,21 +167,15 @@ function look(root, header) {
   const theme = themeOf(root);
   const style = getComputedStyle(root);
   const signed = header.signed[theme];
-  const colour = (table, i) => `#${table.slice(6 * i, 6 * i + 6)}`;
   return {
     ink: style.color,
     accent: style.getPropertyValue("--st-primary-color").trim(),
     paper: style.getPropertyValue("--st-background-color").trim(),
     font: style.fontFamily,
     size: parseFloat(style.fontSize),
-    negative: colour(signed, 40),
-    positive: colour(signed, 215),
-    // A number in -limit..limit on the diverging scale.
-    signed: (value, limit) => {
-      const level = Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, value / (limit || 1))));
-      return colour(signed, level);
-    },
-    weight: (value) => colour(header.weights[theme], Math.round(255 * Math.min(1, Math.max(0, value)))),
+    negative: colourOf(signed, 40),
+    positive: colourOf(signed, 215),
+    signed: wordsOf(signed),
   };
 }
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from figures.labels import show_token
 from ui.components.packing import component, pack
 
-_component = component("strip", Path(__file__).parent)
+_component = component("strip")
 
 
 def strip_message(
@@ -19,6 +18,8 @@ def strip_message(
     *,
     label: str,
     parts_at: int | None = None,
+    one_line: bool = False,
+    lead: str = "",
 ) -> bytes:
     """The message.
 
@@ -28,6 +29,8 @@ def strip_message(
         differing: positions to underline.
         label: what a screen reader calls the row.
         parts_at: the position to mark as the first that differs.
+        lead: stands in front, as a name of the row.
+        one_line: keep to one line that scrolls sideways, opened where the texts part.
 
     Raises: `ValueError` where there is not one number a token.
     """
@@ -40,6 +43,8 @@ def strip_message(
         "log_probs": [round(max(float(value), -1e6), 4) for value in log_probs],
         "differing": [at in marked for at in range(len(tokens))],
         "parting": -1 if parts_at is None else parts_at,
+        "line": one_line,
+        "lead": lead,
     }
     return pack(header, b"")
 

@@ -10,30 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
-
-import streamlit as st
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
 from ui.beam_words import OUTCOMES
-from ui.components.packing import pack, script, style
+from ui.components.packing import component, pack
 
-_HERE = Path(__file__).parent
-_tree = st.components.v2.component(
-    "headlight.tree",
-    html='<div class="tree"></div>',
-    css=style(_HERE / "tree.css"),
-    js=script(_HERE / "draw.js", _HERE / "tree.js"),
-)
-_branches = st.components.v2.component(
-    "headlight.branches",
-    html='<div class="branches"></div>',
-    css=style(_HERE / "branches.css"),
-    js=script(_HERE / "branches.js"),
-)
+_tree = component("tree")
+_branches = component("branches")
 
 _KINDS = tuple(OUTCOMES)
 

@@ -30,7 +30,7 @@ export default function ({ data, parentElement }) {
       if (i < shared) box.style.gridRow = "2 / 4";
       if (i === shared) box.classList.add("parting");
       const text = make("bdi", "text", plain(token));
-      const number = make("span", "log", logProb.toFixed(2).replace("-0.00", "0.00").replace("-", "−"));
+      const number = make("span", "log", signed(logProb));
       box.title = `${name.toUpperCase()}, step ${i + 1}: ${token}, log p ${logProb}`;
       box.append(text, number);
     });

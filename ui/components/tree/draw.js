@@ -66,15 +66,7 @@ function extent(header, size, shown) {
 /** Paint what is in sight. Returns: its nodes. */
 function paintTree(view, state) {
   const { header, size, canvas, left, top, width, height } = view;
-  const ratio = window.devicePixelRatio || 1;
-  const [w, h] = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
-  if (canvas.width !== w) canvas.width = w;
-  if (canvas.height !== h) canvas.height = h;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-  pen.clearRect(0, 0, width, height);
+  const pen = sharp(canvas, width, height);
   const first = Math.floor((left - size.gutter - size.root) / size.column) - 1;
   const last = Math.ceil((left + width - size.gutter - size.root) / size.column);
   const inSight = view.shown.filter(
@@ -184,7 +176,7 @@ function paintNode(pen, view, state, index, box) {
     const two = inBeam && size.unit >= 0.72;
     const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
     const room = box.w - 14 * size.unit - (inBeam ? 0 : 36 * size.unit);
-    const text = fitted(pen, view, header.text[index], name, room);
+    const text = shortened(pen, view, header.text[index], name, room);
     pen.font = name;
     pen.fillText(text, box.x + 8 * size.unit, box.y + box.h * (two ? 0.32 : 0.53));
     pen.fillStyle = ink.quiet;
@@ -226,7 +218,7 @@ function paintMark(pen, view, box, name, colour, active) {
   pen.beginPath();
   pen.arc(x, box.y - 1, r, 0, 2 * Math.PI);
   pen.fill();
-  pen.fillStyle = inkOver(colour);
+  pen.fillStyle = inkOn(colour);
   pen.font = `600 ${Math.max(10, 11 * size.unit)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
@@ -261,32 +253,13 @@ function paintRulers(pen, view, first, last) {
 }
 
 /** A token cut to a width; remembered until the zoom changes. */
-function fitted(pen, view, text, font, room) {
+function shortened(pen, view, text, font, room) {
   const key = `${text} ${font} ${Math.round(room)}`;
-  let found = view.fits.get(key);
-  if (found === undefined) {
+  if (!view.fits.has(key)) {
     pen.font = font;
-    found = plain(view.header.texts[text]);
-    if (pen.measureText(found).width > room) {
-      const letters = [...found];
-      while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > room) {
-        letters.pop();
-      }
-      found = `${letters.join("")}…`;
-    }
-    view.fits.set(key, found);
+    view.fits.set(key, fitted(pen, plain(view.header.texts[text]), room));
   }
-  return found;
-}
-
-function signed(value, digits = 2) {
-  return value.toFixed(digits).replace("-0.00", "0.00").replace("-", "−");
-}
-
-/** Black or white, whichever reads better on a colour "#rrggbb". */
-function inkOver(colour) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return 0.299 * r + 0.587 * g + 0.114 * b > 140 ? "#14121c" : "#ffffff";
+  return view.fits.get(key);
 }
 
 /** The colours of the theme that the page shows, also as variables for the bar above the tree. */
@@ -298,8 +271,8 @@ function inkOf(root, style, header) {
   const [a, b] = header.colours[themeOf(root)];
   root.style.setProperty("--a", a);
   root.style.setProperty("--b", b);
-  root.style.setProperty("--on-a", inkOver(a));
-  root.style.setProperty("--on-b", inkOver(b));
+  root.style.setProperty("--on-a", inkOn(a));
+  root.style.setProperty("--on-b", inkOn(b));
   return {
     a,
     b,

@@ -1,0 +1,61 @@
+"""What components are made of: every file is used, and a script brings along what it calls."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ui.components import files
+from ui.components.files import COMPONENTS, script, shared_functions, stripped
+
+FOLDER = Path(files.__file__).parent
+
+
+def test_every_file_belongs_to_a_component() -> None:
+    used = {each for made in COMPONENTS.values() for each in (*made.scripts, *made.styles)}
+    there = {
+        path.relative_to(FOLDER).as_posix()
+        for kind in ("js", "css")
+        for path in FOLDER.rglob(f"*.{kind}")
+    }
+    apart = {name for name in there if re.fullmatch(r"shared/.*\.js|keys/presenting\.css", name)}
+    assert used == there - apart
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_script_is_one_module_with_all_that_it_calls(name: str) -> None:
+    text = script(name)
+    assert len(re.findall(r"^export default function\b", text, re.MULTILINE)) == 1
+    own = "\n".join((FOLDER / each).read_text("utf-8") for each in COMPONENTS[name].scripts)
+    declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", own, re.MULTILINE)
+    brought = {each for each, code in shared_functions().items() if code in text}
+    assert len(declared) == len(set(declared) - brought), "a module declares a name once"
+    # What is called and stands nowhere would fail only when it is reached.
+    called = set(re.findall(r"(?:(?<![\w.])|(?<=\.{3}))(\w+)\(", text))
+    assert called & shared_functions().keys() <= brought
+
+
+def test_every_shared_function_is_called() -> None:
+    scripts = [script(name) for name in COMPONENTS]
+    for name, text in shared_functions().items():
+        assert sum(text in each for each in scripts) > 1, f"{name} is shared by nobody"
+
+
+def test_a_script_travels_without_comments_and_indentation(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.js", tmp_path / "other.js"
+    one.write_text(
+        "// Says why.\n/** Two\n * lines. */\nfunction f(x) {\n"
+        "  /* here */ return `// ${x}`; // there\n}\n\n"
+    )
+    other.write_text('  /** One. */\nconst g = "*/ /*";\n')
+    assert stripped(one, other) == (
+        'function f(x) {\n/* here */ return `// ${x}`; // there\n}\nconst g = "*/ /*";'
+    )
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.js")), ids=lambda path: path.name)
+def test_no_text_in_a_script_spans_lines(path: Path) -> None:
+    for line in path.read_text("utf-8").splitlines():
+        assert line.count("`") % 2 == 0 and not line.endswith("\\"), line

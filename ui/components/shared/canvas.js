@@ -1,0 +1,21 @@
+// Canvases: sharp on every screen, and text that fits.
+
+// Makes a canvas this large in CSS pixels and empties it. Returns: its pen, in CSS pixels.
+function sharp(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const pen = canvas.getContext("2d");
+  pen.scale(ratio, ratio);
+  return pen;
+}
+
+// Text cut to a width in the pen's font, with an ellipsis where something is left out.
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  const letters = [...text];
+  while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > width) letters.pop();
+  return `${letters.join("")}…`;
+}

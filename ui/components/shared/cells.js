@@ -1,0 +1,28 @@
+// Cells that a pointer or the arrow keys choose among.
+
+// Where an arrow key leads from [row, column]; null for any other key, and with Shift and the like.
+function stepped(event, [row, column], rows, columns) {
+  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
+  const by = steps[event.key];
+  if (!by || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return null;
+  const clip = (value, length) => Math.min(length - 1, Math.max(0, value));
+  return [clip(row + by[0], rows), clip(column + by[1], columns)];
+}
+
+// Puts an element somewhere in its parent, in CSS pixels.
+function setBox(element, left, top, width, height) {
+  element.style.left = `${left}px`;
+  element.style.top = `${top}px`;
+  if (width !== undefined) element.style.width = `${width}px`;
+  if (height !== undefined) element.style.height = `${height}px`;
+}
+
+// A cell that the mask forbids is no weight of 0 that the model chose: a dot, and no colour.
+function drawDot(pen, x, y, radius, colour) {
+  pen.globalAlpha = 0.25;
+  pen.fillStyle = colour;
+  pen.beginPath();
+  pen.arc(x, y, radius, 0, 2 * Math.PI);
+  pen.fill();
+  pen.globalAlpha = 1;
+}

@@ -1,0 +1,34 @@
+// Colour tables: 256 colours as "rrggbb" in a row, as packing.py writes them.
+
+// The entry of a table for a share of its scale, 0 to 1.
+function levelOf(share) {
+  return Math.round(255 * Math.min(1, Math.max(0, share)));
+}
+
+// The entry for a number on a scale from -limit to limit.
+function signedLevel(value, limit) {
+  return levelOf((value / (limit || 1) + 1) / 2);
+}
+
+// An entry as "#rrggbb".
+function colourOf(table, level) {
+  return `#${table.slice(6 * level, 6 * level + 6)}`;
+}
+
+// A table as the words that pixels are made of: little-endian RGBA.
+function wordsOf(table) {
+  return Uint32Array.from({ length: table.length / 6 }, (_, level) => {
+    const rgb = parseInt(table.slice(6 * level, 6 * level + 6), 16);
+    return (0xff000000 | ((rgb & 255) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
+  });
+}
+
+// Writes pixels into a canvas, one a cell, row by row; `wordAt(cell)` is the colour, 0 for none.
+function setPixels(canvas, rows, columns, wordAt) {
+  [canvas.width, canvas.height] = [columns, rows];
+  const image = new ImageData(columns, rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  for (let cell = 0; cell < pixels.length; cell++) pixels[cell] = wordAt(cell);
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}

@@ -1,0 +1,13 @@
+// Numbers as text, with a minus sign where there is something to subtract.
+
+function signed(value, digits = 2) {
+  return value.toFixed(digits).replace("-0.00", "0.00").replace("-", "−");
+}
+
+// A number for reading: four digits, tiny ones as powers of ten.
+function fourDigits(value) {
+  const size = Math.abs(value);
+  const tiny = size !== 0 && size < 0.0005;
+  const text = tiny ? value.toExponential(1) : value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
+  return text.replaceAll("-", "−");
+}

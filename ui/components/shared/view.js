@@ -1,0 +1,65 @@
+// What every view needs: its message, elements, and when to draw. Python puts such files in front
+// of a component's own, since a component is one module without imports (see files.py).
+
+// A message of packing.py as {header, body}; the body is a view, not a copy.
+function unpack(data) {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const length = view.getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
+  return { header, body: data.subarray(4 + length) };
+}
+
+// An element with plain text: tokens are never markup.
+function make(tag, className, text) {
+  const element = document.createElement(tag);
+  element.className = className;
+  if (text !== undefined) element.textContent = text;
+  return element;
+}
+
+// Text for the eye: the mark of a word's start (U+2581) is a heavy block in most fonts.
+function plain(text) {
+  return text.replaceAll("\u2581", "_");
+}
+
+// Calls `draw` now, and again when `root` changes its size, when the theme or the size of a pixel
+// changes, and when a font arrives. Streamlit changes its CSS variables without calling the
+// component again; the probe's colour follows them through a short transition, and its end is an
+// event. Replaces an earlier watch over the same root. Returns: how to stop.
+function watch(root, draw) {
+  root.unwatch?.();
+  const probe = make("i", "probe");
+  probe.style.cssText =
+    "position:absolute;width:1px;height:1px;opacity:0.01;pointer-events:none;" +
+    "background-color:var(--st-background-color);transition:background-color 30ms";
+  root.append(probe);
+  let drawn;
+  const size = () => `${root.clientWidth} ${root.clientHeight}`;
+  const redraw = () => {
+    draw();
+    drawn = size();
+  };
+  probe.ontransitionend = redraw;
+  // Its first report is of the size that is drawn below.
+  const observer = new ResizeObserver(() => drawn === size() || redraw());
+  observer.observe(root);
+  const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
+  pixel.onchange = () => watch(root, draw); // until it changes once more
+  if (document.fonts?.status === "loading") {
+    document.fonts.ready.then(() => probe.isConnected && redraw());
+  }
+  root.unwatch = () => {
+    observer.disconnect();
+    pixel.onchange = null;
+    probe.remove();
+  };
+  redraw();
+  return () => root.unwatch();
+}
+
+// "light" or "dark", by the background that the page shows.
+function themeOf(root) {
+  const probe = root.querySelector(".probe");
+  const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
+  return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
+}
