@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Block, Button, DownloadButton, Widget
 
+ACTS = Button | DownloadButton
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
 
@@ -30,7 +31,7 @@ def in_popovers(block: Any, inside: bool = False) -> Iterator[Any]:
     for child in block.children.values():
         if isinstance(child, Block):
             yield from in_popovers(child, inside or child.type == "popover")
-        elif inside and isinstance(child, Widget) and not isinstance(child, Button | DownloadButton):
+        elif inside and isinstance(child, Widget) and not isinstance(child, ACTS):
             yield child
 
 
