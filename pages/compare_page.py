@@ -47,18 +47,18 @@ _FOLLOWING = ("heads", "numbers")
 def story(setup: Setup) -> None:
     """Everything below the translations. Runs again by itself when something here is chosen."""
     left, right = get_trace(setup.left), get_trace(setup.right)
-    st.segmented_control(
+    row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
+    row.segmented_control(
         "View", TOPICS, format_func=lambda topic: VIEWS[topic][0], required=True, wrap=True,
         label_visibility="collapsed", **bound(TOPIC),
     )  # fmt: skip
+    aside = row.container(horizontal=True, horizontal_alignment="right")
     topic = state.get(TOPIC)
     anew = opened(topic)
     said = warning(setup) if setup.follow or topic in _FOLLOWING else ""
     if said:
         st.warning(said, icon=":material/translate:")
-    controls, away = st.columns([5, 2], vertical_alignment="center")
-    aside = away.container(horizontal=True, horizontal_alignment="right")
-    VIEWS[topic][1](setup, left, right, Bar(controls.container(), aside, anew))
+    VIEWS[topic][1](setup, left, right, Bar(st.container(), aside, anew))
     state.write_url()
 
 
@@ -68,10 +68,6 @@ shown = (
 )  # fmt: skip
 state.show(*shown)
 begin(*shown)
-st.markdown(
-    "Two checkpoints on one sentence, or one checkpoint on two: **see where they look alike, and "
-    "where they part.**"
-)
 now = current_view()
 first = get_trace(now)
 settle_tokens(first)

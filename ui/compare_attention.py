@@ -68,10 +68,9 @@ def _read(
         st.info("These two have no kind of attention in common.", icon=":material/info:")
         return None
     kind = kind_now(kinds)
-    with bar.aside:
-        draw_options()
-    with bar.controls.container(horizontal=True):
+    with bar.controls.container(key="compare_maps", horizontal=True, vertical_alignment="center"):
         draw_kinds(kinds, kind)
         if displays:
             draw_displays()
+        draw_options()
     return read_both(setup, left, right, kind, state.get(UNITS), display)

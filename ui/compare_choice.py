@@ -66,6 +66,8 @@ SECOND: Param[str] = Param("second", _parse_second, "", lambda text: text or " "
 TOPIC: Param[str] = Param("topic", state.one_of(TOPICS), "maps")
 BESIDE: Param[str] = Param("beside", state.one_of(DISPLAYS), "matrix")
 FOLLOW: Param[bool] = Param("follow", state.parse_switch, False, state.write_switch)
+#: Whether both texts stand there whole, token by token, in place of one line each.
+SCORED: Param[bool] = Param("scored", state.parse_switch, False, state.write_switch)
 #: Layer and head on the right: a number from 1, "mean", or "same" as on the left.
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
@@ -73,7 +75,7 @@ OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 #: What the link holds of the choice of both sides, and of the maps; each view adds its own.
 PARAMS: tuple[Param[Any], ...] = (
     PAIRING, OTHER, SECOND, TOPIC, BESIDE, KIND, STEP, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD,
-    FOLLOW, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
+    FOLLOW, SCORED, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
 )  # fmt: skip
 
 

@@ -124,11 +124,11 @@ def _pair_box(found: Matching, pair: HeadPair) -> None:
     def named(each: HeadPair) -> str:
         one, other = (head_name(at, shape) for at, shape in zip(each, found.shapes, strict=True))
         matched = "" if each in ordered else ", not matched"
-        return f"A {one} and B {other}: {found.values[each]:.3f}{matched}"
+        return f"A {one} and B {other}: {found.values[each]:.3f} alike{matched}"
 
     st.selectbox(
         "Pair of heads, most alike first", options, key="compare_pair_box", on_change=take,
-        format_func=named,
+        format_func=named, label_visibility="collapsed",
     )  # fmt: skip
 
 

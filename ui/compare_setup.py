@@ -16,36 +16,36 @@ from ui.decoding import fill
 from ui.models import tracer
 from ui.roots import without_root
 from ui.state import Param
-from ui.text import code, plain
+from ui.text import code, plain, shorten
 
 _PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
 
 
 def draw_choice(setup: Setup) -> None:
     """What is compared, and what stands on the right."""
-    how, what, about = st.columns([4, 6, 2], vertical_alignment="center")
+    row = st.container(horizontal=True, vertical_alignment="center")
     fill("pairing_widget", setup.pairing)
-    how.segmented_control(
+    row.segmented_control(
         "Compare", setup.pairings, format_func=_PAIRINGS.__getitem__, required=True,
         label_visibility="collapsed", key="pairing_widget", on_change=_keep, args=(PAIRING,),
     )  # fmt: skip
     if setup.pairing == "models":
+        row.markdown(f"**A** {plain(shorten(setup.left.checkpoint, 24))}", width="content")
+        row.markdown("**B**", width="content")
         fill("other_widget", setup.right.checkpoint)
-        what.selectbox(
+        row.selectbox(
             "Second checkpoint", setup.others, label_visibility="collapsed", key="other_widget",
-            on_change=_keep, args=(OTHER,), format_func=lambda name: f"B  {name}",
+            on_change=_keep, args=(OTHER,),
         )  # fmt: skip
     else:
+        row.markdown("**B**", width="content")
         fill("second_widget", setup.right.sentence)
-        what.text_input(
+        row.text_input(
             "Second sentence", label_visibility="collapsed", key="second_widget",
             max_chars=MAX_CHARACTERS, on_change=_keep, args=(SECOND,),
-            placeholder="B  Type a second sentence, such as the first with one word changed",
+            placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
-    with (
-        about.container(horizontal=True, horizontal_alignment="right"),
-        st.popover("What is this?", type="tertiary"),
-    ):
+    with row.popover("What is this?", type="tertiary"):
         _explain()
     if setup.refused:
         st.warning(
@@ -77,6 +77,10 @@ def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
 
 def _explain() -> None:
     """What can be compared, and how."""
+    st.markdown(
+        "Two checkpoints on one sentence, or one checkpoint on two: **see where they look alike, "
+        "and where they part.**"
+    )
     st.markdown(
         "**A** is what the sidebar says, **B** what you put beside it. Attention weights of the "
         "two can be subtracted where rows and columns mean the same: the same tokens, or else the "

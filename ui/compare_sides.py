@@ -33,10 +33,10 @@ Maker = Callable[[], Exhibit]
 
 @dataclass(frozen=True)
 class Bar:
-    """The row above a view.
+    """The places above a view.
 
     Attributes:
-        controls: for what is chosen.  aside: for options and the download.
+        controls: a row for what is chosen in it.  aside: for the download, beside the views.
         anew: whether the view was not on screen before this run (see `compare_choice.opened`).
     """
 

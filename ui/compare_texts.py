@@ -12,8 +12,10 @@ import streamlit as st
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.records import Trace
+from ui import state
 from ui.bound import bound
-from ui.compare_choice import FOLLOW, Setup, can_follow
+from ui.compare_choice import FOLLOW, SCORED, Setup, can_follow
+from ui.compare_sides import LETTERS, view_of
 from ui.components.strip import strip, strip_message
 from ui.controls import View
 from ui.text import code, plain, shorten
@@ -76,22 +78,15 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
         if abs(gap) < 5e-4:
             return f"{same}, with the same probability."
         return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
-    said = [
-        f"{letter} writes {_word(text, at)}"
-        for letter, text in zip("AB", (one, other), strict=True)
-    ]
-    start = f"They differ from the first {one.unit} on"
-    if at:
-        shared = f"{at} {one.unit}{'' if at == 1 else 's'}"
-        start = f"They share {shared} and part at {one.unit} {at + 1}"
-    return f"{start}: {said[0]}, {said[1]}."
+    start = f"They part at {one.unit} {at + 1}" if at else f"They share no first {one.unit}"
+    return f"{start}: A writes {_word(one, at)}, B {_word(other, at, '')}."
 
 
-def _word(text: Text, at: int) -> str:
+def _word(text: Text, at: int, what: str = "log p ") -> str:
     if at >= len(text.words):
         return "nothing more"
     word, score = code(text.words[at], 30), text.log_probs[at]
-    return word if math.isnan(score) else f"{word} (log p {signed(score)})"
+    return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
 
 
 def signed(value: float, digits: int = 2) -> str:
@@ -111,19 +106,23 @@ def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
     part = parting(texts[0].words, texts[1].words)
     read = source_words(left, unit), source_words(right, unit)
     changed = not_shared(*read)
-    columns = st.columns(2, gap="large")
-    for side, column in enumerate(columns):
-        trace, text = (left, right)[side], texts[side]
-        with column.container():
-            _draw_side(
-                setup, side, trace, text, _pieces(text.groups, differing[side]),
-                None if part is None or part >= len(text.groups) else text.groups[part][0],
-                (read[side], changed[side]),
-            )  # fmt: skip
-    said, follow = st.columns([3, 1], vertical_alignment="center")
+    draw = _draw_whole if state.get(SCORED) else _draw_line
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container(key=f"headline_compare_{LETTERS[side]}"):
+            written = Written(
+                (left, right)[side], texts[side], differing[side], part, read[side], changed[side]
+            )
+            draw(setup, side, written)
+    place = st.container(key="compare_where")
+    said, ways = place.columns([4, 3], vertical_alignment="center")
     said.markdown(where_they_differ(*texts, followed=setup.follow))
-    if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
-        with follow.container(horizontal=True, horizontal_alignment="right"):
+    with ways.container(horizontal=True, horizontal_alignment="right"):
+        st.toggle(
+            "Token by token", **bound(SCORED),
+            help="Both texts whole, each token with its log-probability (log p) in nats: 0 is "
+            "certain, −0.69 as likely as not.",
+        )  # fmt: skip
+        if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
             st.toggle(
                 "B follows A’s translation", **bound(FOLLOW),
                 help="Teacher forcing: the right side reads the left side's translation in place "
@@ -131,28 +130,66 @@ def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
             )  # fmt: skip
 
 
-def _draw_side(
-    setup: Setup,
-    side: int,
-    trace: Trace,
-    text: Text,
-    differing: Sequence[int],
-    part: int | None,
-    source: tuple[Sequence[str], Sequence[int]],
-) -> None:
-    letter, view = "AB"[side], (setup.left, setup.right)[side]
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What one side read and wrote, and what of it the other side has not.
+
+    Attributes:
+        trace: of this side.  text: what it wrote.
+        differing: words of the text that the other one lacks.
+        part: the first word that differs, None where none does.
+        source: words or tokens that it read.  changed: of these, what the other one did not read.
+    """
+
+    trace: Trace
+    text: Text
+    differing: Sequence[int]
+    part: int | None
+    source: Sequence[str]
+    changed: Sequence[int]
+
+
+def _draw_line(setup: Setup, side: int, written: Written) -> None:
+    """What this side writes in one line, below what it reads where that is not the same."""
+    letter, text = LETTERS[side], written.text
+    if setup.pairing == "sentences":
+        _draw_source(side, written)
+    if not written.trace.predicted_tokens:
+        st.caption(f"**{letter}** writes nothing; this model only reads.")
+        return
+    message = strip_message(
+        text.words or ("(empty)",), (), written.differing, parts_at=written.part,
+        label=f"What {letter} writes", one_line=True,
+        lead="→" if setup.pairing == "sentences" else letter,
+    )  # fmt: skip
+    strip(message, key=f"compare_line_{letter}")
+
+
+def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
+    letter = LETTERS[side]
+    message = strip_message(
+        written.source, (), written.changed, label=f"Sentence {letter} in words",
+        parts_at=min(written.changed, default=None), one_line=one_line,
+        lead=letter if one_line else "",
+    )  # fmt: skip
+    strip(message, key=f"compare_source_{letter}")
+
+
+def _draw_whole(setup: Setup, side: int, written: Written) -> None:
+    """All that this side writes, token by token, with its numbers."""
+    letter, view = LETTERS[side], view_of(setup, side)
+    trace, text, part = written.trace, written.text, written.part
     st.markdown(f"**{letter}** · {_what(setup, view, side)}")
     if setup.pairing == "sentences":
-        message = strip_message(source[0], (), source[1], label=f"Sentence {letter} in words")
-        strip(message, key=f"compare_source_{letter}")
-    with st.container(key=f"headline_compare_{letter}"):
-        st.text(trace.text or "(empty)")
+        _draw_source(side, written, one_line=False)
+    st.text(trace.text or "(empty)")
     if not trace.predicted_tokens:
         st.caption("This model writes nothing; it only reads.")
         return
     message = strip_message(
         trace.predicted_tokens, () if math.isnan(text.total) else trace.log_probs.tolist(),
-        differing, parts_at=part,
+        _pieces(text.groups, written.differing),
+        parts_at=None if part is None or part >= len(text.groups) else text.groups[part][0],
         label=f"What {letter} writes, token by token, with log-probabilities",
     )  # fmt: skip
     strip(message, key=f"compare_strip_{letter}")

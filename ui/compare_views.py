@@ -57,9 +57,14 @@ from ui.text import code, plain
 from ui.units import units_control
 
 _NAMES = {
-    "matrix": "One map each", "difference": "Difference", "grid": "All heads",
+    "matrix": "Maps", "difference": "Difference", "grid": "All heads",
     "differences": "All differences", "lines": "Lines",
 }  # fmt: skip
+
+#: A row holds the kinds and the ways to look, so the kinds are short there.
+_KINDS: dict[AttentionKind, str] = {
+    kind: story.name.removesuffix("-attention") for kind, story in STORIES.items()
+}
 
 _AXES = ("layer", "head")
 
@@ -114,7 +119,7 @@ def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
     st.segmented_control(
         "Kind of attention", kinds, label_visibility="collapsed", required=True,
         key="kind_widget", on_change=choose_kind,
-        format_func={each: story.name for each, story in STORIES.items()}.__getitem__,
+        format_func=_KINDS.__getitem__,
     )  # fmt: skip
 
 
@@ -143,7 +148,8 @@ def _cell_boxes(both: Both, side: int) -> None:
     """Layer and head of one side, by name; the right one may do as the left one does."""
     params = ((LAYER, HEAD), (OTHER_LAYER, OTHER_HEAD))[side]
     shape = both.maps[side].weights.shape
-    for axis, box in enumerate(st.columns(2, gap="small")):
+    place = st.container(key=f"compare_cells_{'AB'[side]}")
+    for axis, box in enumerate(place.columns(2, gap="small")):
         param: Param[Any] = params[axis]
         raws = ["mean", *map(str, range(1, shape[axis] + 1))]
         if side == 1:
@@ -192,7 +198,7 @@ def draw_lens(
 def say_unpaired(both: Both) -> None:
     """Why no difference can be taken, and what would help."""
     helps = both.fit.helps and can_follow(both.setup.right)
-    offer = " Switch on “B follows A’s translation” and they have." if helps else ""
+    offer = " Switch on “B follows A’s translation”." if helps else ""
     st.info(both.fit.why + offer, icon=":material/join_inner:")
 
 

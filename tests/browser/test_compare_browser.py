@@ -77,6 +77,9 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     wanted = left.encoder_self[1, 2] - right.encoder_self[0, 3]
     lens = page.locator(".lens")
     expect(lens).to_have_count(1)
+    cells = lens.locator("canvas.cells").bounding_box()
+    assert cells is not None
+    assert cells["y"] < 450  # what is compared is on the first screen
     lens.locator(".plot").focus()
     page.keyboard.press("ArrowRight")
     value = f"{abs(wanted[0, 1]):.4f}"

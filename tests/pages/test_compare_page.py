@@ -77,7 +77,7 @@ def said(app: AppTest) -> str:
 def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(
     open_page: Callable[..., AppTest], root: Path
 ) -> None:
-    app = open_page()
+    app = open_page(scored="on")
     assert app.selectbox(key="other_widget").value == "beta"
     trace = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
     assert [each.value for each in app.main.text].count(trace.text or "(empty)") == 2
@@ -154,7 +154,7 @@ def test_a_translation_is_followed_so_that_rows_line_up(
     app.toggle(key="follow_widget").set_value(True).run()
     assert not app.exception
     assert app.query_params["follow"] == "on"
-    assert "following A's translation" in said(app)
+    assert "B reads A’s words" in said(app)
     left = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
     right = Translator.load(root / "other", "cpu").trace(SENTENCE, target=left.text)
     means = [each.cross.mean(axis=(0, 1), dtype="f8").astype("f4") for each in (left, right)]

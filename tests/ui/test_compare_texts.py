@@ -43,16 +43,16 @@ def test_letters_are_compared_one_by_one() -> None:
     assert found.log_probs == tuple(map(float, trace.log_probs[:3]))
     assert source_words(make_trace(S=4), "token") == ("▁the", "▁cat", "▁sat")
     other = text_of(replace(trace, predicted_tokens=("▁", "c", "a", "</s>")), "token")
-    assert "share 2 tokens and part at token 3" in where_they_differ(found, other)
+    assert "They part at token 3" in where_they_differ(found, other)
 
 
 def test_the_sentence_names_the_first_word_that_differs() -> None:
     said = where_they_differ(text("das", "Tier", "*war*"), text("das", "Tier", "ging"))
-    assert said.startswith("They share 2 words and part at word 3: A writes `*war*`")
-    assert "B writes `ging` (log p −0.50)" in said
-    assert "from the first word on" in where_they_differ(text("a"), text("b"))
-    assert "B writes nothing more" in where_they_differ(text("a", "b"), text("a"))
-    assert "1 word and part" in where_they_differ(text("a", "b"), text("a"))
+    assert said.startswith("They part at word 3: A writes `*war*`")
+    assert "(log p −0.50), B `ging` (−0.50)." in said
+    assert "no first word" in where_they_differ(text("a"), text("b"))
+    assert "B nothing more" in where_they_differ(text("a", "b"), text("a"))
+    assert "part at word 2" in where_they_differ(text("a", "b"), text("a"))
 
 
 def test_equal_words_are_told_apart_by_their_probability() -> None:
