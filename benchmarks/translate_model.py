@@ -6,7 +6,6 @@ made so improbable that every translation takes as many steps as it may.
 
 from __future__ import annotations
 
-import io
 import json
 import random
 from dataclasses import dataclass
@@ -70,6 +69,8 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
     import torch
     import transformers
 
+    from benchmarks.random_marian import spread
+
     folder.mkdir(parents=True)
     _write_tokenizer(folder, shape)
     pad = shape.vocab_size - 1
@@ -83,18 +84,7 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
     )  # fmt: skip
     torch.manual_seed(seed)
     model: Any = transformers.MarianMTModel(config).eval().requires_grad_(False)
-    for name, weight in model.named_parameters():
-        if "positions" in name:
-            continue
-        if weight.dim() == 2:
-            weight.normal_(std=1.5 * weight.size(1) ** -0.5)
-        else:
-            weight.normal_(std=0.2).add_(float("norm.weight" in name))
-    # With tied embeddings a model else repeats its input.
-    model.model.decoder.layers[-1].final_layer_norm.weight.normal_(std=1.5)
-    for table in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
-        table.weight[pad] = 0
-    model.final_logits_bias.normal_(std=0.5)
+    spread(model, pad)
     model.final_logits_bias[0, END] = -1e4
     model.save_pretrained(folder)
     path = folder / "generation_config.json"
@@ -104,20 +94,15 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
 
 def _write_tokenizer(folder: Path, shape: Shape) -> None:
     """Small SentencePiece models, and a vocabulary filled up with made-up pieces."""
-    import sentencepiece as spm
+    from benchmarks.random_marian import pieces_of, sentence_pieces
 
-    written = io.BytesIO()
-    spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT), model_writer=written, vocab_size=60,
-        minloglevel=2, num_threads=1, hard_vocab_limit=False,
-    )  # fmt: skip
-    processor = spm.SentencePieceProcessor(model_proto=written.getvalue())
-    pieces = [processor.id_to_piece(index) for index in range(3, len(processor))]
+    cutter = sentence_pieces(TEXT, 60)
+    pieces = pieces_of(cutter)
     made_up = [f"▁w{number}" for number in range(shape.vocab_size - 3 - len(pieces))]
     table = ["</s>", "<unk>", *pieces, *made_up, "<pad>"]
     ids = {piece: index for index, piece in enumerate(table)}
     for name in ("source.spm", "target.spm"):
-        (folder / name).write_bytes(written.getvalue())
+        (folder / name).write_bytes(cutter)
     (folder / "vocab.json").write_text(json.dumps(ids))
     (folder / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "MarianTokenizer", "separate_vocabs": False})

@@ -20,11 +20,19 @@ from transformer.importers.explanations import hint
 from transformer.importers.fairseq_config import SPECIAL, read_config, settings_of
 from transformer.importers.fairseq_weights import read_weights
 from transformer.importers.finishing import called, card_of, check_place, finish
-from transformer.importers.pieces import CODES, MODELS, Side, first_there, tokenizer_of
+from transformer.importers.pieces import (
+    CODES,
+    MODELS,
+    Side,
+    check_rows,
+    first_there,
+    named_checkpoint,
+    tokenizer_of,
+)
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, tensors_in
 from transformer.preparation import LANGUAGE, Preparation
-from transformer.untrusted import CheckpointError, is_folder, is_there
+from transformer.untrusted import CheckpointError
 
 #: Checkpoints in the order in which one is taken of a folder.
 CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
@@ -65,14 +73,8 @@ def import_fairseq(
             f"{target.table[0]}: not the pieces of {source.table[0].name}, "
             "but share_all_embeddings=True"
         )
-    for side, embedding in ((source, "encoder.embed_tokens.weight"),
-                            (target, "decoder.embed_tokens.weight")):  # fmt: skip
-        rows = tensors[embedding].shape[:1] if embedding in tensors else ()
-        if rows and rows[0] != len(side.table[1]):
-            raise CheckpointError(
-                f"{side.table[0]}: {len(side.table[1]):,} pieces, four special ones among them, "
-                f"but {path.name} has {rows[0]:,}"
-            )
+    for side, stack in ((source, "encoder"), (target, "decoder")):
+        check_rows(path, tensors.get(f"{stack}.embed_tokens.weight"), side)
     state, dtype = read_weights(path, settings, config, tensors, report)
     tokenizer = tokenizer_of(source, target, config)
     title = called(name, folder)
@@ -83,11 +85,7 @@ def import_fairseq(
 
 def find_checkpoint(folder: Path) -> Path:
     """The checkpoint in a folder, or the file itself."""
-    if not is_folder(folder):
-        if not is_there(folder):
-            raise CheckpointError(f"{folder}: no such folder or file")
-        return folder
-    found = first_there(folder, CHECKPOINTS)
+    found = named_checkpoint(folder, CHECKPOINTS)
     if found is not None:
         return found
     others = sorted(folder.glob("*.pt"))

@@ -31,14 +31,23 @@ from transformer.importers.joeynmt_config import (
     special_tokens,
 )
 from transformer.importers.mapping import Alias, gather, renamed, wanted_names
-from transformer.importers.pieces import CODES, MODELS, Side, beside, first_there, tokenizer_of
+from transformer.importers.pieces import (
+    CODES,
+    MODELS,
+    Side,
+    beside,
+    check_rows,
+    first_there,
+    named_checkpoint,
+    tokenizer_of,
+)
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, tensors_in
 from transformer.positions import formula
 from transformer.preparation import LANGUAGE, Preparation
 from transformer.table_tokenizer import Marks
 from transformer.tokenizer import TokenizerError
-from transformer.untrusted import CheckpointError, is_folder, is_there
+from transformer.untrusted import CheckpointError
 from transformer.weights import check_memory, in_memory
 
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
@@ -101,12 +110,7 @@ def import_joeynmt(
             "but model.tied_embeddings=True"
         )
     for side, embedding in zip(sides, (SOURCE, TARGET), strict=True):
-        rows = tensors[embedding].shape[:1] if embedding in tensors else ()
-        if rows and rows[0] != len(side.table[1]):
-            raise CheckpointError(
-                f"{side.table[0]}: {len(side.table[1]):,} pieces with the special ones, "
-                f"but {path.name} has {rows[0]:,}"
-            )
+        check_rows(path, tensors.get(embedding), side)
     tables = _tables(path, config, tensors)
     names = {each: _aliases(each, config) for each in wanted_names(config)}
     state, dtype = gather(
@@ -137,11 +141,7 @@ def import_joeynmt(
 
 def find_checkpoint(folder: Path) -> Path:
     """The best checkpoint in a folder, else the one of most steps; or the file itself."""
-    if not is_folder(folder):
-        if not is_there(folder):
-            raise CheckpointError(f"{folder}: no such folder or file")
-        return folder
-    found = first_there(folder, CHECKPOINTS)
+    found = named_checkpoint(folder, CHECKPOINTS)
     if found is not None:
         return found
     others = [each for each in folder.glob("*.ckpt") if each.stem.isdigit()]

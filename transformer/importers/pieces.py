@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from torch import Tensor
+
 from transformer.checkpoint import read_small
 from transformer.config import ModelConfig
 from transformer.importers.spm_proto import restricted
@@ -15,7 +17,7 @@ from transformer.rule_tokenizer import RuleTokenizer
 from transformer.table_tokenizer import Marks, Numbered, TableTokenizer
 from transformer.tokenizer import TokenizerError
 from transformer.tokenizer_files import blaming
-from transformer.untrusted import CheckpointError, is_there
+from transformer.untrusted import CheckpointError, is_folder, is_there
 
 #: Names that SentencePiece models and files of merges often have; {} is the language.
 MODELS = (
@@ -116,3 +118,28 @@ def beside(folder: Path, named: str) -> Path:
     if name in ("", ".", ".."):
         raise CheckpointError(f"{folder}: {named!r:.80} names no file")
     return folder / name
+
+
+def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first of these files in a folder, or the file itself where it is no folder.
+
+    Raises: `CheckpointError` where nothing is there.
+    """
+    if is_folder(folder):
+        return first_there(folder, names)
+    if not is_there(folder):
+        raise CheckpointError(f"{folder}: no such folder or file")
+    return folder
+
+
+def check_rows(path: Path, embedding: Tensor | None, side: Side) -> None:
+    """Refuse a vocabulary that is not as long as the embedding of `path`, if that has one.
+
+    Raises: `CheckpointError` naming both files.
+    """
+    at, table = side.table
+    rows = embedding.shape[:1] if embedding is not None else ()
+    if rows and rows[0] != len(table):
+        raise CheckpointError(
+            f"{at}: {len(table):,} pieces with the special ones, but {path.name} has {rows[0]:,}"
+        )

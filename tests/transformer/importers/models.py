@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import random
@@ -13,9 +12,9 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
 
 import pytest
-import sentencepiece as spm
 import torch
 
+from benchmarks.random_marian import pieces_of, sentence_pieces, spread
 from tests.conftest import SENTENCES
 
 transformers: Any = pytest.importorskip("transformers")
@@ -47,21 +46,6 @@ BASE: dict[str, Any] = {
     "decoder_attention_heads": 3, "encoder_ffn_dim": 40, "decoder_ffn_dim": 40,
     "max_position_embeddings": 80, "activation_function": "swish", "scale_embedding": True,
 }  # fmt: skip
-
-
-def sentence_pieces(sentences: Sequence[str], vocab_size: int) -> bytes:
-    """A SentencePiece model with that library's own special ids, as OPUS models have them."""
-    written = io.BytesIO()
-    spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
-        minloglevel=2, num_threads=1, hard_vocab_limit=False,
-    )  # fmt: skip
-    return written.getvalue()
-
-
-def pieces_of(model: bytes) -> list[str]:
-    processor = spm.SentencePieceProcessor(model_proto=model)
-    return [processor.id_to_piece(index) for index in range(3, len(processor))]
 
 
 def numbered(pieces: Sequence[str], special: dict[str, int], seed: int) -> dict[str, int]:
@@ -101,7 +85,8 @@ def make_folder(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Any:
     )  # fmt: skip
     torch.manual_seed(seed)
     model = transformers.MarianMTModel(config).eval().requires_grad_(False)
-    spread(model, pad, eos)
+    spread(model, pad)
+    model.final_logits_bias[0, eos] = 6.0
     model.save_pretrained(folder)
     decoding = json.loads((folder / "generation_config.json").read_text())
     decoding |= {"bad_words_ids": [[pad]], "max_length": 60}
@@ -109,20 +94,3 @@ def make_folder(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Any:
     return transformers.MarianMTModel.from_pretrained(
         folder, attn_implementation="eager", dtype=torch.float32
     ).eval()
-
-
-def spread(model: Any, pad: int, eos: int) -> None:
-    """Weights spread wide enough that attention and predictions are far from uniform."""
-    for name, weight in model.named_parameters():
-        if "positions" in name:
-            continue
-        if weight.dim() == 2:
-            weight.normal_(std=1.5 * weight.size(1) ** -0.5)
-        else:
-            weight.normal_(std=0.2).add_(float("norm.weight" in name))
-    # With tied embeddings a model else repeats its input.
-    model.model.decoder.layers[-1].final_layer_norm.weight.normal_(std=1.5)
-    for table in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
-        table.weight[pad] = 0
-    model.final_logits_bias.normal_(std=0.5)
-    model.final_logits_bias[0, eos] = 6.0
