@@ -161,6 +161,7 @@ def _signed_heatmap(
             "title": {"text": title, "side": "right", "font": {"size": 14}},
             "thickness": 10,
             "nticks": 5,
+            "exponentformat": "e",
         },
     )
 

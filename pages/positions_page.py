@@ -61,6 +61,8 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     note = ""
     if config:
         note = encodings.stored_note(model) if model else encodings.unlike_the_paper(config)
+    if note and model:
+        note += " The end of this page shows it; the other pictures are the formula's."
     if note:
         st.caption(note)
     if width % 2:

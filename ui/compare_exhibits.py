@@ -24,7 +24,7 @@ from ui.compare_choice import Setup, can_follow
 from ui.compare_maps import difference_map
 from ui.compare_matching import Matching, matching, sentences_for
 from ui.compare_numbers import agreements, cross, crossed_views
-from ui.compare_programs import AGREEMENT, MATCHING, reading
+from ui.compare_programs import AGREEMENT, followed_call, matching_program, reading
 from ui.compare_views import Both
 from ui.components.grid import still_grid
 from ui.components.lens import still_lens
@@ -189,8 +189,8 @@ def heads_exhibit(setup: Setup, kind: AttentionKind, chosen: tuple[int, int]) ->
         "in the NPZ are the assignment with the largest sum.",
         parts=(Panel("Similarity", values, rows, columns, *shown.names),),
         arrays={"values": values, "pairs": pairs},
-        snippet=reading(setup) + MATCHING.format(
-            kind=kind, sentences=_listed(sentences_for(setup)), follow=can_follow(setup.right)
+        snippet=reading(setup) + matching_program(
+            kind, (setup.left, setup.right), sentences_for(setup), follow=can_follow(setup.right)
         ),
         offline=Offline("match", still_matches(shown, chosen)),
     )  # fmt: skip
@@ -254,9 +254,7 @@ def _followed(setup: Setup, side: int, found: Trace | None) -> str:
     """The call that makes a side follow the other one's text."""
     if found is None:
         return "None"
-    view = (setup.left, setup.right)[side]
-    other = "ba"[side]
-    return f"model_{'ab'[side]}.trace({view.sentence!r}, target={other}.text)"
+    return followed_call((setup.left, setup.right), side)
 
 
 def start_of_program(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:
@@ -311,7 +309,3 @@ def caption_of(wanted: Wanted) -> str:
 
 def _starts(groups: Groups | None) -> list[int]:
     return [group[0] for group in groups or ()]
-
-
-def _listed(sentences: tuple[str, ...]) -> str:
-    return "[\n" + "".join(f"    {sentence!r},\n" for sentence in sentences) + "]"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from transformer.opening import inspect_entry
+from transformer.records import AttentionKind
 from ui.cache import key_of
 from ui.compare_choice import Setup
 from ui.controls import View
+from ui.traces import TraceKey
 
 #: How alike two traces are, head by head; used by the programs below.
 _WORDS = '''
@@ -26,19 +31,22 @@ def by_words(trace, kind):
 
 '''
 
-#: Takes kind, sentences (as a list in Python) and follow.
-MATCHING = (
+#: Takes kind, the sentences of both (as Python), what each is told beside them, and follow.
+_MATCHING = (
     _WORDS
     + """
 from transformer.translator import InputError
 
-kind, sentences = {kind!r}, {sentences}
+kind, sentences_a = {kind!r}, {sentences[0]}
+sentences_b = {sentences[1]}
 total, rows = 0.0, 0
-for sentence in sentences:
+for sentence_a, sentence_b in zip(sentences_a, sentences_b, strict=True):
     try:
-        one = model_a.trace(sentence, beam_size=1)
+        one = model_a.trace(sentence_a, beam_size=1{told[0]})
         follow = {follow} and one.text.strip()
-        other = model_b.trace(sentence, beam_size=1, target=one.text if follow else None)
+        other = model_b.trace(
+            sentence_b, beam_size=1, target=one.text if follow else None{told[1]}
+        )
     except InputError:
         continue
     (maps_a, words_a), (maps_b, words_b) = by_words(one, kind), by_words(other, kind)
@@ -80,6 +88,38 @@ def reading(setup: Setup) -> str:
             f"{letter} = model_{letter}.trace(\n    {key_of(view).sentence!r},\n{arguments})\n"
         )
     return lines
+
+
+def matching_program(
+    kind: AttentionKind, views: tuple[View, View], sentences: Sequence[str], *, follow: bool
+) -> str:
+    """Lines after `reading` that leave `values` and `pairs`, the heads matched over sentences.
+
+    Args:
+        follow: whether the second model follows the first one's translations.
+    """
+    keys = [[key_of(replace(view, sentence=each)) for each in sentences] for view in views]
+    both = [[key.sentence for key in side] for side in keys]  # perhaps with a language's tag
+    told = [_languages(side[0]) if side else "" for side in keys]
+    written = _listed(both[0]), "sentences_a" if both[1] == both[0] else _listed(both[1])
+    return _MATCHING.format(kind=kind, sentences=written, told=told, follow=follow)
+
+
+def followed_call(views: tuple[View, View], side: int) -> str:
+    """The call that makes a side follow the text of the other one's trace, `a` or `b`."""
+    key = key_of(views[side])
+    own, other = "ab"[side], "ba"[side]
+    return f"model_{own}.trace({key.sentence!r}, target={other}.text{_languages(key)})"
+
+
+def _languages(key: TraceKey) -> str:
+    """Further arguments of a call for a model that is told languages."""
+    given = {"src_lang": key.src_lang, "tgt_lang": key.tgt_lang}
+    return "".join(f", {name}={code!r}" for name, code in given.items() if code is not None)
+
+
+def _listed(sentences: Sequence[str]) -> str:
+    return "[\n" + "".join(f"    {sentence!r},\n" for sentence in sentences) + "]"
 
 
 def roots_lines(imports: str) -> str:

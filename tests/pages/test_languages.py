@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -14,11 +15,12 @@ pytest.importorskip("transformers")
 from tests.transformer import huggingface_models
 from tests.transformer.importers.models import make_folder
 from transformer.importers.marian import import_marian
-from transformer.records import Trace
+from transformer.records import AttentionKind, Trace
 from ui import cache
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."
+KINDS: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 BOXES = ("src_lang_box", "tgt_lang_box")
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(900)]
@@ -207,3 +209,34 @@ def test_a_downloaded_program_tells_the_language_too(
     expected = trace_of(view)
     assert made.predicted_ids == expected.predicted_ids and made.src_ids == expected.src_ids
     assert {"arb_Arab", ">>fra<<"} & {made.predicted_tokens[0], made.src_tokens[0]}
+
+
+@pytest.mark.parametrize(
+    ("names", "given"),
+    [
+        (("nllb", "nllb"), {"src_lang": "deu_Latn", "tgt_lang": "arb_Arab"}),
+        (("tagged", "tagged"), {"tgt_lang": "fra"}),
+    ],
+)
+def test_programs_of_comparisons_tell_the_language_too(
+    root: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str], given: dict[str, str]
+) -> None:
+    """Over sentences that are not the one on screen, and where one side follows the other."""
+    from ui import compare_exhibits, compare_matching
+    from ui.compare_choice import Setup
+    from ui.controls import View
+
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
+    for module in (compare_exhibits, compare_matching):
+        monkeypatch.setattr(module, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
+    kind = "checkpoint" if names[0] == "tagged" else "huggingface"
+    views = [View(name, root / name, "cpu", SENTENCE, beam_size=1, kind=kind, **given)  # type: ignore[arg-type]
+             for name in names]  # fmt: skip
+    setup = Setup("models", views[0], views[1], ())
+    made = [compare_exhibits.numbers_exhibit(setup)]
+    made += [compare_exhibits.heads_exhibit(setup, each, (0, 0)) for each in KINDS]
+    for each in made:
+        found: dict[str, object] = {}
+        exec(compile(each.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
+        for name, values in each.arrays.items():
+            np.testing.assert_allclose(found[name], values, atol=1e-5, err_msg=name)

@@ -27,8 +27,9 @@ SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (
 
 def read_settings(path: Path) -> Settings:
     """config.yaml: plain values only. Raises `CheckpointError` naming the file."""
+    data = read_small(path, MAX_YAML)
     try:
-        values = yaml.safe_load(read_small(path, MAX_YAML).decode())
+        values = yaml.safe_load(data.decode())
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -168,6 +168,7 @@ JOEYNMT: dict[str, tuple[Damage, str]] = {
                           r"passwd: the file is missing"),
     "a level": (config("data", "src", level="byte"), "word, bpe, char"),
     "tags that are none": (config("data", "special_symbols", lang_tags=3), "lang_tags"),
+    "no config": (remove("config.yaml"), r"config\.yaml: the file is missing"),
     "not YAML": (write("config.yaml", b"a: [1,"), r"config\.yaml: not valid YAML"),
     "YAML with code": (write("config.yaml", b"a: !!python/object/apply:os.getcwd []"), "not valid"),
     "YAML nested": (write("config.yaml", b"[" * 5_000), r"config\.yaml: "),
@@ -175,7 +176,6 @@ JOEYNMT: dict[str, tuple[Damage, str]] = {
     "YAML within itself": (write("config.yaml", b"a: &a\n  b: *a\n"), "more than 20,000 values"),
     "a list": (write("config.yaml", b"- 1"), "expected groups"),
     "bytes": (write("config.yaml", b"\xff"), "not UTF-8"),
-    "no config": (remove("config.yaml"), r"config\.yaml: the file is missing"),
     "no file": (remove("7.ckpt"), r"best\.ckpt: the file is missing"),
     "half copied": (cut("7.ckpt", 0.5), r"7\.ckpt: not a whole"),
     "NaN": (weights(lambda s: s[J_FC].view(-1).__setitem__(3, float("inf"))), f"{J_FC}.* NaN"),
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said_in_one_line(
     with pytest.raises(CheckpointError, match=reason) as caught:
         FORMATS[kind].importer(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
-    assert str(folder) in str(caught.value)
+    assert str(caught.value).count(str(folder)) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
 
 
