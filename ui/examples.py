@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ _CAPTIONS = Examples(
 
 _SENTENCES = Examples(
     kind="sentences",
-    task="translates everyday sentences",
+    task="translates sentences",
     hint="a sentence in English",
     items=(
         Example(
@@ -126,6 +126,9 @@ _SENTENCES = Examples(
 )
 
 
+_EVERYDAY = replace(_SENTENCES, task="translates everyday sentences")
+
+
 def examples_for(checkpoint: str) -> Examples:
     """The examples that fit a checkpoint, judged by its name; sentences where it says nothing."""
     name = checkpoint.lower()
@@ -133,4 +136,4 @@ def examples_for(checkpoint: str) -> Examples:
         return _LETTERS
     if "multi30k" in name:
         return _CAPTIONS
-    return _SENTENCES
+    return _EVERYDAY if "everyday" in name or "tatoeba" in name else _SENTENCES

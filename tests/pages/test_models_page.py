@@ -67,7 +67,7 @@ def test_what_is_here_is_listed_with_what_is_known(run_app: RunApp, root: Path) 
     (root / "alpha" / "metrics.json").write_text(json.dumps(metrics))
     app = opened(run_app, root)
     said = text_of(app)
-    assert "**alpha** · translates everyday sentences" in said
+    assert "**alpha** · translates sentences" in said
     assert "2+3 layers · d_model 24 · 3 heads" in said
     assert "BLEU 12.3 on `a_test`" in said
     assert "nan" not in said

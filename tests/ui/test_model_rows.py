@@ -59,10 +59,12 @@ def test_names_of_tests_are_code() -> None:
 
 def test_tasks_in_words() -> None:
     data = {"training": {"recipe": {"data": {"src": "en", "tgt": "fr"}}}}
-    assert task_of(entry(metrics=data)) == "translates everyday sentences, English to French"
+    assert task_of(entry(metrics=data)) == "translates sentences, English to French"
+    everyday = entry("everyday-en-fr", metrics=data)
+    assert task_of(everyday) == "translates everyday sentences, English to French"
     assert task_of(entry("reverse-it", metrics=data)) == "reverses strings of letters"
     unknown = {"training": {"recipe": {"data": {"src": "xx", "tgt": ["de"]}}}}
-    assert task_of(entry(metrics=unknown)) == "translates everyday sentences"
+    assert task_of(entry(metrics=unknown)) == "translates sentences"
     imported = {"imported": {"format": "marian", "source": "owner/name"}}
     assert task_of(entry(metrics=imported)) == "imported from owner/name"
     assert task_of(entry(kind="archive")) == "one recorded sentence"
