@@ -95,11 +95,6 @@ def signed_table(theme: Theme) -> Bytes:
     return _tables()[f"signed-{theme}"]
 
 
-def as_bytes(table: Bytes) -> bytes:
-    """A table as flat R, G, B bytes (768 of them), for a component's JavaScript."""
-    return table.tobytes()
-
-
 def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
     """A table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
     picked = _picked(table, stops)

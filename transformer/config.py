@@ -177,16 +177,6 @@ class ModelConfig:
             )
 
     @property
-    def key_size(self) -> int:
-        """d_k in the encoder, resolved."""
-        return self.d_k if self.d_k is not None else self.d_model // self.n_heads
-
-    @property
-    def value_size(self) -> int:
-        """d_v in the encoder, resolved."""
-        return self.d_v if self.d_v is not None else self.d_model // self.n_heads
-
-    @property
     def decoder_heads(self) -> int:
         """Attention heads of a decoder layer."""
         return self.n_decoder_heads if self.n_decoder_heads is not None else self.n_heads

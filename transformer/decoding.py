@@ -13,7 +13,8 @@ from transformer.search import StepOutput
 class CachedSteps:
     """`Transformer.decode` with its cache, as a `transformer.search.StepFunction`.
 
-    Rows that end are dropped from the cache, and nothing moves while the beams stay in place.
+    The readable one; `transformer.packed_steps` translates, and tests hold it to this. Rows that
+    end are dropped from the cache, and nothing moves while the beams stay in place.
     """
 
     def __init__(self, model: Transformer, encoded: Encoded, *, need_weights: bool = False) -> None:

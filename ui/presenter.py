@@ -48,11 +48,6 @@ def presenting() -> bool:
     return state.get(PRESENT)
 
 
-def leave_presenter() -> None:
-    """Turn presenter mode off. A callback."""
-    state.put(PRESENT, False)
-
-
 def draw_presenter(title: str, touring: bool) -> None:
     """Draw the hint with the keys, and while presenting take away what is not the picture.
 

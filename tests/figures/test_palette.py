@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 from figures import palette
 from figures.palette import CHROME, THEMES, Theme
+from ui.components.packing import attention_colours
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -91,10 +92,10 @@ def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
     table = palette.attention_table(theme)
     plotly = palette.as_plotly(table, 256)
     altair = palette.as_altair(table, 256)
-    flat = palette.as_bytes(table)
-    assert len(flat) == 768
+    flat = attention_colours()[theme]
+    assert len(flat) == 6 * 256
     for index in (0, 1, 100, 255):
-        colour = "#" + flat[3 * index : 3 * index + 3].hex()
+        colour = "#" + flat[6 * index : 6 * index + 6]
         assert plotly[index] == [index / 255, colour]
         assert altair[index] == colour
     assert not table.flags.writeable

@@ -168,7 +168,7 @@ def test_a_gate_of_zero_removes_its_head_and_no_other(kind: str) -> None:
 
     stack = model.encoder if kind == "encoder_self" else model.decoder
     block = stack[layer].cross_attention if kind == "cross" else stack[layer].self_attention
-    width = config.value_size
+    width = block.d_v
     block.w_o.weight[:, head * width : (head + 1) * width] = 0
     expected = model.decode(TGT, model.encode(SRC)).hidden
     torch.testing.assert_close(gated, expected, atol=1e-5, rtol=1e-4)
