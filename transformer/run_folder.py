@@ -120,7 +120,8 @@ class RunFolder:
             optimizer.load_state_dict(state["optimizer"])
             progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
-            raise CheckpointError(f"{self.state}: cannot resume from it: {error}") from None
+            reason = f"{type(error).__name__}: {error}"  # a bare key or number tells nothing
+            raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
         threads = state.get("threads", torch.get_num_threads())
         if threads != torch.get_num_threads():
             log.warning(
