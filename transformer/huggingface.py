@@ -17,20 +17,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from transformer.huggingface_building import MAX_PARAMETERS, Family, build, vocabulary_sizes
 from transformer.huggingface_decoding import Decoding, Progress, generate, read_decoding
 from transformer.huggingface_files import (
     CONFIG,
     FILES,
-    MAX_PARAMETERS,
-    Family,
-    build,
     check_folder,
     check_installed,
     decoding_values,
     is_hugging_face,
     library,
     read_values,
-    vocabulary_sizes,
 )
 from transformer.huggingface_text import Cut, Text, read_text
 from transformer.huggingface_tracing import (

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.huggingface_files import Family, one_line
+from transformer.huggingface_building import Family
+from transformer.huggingface_files import one_line
 from transformer.huggingface_text import Cut, Text
 from transformer.inputs import InputError
 from transformer.records import AttentionKind, Floats, Ints, Trace

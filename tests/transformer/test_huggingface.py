@@ -289,3 +289,17 @@ def test_a_model_of_two_others(tmp_path: Path) -> None:
     trace = HuggingFaceModel.load(tmp_path / "both", "cpu").trace(SENTENCE, "A dog runs.")
     assert [trace.attention(kind).shape[0] for kind in ATTENTION_KINDS] == [3, 2, 2]
     assert trace.predicted_tokens[-1] == "[SEP]"
+
+
+def test_the_encoder_of_a_t5_alone(tmp_path: Path) -> None:
+    EVERY["t5"](tmp_path)
+    theirs = transformers.T5EncoderModel.from_pretrained(tmp_path, attn_implementation="eager")
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    ours = HuggingFaceModel.load(tmp_path, "cpu")
+    trace = ours.trace(SENTENCE)
+    assert ours.family == "encoder" and not trace.tgt_tokens
+    with torch.inference_mode():
+        seen = theirs.eval()(input_ids=torch.tensor([trace.src_ids]), output_attentions=True)
+    expected = torch.stack(seen.attentions)[:, 0].numpy()
+    np.testing.assert_allclose(trace.encoder_self, expected, atol=1e-6)
