@@ -22,12 +22,12 @@ from tests.transformer.runs import (
     recipe,
     run,
 )
-from transformer import train as training
+from transformer import trainer
 from transformer.__main__ import main
 from transformer.checkpoint import CheckpointError
 from transformer.config import ConfigError
 from transformer.run_folder import Progress, RunFolder
-from transformer.train import Trainer
+from transformer.trainer import Trainer
 
 
 class Killed(BaseException):
@@ -76,7 +76,7 @@ def test_resuming_in_mid_epoch_gives_the_same_bits(
 
 
 def test_log_lines_come_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "LOG_EVERY", 1)
+    monkeypatch.setattr(trainer, "LOG_EVERY", 1)
     path = recipe(data, save_every=1)
     run(path, tmp_path / "whole")
     whole = [

@@ -25,7 +25,7 @@ from transformer.checkpoint import CheckpointError, load_checkpoint
 from transformer.config import ConfigError
 from transformer.data import DataError
 from transformer.inputs import InputError
-from transformer.train import TrainingError
+from transformer.trainer import TrainingError
 
 
 def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
