@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import NoReturn
 
 from transformer import importers
@@ -92,5 +94,26 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def _command() -> int:
+    """`main` in a process of its own, where Ctrl-C ends it in one line at any moment."""
+    hit = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal hit
+        hit = True
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, note)
+    try:
+        return main()
+    except (Exception, KeyboardInterrupt):
+        # A compiled module whose import is interrupted fails in a way of its own.
+        if not hit:
+            raise
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_command())

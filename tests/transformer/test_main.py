@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import SENTENCES
-from transformer.__main__ import main
+from transformer.__main__ import _command, main
 from transformer.translator import Translator
 
 ROOT = Path(__file__).parents[2]
@@ -246,6 +246,25 @@ def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Traceback" not in err
+
+
+def test_an_import_that_is_interrupted_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> int:  # as a compiled module ends whose making is interrupted
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+        return 0
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr("transformer.__main__.main", run)
+        assert _command() == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "interrupted\n"
 
 
 def test_a_reader_that_leaves_early(tiny_checkpoint: Path) -> None:
