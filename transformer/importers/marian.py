@@ -27,6 +27,7 @@ from transformer.importers.marian_config import (
     TARGET_VOCABULARY,
     VOCABULARY,
     read_config,
+    unknown_settings,
     vocabulary,
 )
 from transformer.importers.marian_weights import SHARDS, WEIGHTS, read_weights
@@ -36,6 +37,8 @@ from transformer.tokenizer_files import blaming
 from transformer.weights import CheckpointError
 
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
+#: Most ids without a piece: a vocabulary that lacks more is another model's.
+MAX_HOLES = 128
 #: Every file that is read.
 FILES = (
     CONFIG, GENERATION, VOCABULARY, TARGET_VOCABULARY, SOURCE_MODEL, TARGET_MODEL, *WEIGHTS,
@@ -63,7 +66,8 @@ def import_marian(
     tokenizer = read_tokenizer(folder, config)
     config, state, dtype = read_weights(folder, config, report)
     source = called(name, folder)
-    card = card_of(out.name, "A Marian", "marian", source, config, dtype, _notes(config, state))
+    notes = _notes(config, state) + _not_done(folder)
+    card = card_of(out.name, "A Marian", "marian", source, config, dtype, notes)
     return finish(
         out, config, state, tokenizer, dtype=dtype, kind="marian", source=source, card=card
     )
@@ -73,11 +77,12 @@ def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
     """SentencePiece models for both sides, numbered by vocab.json."""
     separate = config.tie_embeddings != "all" and (folder / TARGET_VOCABULARY).exists()
     tables = (VOCABULARY, TARGET_VOCABULARY if separate else VOCABULARY)
-    for name, size in zip(tables, (config.vocab_size, config.target_vocab_size), strict=True):
+    sizes = config.vocab_size, config.target_vocab_size
+    for name, size in zip(tables, sizes, strict=True):
         _check_vocabulary(folder / name, size, config)
     try:
-        target = _side(folder, TARGET_MODEL, tables[1], config)
-        return _side(folder, SOURCE_MODEL, tables[0], config, target)
+        target = _side(folder, TARGET_MODEL, (tables[1], sizes[1]), config)
+        return _side(folder, SOURCE_MODEL, (tables[0], sizes[0]), config, target)
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
 
@@ -85,19 +90,29 @@ def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
 def _side(
     folder: Path,
     model: str,
-    table_file: str,
+    vocabulary_of: tuple[str, int],
     config: ModelConfig,
     target: TableTokenizer | None = None,
 ) -> TableTokenizer:
+    table_file, size = vocabulary_of
     with blaming(table_file):
-        table = table_of(vocabulary(folder / table_file))
+        table = table_of(_whole(vocabulary(folder / table_file), size))
     with blaming(model):
         return TableTokenizer(read_small(folder / model), table, config, target)
 
 
+def _whole(ids: dict[str, int], size: int) -> dict[str, int]:
+    """The pieces with names for ids that have none; no text is cut into these, they hold a space.
+
+    Embeddings are padded to a round number of rows, and pieces are deleted.
+    """
+    free = sorted({*range(size)} - {*ids.values()}) if len(ids) < size else []
+    return ids | {f"<no piece {index}>": index for index in free}
+
+
 def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
     ids = vocabulary(path)
-    if len(ids) != size:
+    if not len(ids) <= size <= len(ids) + min(MAX_HOLES, len(ids) // 10):
         raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} asks for {size:,}")
     for piece, name, wanted in (
         ("<pad>", "pad_token_id", config.pad_id),
@@ -117,3 +132,9 @@ def _notes(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
     }[config.positions]
     return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
 {positions}, and a decoder that starts from `<pad>`.{stored_note(config, state)}"""  # noqa: E501 - one line in the card
+
+
+def _not_done(folder: Path) -> str:
+    """A sentence on settings of decoding that this project's search does not know, "" for none."""
+    names = ", ".join(f"`{name}`" for name in unknown_settings(folder))
+    return f"\nIts settings for decoding also say {names}, which is not done here." if names else ""

@@ -16,6 +16,13 @@ CONFIG, GENERATION = "config.json", "generation_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
+#: Settings of decoding that are not done here, with the values at which they do nothing.
+IDLE: dict[str, tuple[object, ...]] = {
+    "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "min_length": (0, 1),
+    "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
+    "forced_bos_token_id": (), "begin_suppress_tokens": ([],), "sequence_bias": ({}, []),
+    "diversity_penalty": (0.0,), "num_beam_groups": (1,), "exponential_decay_length_penalty": (),
+}  # fmt: skip
 #: Sizes that have to be given, by their names here.
 SIZES = {
     "vocab_size": "vocab_size",
@@ -48,6 +55,14 @@ def read_config(folder: Path) -> ModelConfig:
     if (folder / GENERATION).exists():
         decoding = json_object(folder / GENERATION)
     pad, eos = _token(path, values, "pad_token_id", 58_100), _token(path, values, "eos_token_id", 0)
+    ends = decoding.get("eos_token_id")
+    if ends not in (None, eos) and not (isinstance(ends, list) and eos in ends):
+        raise CheckpointError(
+            f"{folder / GENERATION}: eos_token_id={ends!r} is not that of {CONFIG}, {eos}"
+        )
+    start = _token(path, values, "decoder_start_token_id", pad)
+    if decoding.get("decoder_start_token_id") is not None:
+        start = _token(folder / GENERATION, decoding, "decoder_start_token_id", start)
     forced = decoding.get("forced_eos_token_id", eos if decoding is values else None)
     if forced not in (None, eos, [eos]):
         raise CheckpointError(
@@ -76,7 +91,7 @@ def read_config(folder: Path) -> ModelConfig:
             "attention_bias": True,
             "output_bias": True,
             "pad_id": pad,
-            "bos_id": _token(path, values, "decoder_start_token_id", pad),
+            "bos_id": start,
             "eos_id": eos,
             "unk_id": _unknown(folder),
             "suppressed_ids": _suppressed(path, decoding, pad),
@@ -120,13 +135,29 @@ def _token(path: Path, values: Mapping[str, Any], name: str, default: int) -> in
 
 
 def _suppressed(path: Path, decoding: Mapping[str, Any], pad: int) -> list[int]:
-    """`bad_words_ids` without padding, which is never generated anyway."""
+    """What is never generated, without padding, which never is."""
     words = decoding.get("bad_words_ids") or []
     if not isinstance(words, list) or not all(
         isinstance(word, list) and len(word) == 1 and type(word[0]) is int for word in words
     ):
         raise CheckpointError(f"{path}: bad_words_ids={words!r} are not single tokens")
-    return sorted({word[0] for word in words} - {pad})
+    single = decoding.get("suppress_tokens") or []
+    if not isinstance(single, list) or not all(type(index) is int for index in single):
+        raise CheckpointError(f"{path}: suppress_tokens={single!r} are not token ids")
+    return sorted({*(word[0] for word in words), *single} - {pad})
+
+
+def unknown_settings(folder: Path) -> list[str]:
+    """Settings of decoding that change what is generated and are not done here."""
+    path = folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
+    values = json_object(path)
+    ends = values.get("eos_token_id")
+    several = ["eos_token_id"] if isinstance(ends, list) and len(ends) > 1 else []
+    return several + [
+        name
+        for name, idle in IDLE.items()
+        if values.get(name) not in (None, *idle) and not isinstance(values[name], bool)
+    ]
 
 
 def _unknown(folder: Path) -> int:

@@ -19,6 +19,7 @@ from transformer.inputs import InputError, search_settings
 from transformer.packed import PackedDecoder
 from transformer.search import search
 from transformer.translator import Translator
+from transformer.untrusted import CheckpointError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
@@ -308,10 +309,12 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
     settings = json.loads(path.read_text())
     pad = theirs.config.pad_token_id
     settings |= {"bad_words_ids": [[pad], [7], [9]], "renormalize_logits": True}
-    settings |= {"forced_eos_token_id": None}
+    settings |= {"forced_eos_token_id": None, "suppress_tokens": [11, 9]}
+    settings |= {"decoder_start_token_id": 7}  # which the config says otherwise
     path.write_text(json.dumps(settings))
     ours = Translator.load(import_marian(tmp_path / "theirs", tmp_path / "ours"), "cpu")
-    assert ours.config.suppressed_ids == (7, 9)
+    assert ours.config.suppressed_ids == (7, 9, 11)
+    assert ours.config.bos_id == 7
     assert ours.config.renormalise
     assert not ours.config.forced_eos
     theirs.generation_config.update(**settings)
@@ -321,6 +324,35 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
         assert expected == found
     step = ours.trace(ENGLISH[1], beam_size=1, top_k=100)
     assert not {pad, 7, 9} & set(step.top_ids[step.top_log_probs > -1e9].tolist())
+
+
+def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "tied, unequal depths")
+    path = tmp_path / "theirs" / "generation_config.json"
+    settings = json.loads(path.read_text()) | {"eos_token_id": [0, 5], "min_length": 0}
+    settings |= {"no_repeat_ngram_size": 2, "repetition_penalty": 1.0}
+    path.write_text(json.dumps(settings))
+    import_marian(tmp_path / "theirs", tmp_path / "ours")
+    card = (tmp_path / "ours" / "README.md").read_text()
+    assert "also say `eos_token_id`, `no_repeat_ngram_size`, which is not done here" in card
+
+
+def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
+    """Embeddings padded to a round number, or a piece that was deleted."""
+    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    path = tmp_path / "theirs" / "vocab.json"
+    ids = json.loads(path.read_text())
+    path.write_text(json.dumps({piece: index for piece, index in ids.items() if index != 40}))
+    pair = opened_by_both(tmp_path)
+    assert pair.ours.tokenizer.pieces[40] == "<no piece 40>"
+    assert 40 not in pair.ours.tokenize("<no piece 40>").ids
+    check_states_logits_and_maps(pair)
+    for found, expected in found_by_both(pair, 4, 1.0, 8, False):
+        assert expected == found
+    path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))
+    with pytest.raises(CheckpointError, match=rf"pieces, but config.json asks for {len(ids)}"):
+        import_marian(tmp_path / "theirs", tmp_path / "again")
+    assert theirs.config.vocab_size == len(ids)
 
 
 OPUS = os.environ.get("OPUS_MT_EN_DE", "")

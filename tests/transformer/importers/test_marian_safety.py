@@ -59,6 +59,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "config of digits": (write("config.json", b"9" * 5_000), r"config\.json: not valid JSON"),
     "config nested": (write("config.json", b"[" * 100_000), r"config\.json: not valid JSON"),
     "no config": (remove("config.json"), r"config\.json: the file is missing"),
+    "one more end": (edit("generation_config.json", eos_token_id=7), "7 is not that of"),
+    "suppressed text": (edit("generation_config.json", suppress_tokens=["x"]), "not token ids"),
     "no vocabulary": (remove("vocab.json"), r"vocab\.json: the file is missing"),
     "vocabulary cut": (cut("vocab.json", 0.7), r"vocab\.json: not valid JSON"),
     "a piece more": (edit("vocab.json", extra=999), r"vocab\.json: \d+ pieces, but config\.json"),
