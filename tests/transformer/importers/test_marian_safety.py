@@ -68,7 +68,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "ids as text": (edit("vocab.json", **{">>fra<<": "5"}), r"vocab\.json: expected"),
     "no <unk>": (edit("vocab.json", **{"<unk>": ...}), r"vocab\.json: <unk> is missing"),
     "</s> elsewhere": (edit("config.json", eos_token_id=9, forced_eos_token_id=9),
-                       r"</s> is 0, but config\.json says eos_token_id=9|forced_eos"),
+                       r"generation_config\.json: eos_token_id=0 is not that of config\.json, 9"),
     "no source.spm": (remove("source.spm"), r"source\.spm: the file is missing"),
     "source.spm cut": (cut("source.spm", 0.4), r"source\.spm: "),
     "source.spm empty": (write("source.spm", b""), r"source\.spm: not a SentencePiece"),
