@@ -44,7 +44,8 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
     corpus = merge(corpora)
     if not corpus.train:
-        raise DataError(f"{folder}: no training pairs in {', '.join(recipe.corpora)}")
+        none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
+        raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")
     return corpus
 
 

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from transformer.data import DataError
 from transformer.prepare import load_corpus
 from transformer.recipe import DataRecipe
 
@@ -19,3 +22,12 @@ def test_nothing_is_held_out_of_train_only_and_nothing_held_out_is_trained_on(
     both = load_corpus(DataRecipe(("real.tsv",), train_only=("made.tsv",)), tmp_path)
     assert (both.val, both.tests) == (alone.val, alone.tests)
     assert both.train == alone.train + tuple(pair for pair in made if pair[0] not in held_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("a dog\tein Hund\n", "all pairs are held out"), ("", "no pairs")]
+)
+def test_why_there_is_nothing_to_train_on(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "one.tsv").write_text(text)
+    with pytest.raises(DataError, match=f"one.tsv: {why}"):
+        load_corpus(DataRecipe(("one.tsv",), val="one.tsv"), tmp_path)
