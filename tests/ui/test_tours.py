@@ -208,3 +208,19 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
     assert big(28_202_280) == "28.2 million"
     with pytest.raises(ValueError, match="different"):
         Question("?", ("a", "a"), 0, "")
+
+
+def test_a_model_of_one_head_is_told_so() -> None:
+    scene = Scene(make_trace(n_heads=1), replace(CONFIG, n_heads=1))
+    first, last = question(HEADS, 1, scene), question(HEADS, 4, scene)
+    assert "has 1 head." in first.ask and "one head only" in first.because
+    assert last.options[last.answer] == "about the same" and "one head only" in last.because
+    several = Scene(make_trace(n_heads=3), CONFIG)
+    assert "one head only" not in question(HEADS, 4, several).because
+
+
+def test_learned_positions_are_not_taken_for_the_papers() -> None:
+    for kind, said in (("learned", True), ("sinusoidal", False)):
+        scene = Scene(make_trace(), replace(CONFIG, positions=kind))
+        for number, _ in enumerate(POSITIONS.stops, 1):
+            assert ("learned its positions" in question(POSITIONS, number, scene).ask) is said

@@ -171,12 +171,14 @@ def _how_many_places(scene: Scene) -> Question:
     labels = names(trace.src_tokens)
     looks = ", ".join(quoted(labels[int(top)]) for top in dict.fromkeys(tops.tolist()))
     return Question(
-        f"Layer 1 of the encoder has {n_heads} heads. Take the token "
+        f"Layer 1 of the encoder has {n_heads} head{'' if n_heads == 1 else 's'}. Take the token "
         f"{quoted(labels[token])} of {quoted(trace.source)}. At how many different tokens do "
         "its heads look most?",
         options,
         answer,
-        f"Their favourites: {looks}. The average of the maps would show a bit of each.",
+        f"Their favourites: {looks}. The average of the maps would show a bit of each."
+        if n_heads > 1
+        else f"A layer of this model has one head only, and it looks most at {looks}.",
     )
 
 
@@ -251,7 +253,8 @@ def _spread(scene: Scene) -> Question:
         1 if near else 0,
         f"The entropy of a row, a measure of spread, is {alone:.2f} bit for a single head and "
         f"{together:.2f} bit for the mean. A mean can never be sharper than its parts are on "
-        "average, so it hides what single heads do.",
+        "average, so it hides what single heads do."
+        + (" Here there is one head only, and the mean is that one." if len(maps) == 1 else ""),
     )
 
 

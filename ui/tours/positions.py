@@ -12,11 +12,20 @@ def _width(scene: Scene) -> int:
     return scene.config.d_model + scene.config.d_model % 2
 
 
+def _whose(scene: Scene) -> str:
+    """A word before the question, where the picture is not of this checkpoint's own positions."""
+    if scene.config.positions == "learned":
+        return "This checkpoint learned its positions (table 3, row E); take the paper's sines. "
+    unlike = encodings.unlike_the_paper(scene.config)
+    return unlike and f"{unlike} "
+
+
 def _fastest(scene: Scene) -> Question:
     period = float(encodings.wavelengths(_width(scene))[0])
     options, answer = numbers(period, [2, 12, 100, 10_000], lambda x: f"about {x:,.0f}")
     return Question(
-        "Two of the dimensions change fastest. After how many positions do they begin again?",
+        f"{_whose(scene)}Two of the dimensions change fastest. After how many positions do they "
+        "begin again?",
         options,
         answer,
         f"After 2π ≈ {period:.2f} positions, at the left edge of the picture: their frequency is "
@@ -31,7 +40,7 @@ def _slowest(scene: Scene) -> Question:
         period, [period / 100, period / 10, 10 * period], lambda x: f"about {x:,.0f}"
     )
     return Question(
-        f"And the slowest of the {width // 2} pairs of dimensions?",
+        f"{_whose(scene)}And the slowest of the {width // 2} pairs of dimensions?",
         options,
         answer,
         f"After {period:,.0f} positions. Over one sentence it hardly moves: it tells early from "
@@ -53,8 +62,8 @@ def _distance(scene: Scene) -> Question:
     answer = gaps.index(min(gaps))
     i, j = pairs[answer]
     return Question(
-        "Multiply the patterns of positions 5 and 8, number by number, and add up (their **dot "
-        "product**). Which other two positions give the same?",
+        f"{_whose(scene)}Multiply the patterns of positions 5 and 8, number by number, and add up "
+        "(their **dot product**). Which other two positions give the same?",
         tuple(f"{i} and {j}" for i, j in pairs),
         answer,
         f"5 and 8 give {target:.2f}, {i} and {j} give {product(i, j):.2f}: both are {j - i} apart. "
@@ -67,8 +76,8 @@ def _rotation(scene: Scene) -> Question:
     angle = math.degrees(float(turned.angles[0]))
     options, answer = numbers(angle, [30, 90, 360], lambda x: f"{x:.0f}°")
     return Question(
-        "Each pair (sin, cos) is the hand of a clock. Going 3 positions on turns the fastest hand "
-        "by 3 times 1 radian. How many degrees?",
+        f"{_whose(scene)}Each pair (sin, cos) is the hand of a clock. Going 3 positions on turns "
+        "the fastest hand by 3 times 1 radian. How many degrees?",
         options,
         answer,
         f"3 · 180°/π = {angle:.1f}°, from wherever the hand stands. The paper hoped that this lets "
@@ -89,7 +98,7 @@ def _beyond(scene: Scene) -> Question:
         else f"This checkpoint does not say how long its training sentences were; take {limit}."
     )
     return Question(
-        f"{known} How many of the {pairs} pairs never made a full turn in training?",
+        f"{_whose(scene)}{known} How many of the {pairs} pairs never made a full turn in training?",
         options,
         answer,
         f"{slow} of {pairs}. The formula goes on for ever, but beyond that length these pairs take "
