@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.exhibit import Exhibit
+from tests.pages.programs import Programs, programs
 from ui import takeaway
 from ui.frame import PAGES, PageSpec
 
@@ -67,6 +66,12 @@ class Offered:
     name: str
 
 
+@pytest.fixture(scope="module")
+def python(random_checkpoints: Path) -> Iterator[Programs]:
+    with programs({"HEADLIGHT_CHECKPOINTS": str(random_checkpoints)}) as running:
+        yield running
+
+
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
     """What the page on screen offers to take away, by key."""
@@ -96,7 +101,7 @@ def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
 def test_every_figure_can_be_taken_away(
     run_app: RunApp,
     offered: dict[str, Offered],
-    random_checkpoints: Path,
+    python: Programs,
     tmp_path: Path,
     spec: PageSpec,
     query: dict[str, str],
@@ -123,19 +128,7 @@ def test_every_figure_can_be_taken_away(
         wanted[path] = made.arrays
     script = tmp_path / "run.py"
     script.write_text("import numpy as np\n" + "".join(programs), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=tmp_path,
-        env={
-            "PYTHONPATH": str(Path(takeaway.__file__).parents[1]),
-            "HEADLIGHT_CHECKPOINTS": str(random_checkpoints),
-            "OMP_NUM_THREADS": "1",
-            "PATH": "",
-        },
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    python.run(script)
     for path, arrays in wanted.items():
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as made:
             for name, expected in arrays.items():
