@@ -106,9 +106,8 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
     if generates and named in masked.values():  # XLM's class is for both
         generates = bool(getattr(config, "causal", False) or getattr(config, "is_decoder", False))
     family: Family
-    if named in auto.MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.values() and named.endswith(
-        "EncoderModel"
-    ):
+    halves = auto.MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.values()
+    if named in halves and str(named).endswith("EncoderModel"):
         family, mapping = "encoder", auto.MODEL_FOR_TEXT_ENCODING_MAPPING  # the half of a T5
     elif getattr(config, "is_encoder_decoder", False):
         family, mapping = "encoder_decoder", auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
