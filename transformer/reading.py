@@ -52,7 +52,7 @@ class Reader:
         Args:
             sentence: text, or the ids (without `</s>`) of one that was cut in another way.
         """
-        if not isinstance(sentence, str | bytes | bytearray) and isinstance(sentence, Sequence):
+        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
             return self._source_ids(sentence)  # type: ignore[arg-type]  # str is out by now
         tokenized = self.tokenize(sentence)
         if not tokenized.ids:
@@ -67,6 +67,8 @@ class Reader:
         )
 
     def _source_ids(self, given: Sequence[int]) -> Source:
+        if isinstance(given, bytes | bytearray):  # a sequence of numbers by chance
+            raise InputError(f"a sentence must be text, not {type(given).__name__}")
         ids = checked_ids("source", given, self.config, self.config.vocab_size)
         check_length(ids, self.max_tokens)
         strange = {self.config.unk_id, *self.tokenizer.byte_ids}

@@ -162,6 +162,8 @@ def test_bad_settings_say_what_is_allowed(
 def test_one_text_is_not_a_list_of_sentences(tiny_translator: Translator) -> None:
     with pytest.raises(InputError, match="list"):
         tiny_translator.translate("A dog.")
+    with pytest.raises(InputError, match="text, not bytes"):
+        tiny_translator.translate([b"A dog."])
 
 
 def test_only_devices_that_exist(
