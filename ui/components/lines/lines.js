@@ -17,6 +17,7 @@ export default function (component) {
   root.unwatch?.();
   const lines = read(data);
   const talk = agree(component, lines);
+  const giveBack = remember(root, ".scroll, .chips");
   const parts = build(root, lines);
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
 
@@ -68,11 +69,25 @@ export default function (component) {
   };
   parts.scroll.onscroll = soon;
   legend(lines, parts, talk, view, soon);
-  return watch(root, () => {
+  const stop = watch(root, () => {
     layOut(root, lines, parts, view);
     colourLegend(root, lines, parts, talk);
     draw();
   });
+  giveBack();
+  return stop;
+}
+
+// Remembers what has the focus in a view that is about to be built anew, and how far its lists (a
+// selector) are scrolled. Returns: how to give that back, by the place among buttons and lists.
+function remember(root, lists) {
+  const all = (what) => [...root.querySelectorAll(what)];
+  const focused = all("button").indexOf(root.getRootNode().activeElement);
+  const tops = all(lists).map((list) => list.scrollTop);
+  return () => {
+    all(lists).forEach((list, at) => (list.scrollTop = tops[at] ?? 0));
+    all("button")[focused]?.focus({ preventScroll: true });
+  };
 }
 
 function read(data) {
