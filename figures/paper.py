@@ -115,8 +115,11 @@ def to_svg(exhibit: Exhibit) -> bytes:
     with _ENGINE:
         drawn = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
     # Vega counts gradients through the life of its engine; the same figure is the same file.
+    counted: dict[str, str] = {}
     drawn = re.sub(
-        r'(<\w[^<>]* fill="url\(#|<linearGradient id=")gradient_\d+', r"\1weights", drawn
+        r'(<\w[^<>]* fill="url\(#|<linearGradient id=")(gradient_\d+)',
+        lambda found: found[1] + counted.setdefault(found[2], f"weights{len(counted) or ''}"),
+        drawn,
     )
     head = re.match(r"<svg[^>]*>", drawn)
     assert head is not None

@@ -195,3 +195,10 @@ def test_every_hostile_token_is_in_the_chart_as_a_value() -> None:
     assert [len(each["value"]) for each in spec["params"]] == [len(HOSTILE)]
     axes = [spec["concat"][0]["layer"][0]["encoding"][side]["axis"] for side in "xy"]
     assert {axis["labelExpr"] for axis in axes} == {"names_0[datum.value]"}
+
+
+def test_a_legend_of_weights_and_one_of_differences_have_their_own_colours() -> None:
+    drawn = to_svg(exhibit(panel(2, 3), panel(2, 3, signed=True))).decode()
+    names = re.findall(r'<linearGradient id="([^"]*)"', drawn)
+    assert len(names) == len(set(names)) == 2
+    assert set(re.findall(r'fill="url\(#([^)]*)\)', drawn)) == set(names)

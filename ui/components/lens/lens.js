@@ -159,14 +159,14 @@ function paint(root, map, parts, cell) {
   const table = map.colours[theme];
   const ratio = window.devicePixelRatio || 1;
   const { canvas } = parts;
-  if (parts.scale) paintScale(parts.scale.querySelector("canvas"), table);
+  if (parts.scale) drawScale(parts.scale, wordsOf(table));
   canvas.width = Math.round(cell * map.keys * ratio);
   canvas.height = Math.round(cell * map.queries * ratio);
   const pen = canvas.getContext("2d");
   pen.scale(ratio, ratio);
   const style = getComputedStyle(root);
   if (cell < SMALLEST_GAP) {
-    paintImage(pen, map, cell, table, map.cover[theme], style.color);
+    paintImage(pen, map, cell, wordsOf(table), wordsOf(map.cover[theme])[0], style.color);
     return;
   }
   const written = cell >= ROOM_FOR_VALUES;
