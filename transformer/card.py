@@ -47,7 +47,7 @@ def model_card(
         "## Data",
         "",
         *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
-        *(f"- `{path}`: for training only" for path in recipe.data.train_only or ()),
+        *(_extra(path) for path in recipe.data.train_only or ()),
         "",
         "## Figures",
         "",
@@ -67,6 +67,12 @@ def model_card(
         "",
     ]
     return "\n".join(lines)
+
+
+def _extra(path: str) -> str:
+    """A file that is only trained on; one of a named corpus lies in the folder of that name."""
+    known = SOURCES.get(path.split("/", 1)[0])
+    return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
 
 def _part(trained: Mapping[str, Any]) -> str:

@@ -238,7 +238,7 @@ def _draw_sentence(examples: Examples) -> None:
         st.text_area(
             "Sentence",
             key="sentence_box",
-            height=100,
+            height=108,
             max_chars=MAX_CHARACTERS,
             placeholder=f"Type {examples.hint}",
         )

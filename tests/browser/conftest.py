@@ -10,10 +10,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 from tests.browser.pace import Trivial
@@ -42,6 +43,17 @@ def browser() -> Iterator[Browser]:
         chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def window(browser: Browser) -> Iterator[BrowserContext]:
+    """A window for all tests that need none to themselves.
+
+    It loads the app's code once for each server, which is half of what opening a page takes.
+    """
+    shared = browser.new_context(viewport={"width": 1280, "height": 720})
+    yield shared
+    shared.close()
 
 
 def start_app(log: Path, checkpoints: Path | None = None) -> tuple[str, subprocess.Popen[bytes]]:
@@ -82,28 +94,43 @@ def stop_app(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
+@contextmanager
+def running(log: Path, checkpoints: Path | None = None) -> Iterator[str]:
+    """The app's address, while it runs."""
+    address, process = start_app(log, checkpoints)
+    try:
+        yield address
+    finally:
+        stop_app(process)
+
+
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app on the shipped checkpoints, one server for all tests."""
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt")
-    yield address
-    stop_app(process)
+    with running(tmp_path_factory.mktemp("server") / "log.txt") as address:
+        yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """Where the app at `address` finds its checkpoints: a small model. Files may have their own."""
+    """Where the app at `address` finds its checkpoints: a small model."""
     root = tmp_path_factory.mktemp("checkpoints")
     shutil.copytree(tiny_checkpoint, root / "tiny")
     return root
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
-    """Address of the app on `root`, one server for the tests of a file."""
-    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
-    yield url
-    stop_app(process)
+@pytest.fixture(scope="session")
+def address(
+    tmp_path_factory: pytest.TempPathFactory, root: Path, window: BrowserContext
+) -> Iterator[str]:
+    """Address of the app on `root`, one server for all tests; somebody has looked at it before."""
+    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
+        page = window.new_page()
+        page.set_default_timeout(3 * PATIENCE_MS)
+        page.goto(url)
+        page.locator(".player").first.wait_for()
+        page.close()
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -117,24 +144,21 @@ def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture
 def cold_app(tmp_path: Path) -> Iterator[str]:
     """Address of an app that nobody has opened yet."""
-    address, process = start_app(tmp_path / "log.txt")
-    yield address
-    stop_app(process)
+    with running(tmp_path / "log.txt") as address:
+        yield address
 
 
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open an address in a window of its own; what goes wrong in it fails the test."""
+def open_page(window: BrowserContext) -> Iterator[Callable[..., Page]]:
+    """Open an address in a tab of its own; what goes wrong in it fails the test."""
     wrong: list[str] = []
-    contexts = []
+    pages: list[Page] = []
 
     def opened(address: str, theme: str = "light", size: tuple[int, int] = (1280, 720)) -> Page:
-        context = browser.new_context(
-            viewport={"width": size[0], "height": size[1]},
-            color_scheme=theme,  # type: ignore[arg-type]
-        )
-        contexts.append(context)
-        page = context.new_page()
+        page = window.new_page()
+        pages.append(page)
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.set_default_timeout(PATIENCE_MS)
         page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
@@ -150,6 +174,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in pages:
+        with suppress(Error):  # it may be on its way elsewhere
+            page.evaluate("localStorage.clear()")
+        page.close()
     assert not wrong

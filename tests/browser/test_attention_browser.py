@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes
-from tests.browser.conftest import start_app, stop_app
 from transformer.measures.heads import kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.records import Trace
@@ -25,41 +22,15 @@ expect.set_options(timeout=180_000)  # loading takes seconds where the machine i
 SENTENCE = "The cat <b>sat</b> on it."
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """One window for all tests here: it loads the app's code once."""
-    window = browser.new_context(viewport={"width": 1280, "height": 720})
-    window.set_default_timeout(180_000)
-    yield window
-    window.close()
-
-
-@pytest.fixture(scope="module")
-def address(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, context: BrowserContext
-) -> Iterator[str]:
-    """The app on one small model, warm: somebody has looked at it before."""
-    root = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, root / "tiny")
-    url, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
-    try:
-        page = context.new_page()
-        page.goto(url)
-        page.locator("[data-testid=stMain] canvas").first.wait_for()
-        page.close()
-        yield url
-    finally:
-        stop_app(process)
-
-
 @pytest.fixture
-def open_page(context: BrowserContext) -> Iterator[OpenPage]:
+def open_page(window: BrowserContext) -> Iterator[OpenPage]:
     """Open an address in a tab; an error in its scripts fails the test."""
     wrong: list[str] = []
     pages: list[Page] = []
 
     def opened(url: str, theme: Theme = "light") -> Page:
-        page = context.new_page()
+        page = window.new_page()
+        page.set_default_timeout(180_000)
         pages.append(page)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
@@ -97,11 +68,15 @@ def plain(token: str) -> str:
 
 
 def pixels(canvas: Locator) -> np.ndarray:
-    """What a canvas holds, [height, width, 3]."""
+    """What a canvas holds once it is painted, [height, width, 3]."""
     read = """c => [c.width, c.height,
         Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data)]"""
-    width, height, data = canvas.evaluate(read)
-    return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+    deadline = time.monotonic() + 60
+    while True:  # the canvas may be made anew meanwhile
+        width, height, data = canvas.evaluate(read)
+        if any(data) or time.monotonic() > deadline:
+            return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+        canvas.page.wait_for_timeout(100)
 
 
 def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
@@ -261,6 +236,7 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     page.get_by_role("button", name="Layer 3, head 2").click()
     page.mouse.move(5, 5)  # a head that is pointed at is shown alone
     strokes(page, kept[0, 0] + kept[1, 2] + kept[2, 1])
+    expect(page.get_by_role("button", name="Layer 3, head 2")).to_be_focused()
     expect(page).to_have_url(re.compile(r"heads=1\.1-2\.3-3\.2"))
     page.get_by_role("button", name="Layer 1, head 1").click()
     page.mouse.move(5, 5)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
@@ -24,21 +24,16 @@ def tree(tiny_translator: Translator) -> Tree:
 
 
 @pytest.fixture(scope="module")
-def page(address: str, browser: Browser) -> Iterator[Page]:
+def page(address: str, window: BrowserContext) -> Iterator[Page]:
     """The page on one small model; what goes wrong in it fails the test."""
     wrong: list[str] = []
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    context.set_default_timeout(MINUTES)
-    try:
-        window = context.new_page()
-        window.on("pageerror", lambda error: wrong.append(str(error)))
-        window.on("dialog", lambda dialog: wrong.append(dialog.message))
-        window.goto(address)  # from now on the server knows the page's address
-        window.locator(".player").first.wait_for()
-        window.goto(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
-        yield window
-    finally:
-        context.close()
+    page = window.new_page()
+    page.set_default_timeout(MINUTES)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.goto(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
+    yield page
+    page.close()
     assert not wrong
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from figures.compare import describe_difference
+from tests.browser.conftest import running
 from tests.conftest import random_model
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
@@ -42,6 +43,12 @@ def root(
     )  # fmt: skip
     save_checkpoint(found / "wide", random_model(config), tiny_tokenizer)
     return found
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
+        yield url
 
 
 def test_a_pair_of_heads_is_chosen_and_subtracted(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
 from ui.frame import PAGES
@@ -24,13 +24,10 @@ def settled(page: Page) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_says_anything_wrong(app: str, browser: Browser, theme: str) -> None:
+def test_no_page_says_anything_wrong(app: str, window: BrowserContext, theme: str) -> None:
     wrong: list[str] = []
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 720},
-        color_scheme=theme,  # type: ignore[arg-type]
-    )
-    page = context.new_page()
+    page = window.new_page()
+    page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.set_default_timeout(PATIENCE_MS)
     where = ""
     page.on("pageerror", lambda error: wrong.append(f"{where}: {error}"))
@@ -67,7 +64,7 @@ def test_no_page_says_anything_wrong(app: str, browser: Browser, theme: str) -> 
             unnamed = page.evaluate(UNNAMED)
             assert not unnamed, f"{where}: pictures without a text: {unnamed}"
     finally:
-        context.close()
+        page.close()
     assert not wrong
 
 

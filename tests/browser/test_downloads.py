@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from figures.exhibit import Offline
 from figures.labels import show_token
@@ -50,15 +50,14 @@ def trace(tiny_translator: Translator) -> Trace:
 
 @pytest.fixture(scope="module")
 def files(
-    browser: Browser, address: str, tmp_path_factory: pytest.TempPathFactory
+    window: BrowserContext, address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Path]]:
     """Every format of the first figure of the pages, by page and ending."""
     folder = tmp_path_factory.mktemp("files")
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    context.set_default_timeout(120_000)
     taken: dict[str, dict[str, Path]] = {}
     for name in PAGES_TO_TRY:
-        page = context.new_page()
+        page = window.new_page()
+        page.set_default_timeout(120_000)
         page.goto(f"{address}/?sentence={quote(SENTENCE)}&layer=2&head=1")
         page.locator("[data-testid=stMain] canvas").first.wait_for()
         if name != "translate":
@@ -74,7 +73,6 @@ def files(
             taken[name][ending] = folder / f"{name}.{ending}"
             file.save_as(taken[name][ending])
         page.close()
-    context.close()
     return taken
 
 

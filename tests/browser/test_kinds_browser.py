@@ -77,22 +77,15 @@ class Wire:
         self._waiting.clear()
 
 
-@pytest.fixture(scope="module")
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    window = browser.new_context(viewport={"width": 1280, "height": 720})
-    window.set_default_timeout(180_000)
-    yield window
-    window.close()
-
-
 @pytest.fixture
-def open_page(context: BrowserContext, address: str) -> Iterator[Callable[..., tuple[Page, Wire]]]:
+def open_page(window: BrowserContext, address: str) -> Iterator[Callable[..., tuple[Page, Wire]]]:
     """Open the grid; an error in its scripts fails the test."""
     wrong: list[str] = []
     pages: list[Page] = []
 
     def opened(**query: str) -> tuple[Page, Wire]:
-        page = context.new_page()
+        page = window.new_page()
+        page.set_default_timeout(180_000)
         pages.append(page)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         wire = Wire(page)
@@ -248,13 +241,14 @@ def test_the_place_of_the_kinds_is_the_same_in_every_view(
     np.testing.assert_allclose(places, [places[0]] * 3, atol=2)
 
 
-def test_many_weights_come_one_kind_at_a_time(context: BrowserContext, tmp_path: Path) -> None:
+def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: Path) -> None:
     tensors = make_tensors(512, 2, 4)
     assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
     np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
     script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
     with serving(script, tmp_path / "log.txt") as (address, _):
-        page = context.new_page()
+        page = window.new_page()
+        page.set_default_timeout(180_000)
         wire = Wire(page)
         page.goto(f"{address}/?tokens=512")
         table = page.locator(".grid .table")
@@ -295,8 +289,8 @@ def test_tabs_work_in_a_page_without_a_server(
         Offline("lens", follows['[0,1,"cross"]'], follows),
     )
     path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
-    window = browser.new_context(offline=True)
-    page = window.new_page()
+    without = browser.new_context(offline=True)
+    page = without.new_page()
     heard: list[str] = []
     page.on("request", lambda request: heard.append(request.url))
     page.on("pageerror", lambda error: heard.append(str(error)))
@@ -320,4 +314,4 @@ def test_tabs_work_in_a_page_without_a_server(
     shows(page, "cross", "Layer 3, head 2")
     reads("cross [2,1")
     assert heard == [path.as_uri()]
-    window.close()
+    without.close()

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.conftest import start_app, stop_app
+from tests.browser.conftest import running
 from tests.transformer.importers import foreign
 from tests.transformer.importers.models import make_folder
 
@@ -31,14 +31,16 @@ def address(
     shutil.copytree(tiny_checkpoint, folder / "root" / "alpha")
     (folder / "root" / "alpha" / "README.md").write_text(CARD)
     make_folder(folder / "root" / "theirs", "separate vocabularies")
-    address, process = start_app(folder / "log.txt", folder / "root")
-    yield address, folder / "root"
-    stop_app(process)
+    with running(folder / "log.txt", folder / "root") as address:
+        yield address, folder / "root"
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
-def test_a_card_is_text(browser: Browser, address: tuple[str, Path], size: tuple[int, int]) -> None:
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+def test_a_card_is_text(
+    window: BrowserContext, address: tuple[str, Path], size: tuple[int, int]
+) -> None:
+    page = window.new_page()
+    page.set_viewport_size({"width": size[0], "height": size[1]})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address[0]}/models?card=alpha")
@@ -54,8 +56,8 @@ def test_a_card_is_text(browser: Browser, address: tuple[str, Path], size: tuple
     page.close()
 
 
-def test_a_model_is_imported_and_used(browser: Browser, address: tuple[str, Path]) -> None:
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+def test_a_model_is_imported_and_used(window: BrowserContext, address: tuple[str, Path]) -> None:
+    page = window.new_page()
     page.goto(f"{address[0]}/models")
     page.get_by_role("button", name="Import", exact=True).click()
     page.get_by_role("button", name="Import as theirs-imported").click()
@@ -73,12 +75,12 @@ def test_a_model_is_imported_and_used(browser: Browser, address: tuple[str, Path
     [("joey", "JoeyNMT", "pre-norm, other ids"), ("fair", "fairseq", "post-norm, all shared")],
 )
 def test_a_model_of_another_library_is_imported_and_looked_into(
-    browser: Browser, address: tuple[str, Path], name: str, kind: str, shape: str
+    window: BrowserContext, address: tuple[str, Path], name: str, kind: str, shape: str
 ) -> None:
     """All by hand: format, folder, name, import, use; then its attention is on screen."""
     folder = address[1] / "foreign" / name
     {"JoeyNMT": foreign.joeynmt, "fairseq": foreign.fairseq}[kind](folder, shape)
-    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page = window.new_page()
     wrong: list[str] = []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto(f"{address[0]}/models")
@@ -86,6 +88,7 @@ def test_a_model_of_another_library_is_imported_and_looked_into(
     page.get_by_role("option", name=kind).click()
     page.get_by_role("combobox", name="Folder").click()
     page.get_by_role("option", name=f"foreign/{name}").click()
+    page.wait_for_url("**folder=**")  # the server has heard; nobody types quicker
     page.get_by_role("textbox", name="Name of the new checkpoint").fill(f"my-{name}")
     page.get_by_role("textbox", name="Name of the new checkpoint").press("Enter")
     page.get_by_role("button", name=f"Import as my-{name}").click()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import start_app, stop_app
+from tests.browser.conftest import running
 from transformer.measures.split import split_logits
 from transformer.translator import Translator
 
@@ -18,17 +17,14 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
+def bare(tmp_path: Path) -> Iterator[str]:
     """The app without any checkpoint: the page needs none."""
-    url, process = start_app(tmp_path / "log.txt", tmp_path)
-    try:
+    with running(tmp_path / "log.txt", tmp_path) as url:
         yield url
-    finally:
-        stop_app(process)
 
 
-def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, address: str) -> None:
-    page = open_page(f"{address}/?d=32", "dark")
+def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, bare: str) -> None:
+    page = open_page(f"{bare}/?d=32", "dark")
     page.get_by_text("No checkpoint to look into").wait_for(timeout=60_000)
     page.get_by_role("link", name="Positions").click()
     plots = page.locator(".js-plotly-plot")
@@ -45,29 +41,24 @@ def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, add
 
 
 def test_the_split_writes_a_sum_out(
-    open_page: OpenPage, tmp_path: Path, tiny_checkpoint: Path, tiny_translator: Translator
+    open_page: OpenPage, address: str, tiny_translator: Translator
 ) -> None:
-    shutil.copytree(tiny_checkpoint, tmp_path / "root" / "tiny")
-    url, process = start_app(tmp_path / "log.txt", tmp_path / "root")
-    try:
-        query = "sentence=A%20dog%20runs.&part=model&head=2&split=decoder"
-        page = open_page(f"{url}/positions?{query}", "dark")
-        view = page.locator(".parts")
-        expect(view.locator("canvas")).to_have_count(5)
-        view.focus()
-        for key in ("ArrowDown", "ArrowDown"):
-            page.keyboard.press(key)
-        trace = tiny_translator.trace("A dog runs.")
-        split = split_logits(tiny_translator.model, trace, "decoder_self", 1)
-        readout = view.locator(".readout")
-        expect(readout).to_contain_text("query 2")
-        said = str(readout.text_content()).replace("−", "-")
-        *parts, total = (float(x) for x in re.findall(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?", said))
-        assert len(parts) == 4
-        assert sum(parts) == pytest.approx(total, abs=0.03)
-        assert total == pytest.approx(float(split.logits[1, 0]), abs=0.01)
-        page.keyboard.press("ArrowRight")
-        page.keyboard.press("ArrowRight")
-        expect(readout).to_contain_text("masked")
-    finally:
-        stop_app(process)
+    query = "sentence=A%20dog%20runs.&part=model&head=2&split=decoder"
+    page = open_page(f"{address}/positions?{query}", "dark")
+    view = page.locator(".parts")
+    expect(view.locator("canvas")).to_have_count(5)
+    view.focus()
+    for key in ("ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    trace = tiny_translator.trace("A dog runs.")
+    split = split_logits(tiny_translator.model, trace, "decoder_self", 1)
+    readout = view.locator(".readout")
+    expect(readout).to_contain_text("query 2")
+    said = str(readout.text_content()).replace("−", "-")
+    *parts, total = (float(x) for x in re.findall(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?", said))
+    assert len(parts) == 4
+    assert sum(parts) == pytest.approx(total, abs=0.03)
+    assert total == pytest.approx(float(split.logits[1, 0]), abs=0.01)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(readout).to_contain_text("masked")

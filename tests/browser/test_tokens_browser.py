@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.conftest import running
 from tests.conftest import SENTENCES, random_model
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
@@ -30,6 +31,12 @@ def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> 
     config = tiny_config.replace(vocab_size=tokenizer.vocab_size)
     save_checkpoint(folder / "spelling", random_model(config), tokenizer)
     return folder
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
+        yield url
 
 
 def test_the_sentence_is_followed_from_its_cut_to_its_vectors(

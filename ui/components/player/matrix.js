@@ -138,8 +138,9 @@ Object.assign(Player.prototype, {
     ctx.globalAlpha = 1;
   },
 
-  drawColumnLabels(ctx, { top, cell, columnsFit }, { labels, left, title }, ink) {
+  drawColumnLabels(ctx, { top, cell, columnsFit, width, blocks }, { labels, left, title }, ink) {
     const n = labels.length;
+    const room = Math.min(width, ...blocks.map((each) => each.left - 8).filter((x) => x > left));
     ctx.fillStyle = ink;
     ctx.textAlign = "left";
     ctx.globalAlpha = columnsFit ? 0.72 : 1;
@@ -154,7 +155,7 @@ Object.assign(Player.prototype, {
       ctx.restore();
     }
     ctx.globalAlpha = 0.72;
-    ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, cell.w * n + 20)), left, 7);
+    ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, room - left)), left, 7);
     ctx.globalAlpha = 1;
   },
 
