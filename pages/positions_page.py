@@ -62,7 +62,10 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     if config:
         note = encodings.stored_note(model) if model else encodings.unlike_the_paper(config)
     if note and model:
-        note += " The end of this page shows it; the other pictures are the formula's."
+        note += (
+            " The end of this page shows it, and one of its dimensions stands among the curves "
+            "beyond training; all other pictures are the paper's formula."
+        )
     if note:
         st.caption(note)
     if width % 2:

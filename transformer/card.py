@@ -41,7 +41,7 @@ def model_card(
         "",
         f"An encoder-decoder Transformer, {task}: "
         f"{model.n_encoder_layers}+{model.n_decoder_layers} layers, d_model {model.d_model}, "
-        f"d_ff {model.d_ff}, {model.n_heads} heads, {model.n_parameters / 1e6:.1f}M parameters, "
+        f"d_ff {model.d_ff}, {model.heads_in_words}, {model.n_parameters / 1e6:.1f}M parameters, "
         f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}.",
         "",
         "## Data",
@@ -151,7 +151,7 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
             continue
         config = entry.config
         shape = (
-            f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.n_heads} heads, "
+            f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}, "
             f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
         )
         tests = entry.metrics.get("tests")

@@ -177,6 +177,13 @@ class ModelConfig:
             )
 
     @property
+    def heads_in_words(self) -> str:
+        """How many heads a layer has, of the encoder and the decoder where they differ."""
+        if self.decoder_heads != self.n_heads:
+            return f"{self.n_heads} and {self.decoder_heads} heads"
+        return "1 head" if self.n_heads == 1 else f"{self.n_heads} heads"
+
+    @property
     def decoder_heads(self) -> int:
         """Attention heads of a decoder layer."""
         return self.n_decoder_heads if self.n_decoder_heads is not None else self.n_heads

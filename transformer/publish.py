@@ -18,6 +18,7 @@ from torch import Tensor
 
 from transformer.card import model_card
 from transformer.checkpoint import (
+    POSITION_TABLES,
     STORED_DTYPES,
     Checkpoint,
     CheckpointError,
@@ -113,9 +114,11 @@ def publish(
             tried.append(Choice(count, beam_size, ALPHAS[1], value, each))
         share = max(tried[-len(SHARES) :], key=lambda choice: choice.val_bleu).mixed_share
         weights = blended(weights, other, share)
-    # Measured as shipped: rounded to the stored precision and back.
+    # Measured as shipped: rounded to the stored precision and back, tables of positions excepted.
     stored = getattr(torch, dtype)
-    translator = with_weights({n: t.to(stored).float() for n, t in weights.items()})
+    translator = with_weights(
+        {n: t if n in POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
+    )
     tried += [
         Choice(count, beam_size, a, _bleu(translator, val, beam_size, a), share) for a in ALPHAS
     ]

@@ -40,7 +40,7 @@ from ui.attention_maps import (
     selected_mass,
     shown_map,
 )
-from ui.bound import bound, refill
+from ui.bound import bound, fill, refill
 from ui.cache import get_trace, get_tracer
 from ui.components.grid import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
@@ -166,12 +166,12 @@ def draw_aggregate(choice: Choice, maps: Maps) -> None:
         for i in range(maps.weights.shape[0])
         for j in range(maps.weights.shape[1])
     ]
-    _fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
+    fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
     st.multiselect(
         "Chosen heads", options, key="heads_widget", on_change=_take_heads,
         placeholder="Layer.head", help="Layer and head. The view Heads draws the same set.",
     )  # fmt: skip
-    _fill("map_widget", "heads" if choice.chosen else "cell")
+    fill("map_widget", "heads" if choice.chosen else "cell")
     st.segmented_control(
         "Under the lens", ("cell", "heads"), required=True, key="map_widget", on_change=_take_map,
         format_func={"cell": "One cell of the grid", "heads": "The chosen heads"}.__getitem__,
@@ -192,7 +192,7 @@ def _draw_cell_boxes(choice: Choice, maps: Maps) -> None:
 
 def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: int | None) -> None:
     key = f"{name.lower()}_box"
-    _fill(key, "all" if value is None else str(value + 1))
+    fill(key, "all" if value is None else str(value + 1))
     box.selectbox(
         name, ["all", *(str(i + 1) for i in range(n))], key=key, on_change=_take_cell,
         format_func=lambda raw: all_of_them if raw == "all" else f"{name} {raw}", help=term(name),
@@ -212,7 +212,7 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
     ):
         named = [f"{at + 1} {show_token(label)}" for at, label in enumerate(labels)]
         key = f"{side.lower()}_widget"
-        _fill(key, [named[at] for at in to_units(positions, groups)])
+        fill(key, [named[at] for at in to_units(positions, groups)])
         st.multiselect(
             side, named, key=key, on_change=_take_tokens, args=(maps,),
             placeholder="All queries" if side == "Queries" else "Choose keys",
@@ -306,9 +306,3 @@ def _take_heads() -> None:
 
 def _take_map() -> None:
     state.put(MAP, st.session_state["map_widget"])
-
-
-def _fill(key: str, value: object) -> None:
-    """Let a widget show what the store says."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value

@@ -10,8 +10,8 @@ import streamlit as st
 from figures.attention import describe, heatmap
 from transformer.records import Floats, Trace
 from ui import state
+from ui.bound import fill
 from ui.components.lens import MOST_TOKENS, Map, attention_lens
-from ui.decoding import fill
 from ui.presenter import SCALE, presenting
 from ui.state import HEAD, LAYER, Param
 from ui.story import sized

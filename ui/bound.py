@@ -12,6 +12,12 @@ from ui.state import Param
 T = TypeVar("T")
 
 
+def fill(key: str, value: object) -> None:
+    """Let a widget show what the store says."""
+    if key not in st.session_state or st.session_state[key] != value:
+        st.session_state[key] = value
+
+
 def bound(param: Param[T]) -> dict[str, Any]:
     """Arguments for a widget that holds `param`: its key, already filled, and its callback.
 
@@ -19,9 +25,7 @@ def bound(param: Param[T]) -> dict[str, Any]:
     the user chooses goes there, and from there into the URL.
     """
     key = f"{param.name}_widget"
-    value = state.get(param)
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
+    fill(key, state.get(param))
 
     def store() -> None:
         state.put(param, st.session_state[key])

@@ -17,13 +17,13 @@ from figures.labels import show_token
 from transformer.measures.softmax import spread
 from transformer.records import ATTENTION_KINDS, AttentionKind, HeadStages, Trace
 from ui import state
+from ui.bound import fill
 from ui.cache import key_of
 from ui.compare_choice import OTHER_HEAD, OTHER_LAYER, Setup
 from ui.compare_sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
 from ui.components.stages import Chosen, head_stages
 from ui.computed import computed
 from ui.controls import View
-from ui.decoding import fill
 from ui.glossary import term
 from ui.head_choice import (
     KEY,

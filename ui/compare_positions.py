@@ -64,10 +64,8 @@ def places_of(model: Translator, side: Side, n: int) -> Places:
 
 def about(config: ModelConfig) -> str:
     """What kind of positions a model has."""
-    if config.positions == "stored":
-        return f"stored, a table of {config.max_positions:,} × {config.d_model}"
-    if config.positions == "learned":
-        return f"learned, a table of {config.max_positions:,} × {config.d_model}"
+    if config.positions != "sinusoidal":
+        return f"{config.positions}, a table of {config.max_positions:,} × {config.d_model}"
     shifted = "" if not config.position_offset else f", counted from {config.position_offset}"
     ending = "" if config.position_frequencies == "paper" else ", slower to the end"
     return f"sinusoids, {config.position_layout}, {config.d_model} dimensions{shifted}{ending}"

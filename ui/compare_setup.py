@@ -9,10 +9,10 @@ from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.records import Trace
 from ui import state
+from ui.bound import fill
 from ui.cache import get_trace
 from ui.compare_choice import FOLLOW, OTHER, PAIRING, SECOND, Setup, can_follow
 from ui.controls import MAX_CHARACTERS, is_blank
-from ui.decoding import fill
 from ui.models import tracer
 from ui.roots import without_root
 from ui.state import Param

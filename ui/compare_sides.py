@@ -36,7 +36,7 @@ class Bar:
     """The places above a view.
 
     Attributes:
-        controls: a row for what is chosen in it.  aside: for the download, beside the views.
+        controls: a place for what is chosen in it.  aside: for the download, beside the views.
         anew: whether the view was not on screen before this run (see `compare_choice.opened`).
     """
 

@@ -157,8 +157,10 @@ def _draw_line(setup: Setup, side: int, written: Written) -> None:
     if not written.trace.predicted_tokens:
         st.caption(f"**{letter}** writes nothing; this model only reads.")
         return
+    last = max(len(text.words) - 1, 0)  # where one text ends and the other goes on
     message = strip_message(
-        text.words or ("(empty)",), (), written.differing, parts_at=written.part,
+        text.words or ("(empty)",), (), written.differing,
+        parts_at=None if written.part is None else min(written.part, last),
         label=f"What {letter} writes", one_line=True,
         lead="→" if setup.pairing == "sentences" else letter,
     )  # fmt: skip

@@ -32,7 +32,7 @@ from ui.attention_maps import (
     get_sheet,
     shown_map,
 )
-from ui.bound import bound, refill
+from ui.bound import bound, fill, refill
 from ui.compare_choice import (
     BESIDE,
     DISPLAYS,
@@ -60,11 +60,6 @@ _NAMES = {
     "matrix": "Maps", "difference": "Difference", "grid": "All heads",
     "differences": "All differences", "lines": "Lines",
 }  # fmt: skip
-
-#: A row holds the kinds and the ways to look, so the kinds are short there.
-_KINDS: dict[AttentionKind, str] = {
-    kind: story.name.removesuffix("-attention") for kind, story in STORIES.items()
-}
 
 _AXES = ("layer", "head")
 
@@ -115,11 +110,12 @@ def read_both(
 
 def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
     """Which attention, of those that both sides have."""
-    _fill("kind_widget", kind)
+    fill("kind_widget", kind)
     st.segmented_control(
         "Kind of attention", kinds, label_visibility="collapsed", required=True,
         key="kind_widget", on_change=choose_kind,
-        format_func=_KINDS.__getitem__,
+        # A row holds the kinds and the ways to look, so the kinds are short, as on the grid's tabs.
+        format_func=lambda each: STORIES[each].short,
     )  # fmt: skip
 
 
@@ -156,7 +152,7 @@ def _cell_boxes(both: Both, side: int) -> None:
             raws.insert(0, "same")
         raw = param.write(state.get(param))
         key = f"{param.name}_widget"
-        _fill(key, raw if raw in raws else "mean")
+        fill(key, raw if raw in raws else "mean")
         box.selectbox(
             f"{'AB'[side]} {_AXES[axis]}", raws, key=key, on_change=_keep, args=(param,),
             format_func=partial(_number, side, axis), label_visibility="collapsed",
@@ -304,9 +300,3 @@ def _draw_lines(both: Both, side: int, *, pins: bool) -> None:
             state.put(PIN, (pin[0], to_pieces((pin[1],), groups)[0]) if pin else None)
 
     attention_lines(drawn, pinned=pinned, on_change=changed, key=f"compare_lines_{side}")
-
-
-def _fill(key: str, value: object) -> None:
-    """Let a widget show what the store says."""
-    if key not in st.session_state or st.session_state[key] != value:
-        st.session_state[key] = value

@@ -13,17 +13,16 @@ from pathlib import Path
 import streamlit as st
 import torch
 
-from transformer.config import ModelConfig
 from transformer.opening import Entry, Kind
 from transformer.sampling import Sampling
 from transformer.tokenizer import clean
 from transformer.translator import available_devices
 from ui import state
+from ui.bound import fill
 from ui.decoding import (
     ALPHA,
     beam_size,
     draw_decoding,
-    fill,
     follow,
     restart,
     sampling,
@@ -287,7 +286,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
         depth = f"{config.n_encoder_layers}+{config.n_decoder_layers}"
         st.caption(
             f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
-            f"{_heads(config)}, {_millions(config.n_parameters)} parameters."
+            f"{config.heads_in_words}, {_millions(config.n_parameters)} parameters."
         )
     elif entry.about:
         st.caption(plain(entry.about))
@@ -305,13 +304,6 @@ def _take_checkpoint() -> None:
     state.put(CHECKPOINT, st.session_state["checkpoint_box"])
     drop_ids()
     restart()
-
-
-def _heads(config: ModelConfig) -> str:
-    """How many heads a layer has, of the encoder and the decoder where they differ."""
-    if config.decoder_heads != config.n_heads:
-        return f"{config.n_heads} and {config.decoder_heads} heads"
-    return "1 head" if config.n_heads == 1 else f"{config.n_heads} heads"
 
 
 def _millions(count: int) -> str:

@@ -13,6 +13,7 @@ import streamlit as st
 
 from transformer.sampling import Sampling
 from ui import state
+from ui.bound import fill
 from ui.glossary import term
 from ui.progress import resume
 from ui.state import Param
@@ -36,12 +37,6 @@ def restart() -> None:
     """Something else is translated: the player starts anew, and stopped work may go on."""
     state.forget(state.STEP)
     resume()
-
-
-def fill(key: str, value: object) -> None:
-    """Let a widget show what the store says."""
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
 
 
 def follow(param: Param[T], key: str) -> Callable[[], None]:

@@ -22,7 +22,8 @@ from transformer.tokenizer import clean
 from transformer.tokenizer_files import TABLE_FILE
 from transformer.untrusted import is_there
 from ui import state
-from ui.decoding import fill, restart
+from ui.bound import fill
+from ui.decoding import restart
 from ui.language_names import label_of, name_of
 from ui.models import tracer
 from ui.state import Param

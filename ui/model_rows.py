@@ -186,12 +186,9 @@ def shape_of(entry: Entry) -> Iterator[str]:
     """Depth, width, heads, parameters and size, as far as they are known."""
     if isinstance(entry.config, ModelConfig):
         config = entry.config
-        heads = f"{config.n_heads} heads"
-        if config.decoder_heads != config.n_heads:
-            heads = f"{config.n_heads} and {config.decoder_heads} heads"
         yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
         yield f"d_model {config.d_model:,}"
-        yield heads
+        yield config.heads_in_words
         yield f"{_count(config.n_parameters)} parameters"
         if config.positions != "sinusoidal":
             yield f"{config.positions} positions"

@@ -115,7 +115,9 @@ def test_hover_reads_the_exact_weight_and_tokens_are_text(
 ) -> None:
     page = opened(open_page, address, kind="cross", layer="2", head="3")
     n, m = trace.cross.shape[-2:]
-    box = page.locator("canvas.cells").bounding_box()
+    box, deadline = None, time.monotonic() + 60
+    while box is None and time.monotonic() < deadline:  # it may be made anew meanwhile
+        box = page.locator("canvas.cells").bounding_box()
     assert box is not None
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
         page.mouse.move(
@@ -187,7 +189,9 @@ def test_dimmed_columns_are_grey_and_counted(
 
 def read_cell(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
     """Point at one cell of the lens."""
-    box = page.locator("canvas.cells").bounding_box()
+    box, deadline = None, time.monotonic() + 60
+    while box is None and time.monotonic() < deadline:  # it may be made anew meanwhile
+        box = page.locator("canvas.cells").bounding_box()
     assert box is not None
     n, m = shape
     page.mouse.move(

@@ -173,3 +173,11 @@ def test_json_round_trip(name: str) -> None:
 def test_unknown_preset() -> None:
     with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
         preset("huge")
+
+
+def test_heads_are_counted_for_both_sides_and_one_is_not_plural() -> None:
+    said = {
+        ModelConfig(vocab_size=9, d_model=20, n_heads=heads, n_decoder_heads=others).heads_in_words
+        for heads, others in ((1, None), (5, 2), (5, 5), (4, None))
+    }
+    assert said == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}

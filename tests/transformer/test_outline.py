@@ -25,7 +25,7 @@ assert "torch" in sys.modules and not {"sympy", "torch._dynamo"} & sys.modules.k
 """
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_shapes_are_the_models_and_take_no_memory(positions: str, norm: str) -> None:
     config = ModelConfig.from_dict(

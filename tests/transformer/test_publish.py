@@ -93,7 +93,7 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "`make it`" in card
     assert "Mind this." in card
     table = summary_table(list_checkpoints(tmp_path))
-    assert "| shipped | 1+2 layers, 1 heads" in table
+    assert "| shipped | 1+2 layers, 1 head" in table
 
 
 def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:

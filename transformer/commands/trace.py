@@ -38,6 +38,8 @@ def _trace(options: argparse.Namespace) -> None:
     )
     save_arrays(trace, path)
     unknown = unknown_text(translator.tokenize(options.src))
+    if options.tgt is not None:
+        unknown += unknown_text(translator.tokenize_target(options.tgt))
     if unknown:
         print(f"the model does not know {listed(unknown)}", file=sys.stderr)
     print(f"{trace.text}")

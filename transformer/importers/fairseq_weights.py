@@ -13,7 +13,7 @@ from transformer.importers import Report
 from transformer.importers.fairseq_config import PAD, max_positions
 from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, wanted_names
 from transformer.importers.settings import Settings
-from transformer.positions import sinusoidal
+from transformer.positions import formula
 from transformer.untrusted import CheckpointError
 from transformer.weights import expected_shapes
 
@@ -108,13 +108,7 @@ def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Te
     """Sinusoids of one stack as a table, where the other's positions are learned."""
     if config.positions != "learned":
         return {}
-    table = sinusoidal(
-        config.max_positions,
-        config.d_model,
-        start=config.position_offset,
-        layout=config.position_layout,
-        frequencies=config.position_frequencies,
-    ) if not config.d_model % 2 else None  # fmt: skip
+    table = None if config.d_model % 2 else formula(config)
     computed = {}
     for name, (stack, _) in POSITIONS.items():
         if not settings.flag(f"{stack}_learned_pos"):

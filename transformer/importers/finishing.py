@@ -97,7 +97,7 @@ def card_of(
     return f"""# {_code(name)}
 
 {title} model, imported from {_code(source)} by `python -m transformer import {command}`:
-{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.n_heads} heads, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
+{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
 
 ## Data, figures, licence
 

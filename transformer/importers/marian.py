@@ -125,13 +125,14 @@ def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
 
 
 def _notes(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
+    start = "`<pad>`" if config.bos_id == config.pad_id else f"piece {config.bos_id}"
     positions = {
         "sinusoidal": "sinusoids laid out as sines then cosines",
         "learned": "learned positions",
         "stored": "positions from a stored table",
     }[config.positions]
     return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
-{positions}, and a decoder that starts from `<pad>`.{stored_note(config, state)}"""  # noqa: E501 - one line in the card
+{positions}, and a decoder that starts from {start}.{stored_note(config, state)}"""  # noqa: E501 - one line in the card
 
 
 def _not_done(folder: Path) -> str:

@@ -129,8 +129,11 @@ def read_weights(
 
 
 def _stored_as(found: Mapping[str, Described]) -> str:
-    """The type to store the weights as: half precision where all of them are."""
-    types = {dtype for _, dtype in found.values()}
+    """The type to store the weights as: half precision where all of them are.
+
+    Tables of positions are stored in float32 whatever the others are.
+    """
+    types = {dtype for name, (_, dtype) in found.items() if name not in POSITIONS.values()}
     halves = {"F16": "float16", "BF16": "bfloat16"}
     return halves.get(types.pop(), "float32") if len(types) == 1 else "float32"
 

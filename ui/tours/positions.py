@@ -16,6 +16,8 @@ def _whose(scene: Scene) -> str:
     """A word before the question, where the picture is not of this checkpoint's own positions."""
     if scene.config.positions == "learned":
         return "This checkpoint learned its positions (table 3, row E); take the paper's sines. "
+    if scene.config.positions == "stored":
+        return "This checkpoint keeps its positions as a table of numbers; take the paper's sines. "
     unlike = encodings.unlike_the_paper(scene.config)
     return unlike and f"{unlike} "
 

@@ -35,6 +35,16 @@ def test_a_script_is_one_module_with_all_that_it_calls(name: str) -> None:
     # What is called and stands nowhere would fail only when it is reached.
     called = set(re.findall(r"(?:(?<![\w.])|(?<=\.{3}))(\w+)\(", text))
     assert called & shared_functions().keys() <= brought
+    there = set(re.findall(r"function (\w+)", text))
+    there |= set(re.findall(r"(?<![\w.])(\w+)\b(?!\()", text))  # also parameters and constants
+    there |= set(re.findall(r"^(?:async )?(\w+)\(.*\) \{$", text, re.MULTILINE))  # methods
+    words = {"if", "for", "while", "switch", "catch", "return", "var", "mix", "repeat"}
+    given = {
+        "parseInt", "parseFloat", "getComputedStyle", "matchMedia", "requestAnimationFrame",
+        "setTimeout", "clearTimeout", "setInterval", "clearInterval",
+    }  # fmt: skip
+    missing = {each for each in called - there - words - given if not each[0].isupper()}
+    assert not missing
 
 
 def test_every_shared_function_is_called() -> None:

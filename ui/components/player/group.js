@@ -27,6 +27,7 @@ Object.assign(Player.prototype, {
     this.step = Math.min(step, T - 1);
     this.layer = layer !== null && layer < L ? layer : null;
     this.head = head !== null && head < H ? head : null;
+    if (this.hover?.chip) this.setHover(null); // it tells of the step before
     this.draw();
   },
 

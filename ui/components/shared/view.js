@@ -36,24 +36,24 @@ function watch(root, draw) {
   let drawn;
   const size = () => `${root.clientWidth} ${root.clientHeight}`;
   const redraw = () => {
+    drawn = size(); // before: what the drawing itself changes, like a scrollbar, draws once more
     draw();
-    drawn = size();
   };
   probe.ontransitionend = redraw;
-  // Its first report is of the size that is drawn below.
+  // Its first report is of the size that is drawn for, unless the drawing changed it.
   const observer = new ResizeObserver(() => drawn === size() || redraw());
   observer.observe(root);
   const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
   pixel.onchange = () => watch(root, draw); // until it changes once more
-  if (document.fonts?.status === "loading") {
-    document.fonts.ready.then(() => probe.isConnected && redraw());
-  }
   root.unwatch = () => {
     observer.disconnect();
     pixel.onchange = null;
     probe.remove();
   };
   redraw();
+  if (document.fonts?.status === "loading") { // also what the drawing asked for
+    document.fonts.ready.then(() => probe.isConnected && redraw());
+  }
   return () => root.unwatch();
 }
 
