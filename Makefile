@@ -37,10 +37,9 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 # In the order of their names: the slow files of tests/browser come first, and the short ones of
-# tests/ui last, so that no process is left with a long file when the others have ended. A process
-# more than there are cores, since those with a browser wait for it much of the time.
+# tests/ui last, so that no process is left with a long file when the others have ended.
 suite: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$(( $$(nproc 2>/dev/null || echo 2) < 4 ? 3 : 4 )) --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }
