@@ -45,7 +45,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     layout_param: Param[str] = Param("layout", state.one_of(LAYOUTS), opens_with)
     state.show(width_param, LENGTH, layout_param, POS, SHIFT, SIDE)
 
-    inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="bottom")
+    inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
         "Width d_model", 2, 2048, step=2, **bound(width_param),
         help=term("d_model") + "\n\nOpens at the checkpoint's own width.",

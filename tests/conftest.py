@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,13 @@ from transformer.translator import Translator
 # The same examples on every run, and no clock: a busy machine is not a failure.
 hypothesis.settings.register_profile("seeded", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("seeded")
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: the collector need not look at it before every test."""
+    gc.collect()
+    gc.freeze()
+
 
 SENTENCES = (
     "The animal didn't cross the street because it was too tired.",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from transformer.compact import Compact
 from transformer.penalty import length_penalty
 from transformer.records import Candidate, Fate, Floats, Hypothesis, Ints, SearchStep
 from transformer.sampling import Sampling, draw
@@ -121,7 +122,7 @@ def recorded_step(
         penalty: what the score divides by.
         n_source: source tokens without padding, None for all.
     """
-    candidates = tuple(
+    candidates = (
         Candidate(
             parent=node.row,
             token_id=node.token,
@@ -141,7 +142,7 @@ def recorded_step(
     own = nothing if scored.decoder_self is None else scored.decoder_self[here]
     cross = nothing if scored.cross is None else scored.cross[here, ..., :n_source]
     step = SearchStep(
-        candidates=candidates,
+        candidates=Compact(Candidate, candidates),
         top_ids=scored.top_ids[here].copy(),
         top_log_probs=scored.top_log_probs[here].copy(),
         entropy=scored.entropy[here].copy(),

@@ -206,7 +206,8 @@ def about_table(table: Tensor, config: ModelConfig) -> str:
         return f"no sinusoids {distance}"
     for dtype in (torch.bfloat16, torch.float16):
         if torch.equal(table.to(dtype).to(table.dtype), table):
-            return f"sinusoids rounded to {str(dtype).removeprefix('torch.')} {distance}"
+            name = str(dtype).removeprefix("torch.")
+            return f"sinusoids rounded to 16 bits each, as {name} {distance}"
     return f"sinusoids of less than float32's precision {distance}"
 
 

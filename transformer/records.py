@@ -8,6 +8,7 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -91,7 +92,7 @@ class SearchStep:
         n_allowed: [B], how many tokens of the vocabulary could have been; None unless sampled.
     """
 
-    candidates: tuple[Candidate, ...]
+    candidates: Sequence[Candidate]
     top_ids: Ints
     top_log_probs: Floats
     entropy: Floats

@@ -49,10 +49,15 @@ def stem(choice: Choice, maps: Maps) -> str:
     """The file's name: the kind, and which of its maps."""
     which = {
         "grid": "all heads",
-        "heads": f"lines of {len(choice.heads)} heads",
+        "heads": _so_many_lines(choice),
         "matrix": name_of_map(maps, choice),
     }[choice.display]
     return file_stem(maps.story.name, which, *(["words"] if choice.units == "words" else []))
+
+
+def _so_many_lines(choice: Choice) -> str:
+    n = len(choice.heads)
+    return f"lines of {n} head{'' if n == 1 else 's'}"
 
 
 def exhibit(view: View, choice: Choice) -> Exhibit:
@@ -141,7 +146,7 @@ def _lines(view: View, choice: Choice, maps: Maps) -> Exhibit:
     drawn = drawing_of(maps, choice)
     return Exhibit(
         name=stem(choice, maps),
-        title=f"{maps.story.name}: lines of {len(choice.heads)} heads",
+        title=f"{maps.story.name}: {_so_many_lines(choice)}",
         caption=f"Weights that are no line, because the strongest {choice.mass:.0%} of each "
         f"query's weight go without them, are left at 0. {_caption(choice, maps)}",
         parts=tuple(

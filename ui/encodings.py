@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -120,12 +121,17 @@ def tables_of(model: Transformer) -> dict[str, Floats]:
     }
 
 
+_NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
+
+
 def stored_note(model: Transformer) -> str:
     """What a stored table is and how far it is off, in a sentence; "" for a model without one."""
     if model.config.positions != "stored":
         return ""
-    tables = {side.lower(): torch.from_numpy(table) for side, table in tables_of(model).items()}
-    return about_stored(tables, model.config)
+    if model not in _NOTES:  # a long table takes a tenth of a second to compare
+        tables = {side.lower(): torch.from_numpy(each) for side, each in tables_of(model).items()}
+        _NOTES[model] = about_stored(tables, model.config)
+    return _NOTES[model]
 
 
 def unlike_the_paper(config: ModelConfig) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import streamlit as st
+from altair import LayerChart
+from plotly.graph_objects import Figure
 
 from figures import position_exhibits as exhibits
+from figures.palette import Theme
 from figures.positions import cosines, curves, encoding_heatmap, products
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
@@ -28,6 +32,8 @@ POS: Param[int] = Param("pos", state.whole(0, 100_000), 5)
 SHIFT: Param[int] = Param("k", state.whole(-1_000, 1_000), 3)
 SIDE: Param[str] = Param("side", state.one_of(("Encoder", "Decoder")), "Encoder")
 _MOST_CURVES = 8
+#: How many pictures of each kind are kept; the largest is 4 MiB.
+_KEPT = 8
 _STARTS, _OFFSETS = (0, 10, 40), 60
 
 
@@ -44,6 +50,44 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
         return ".".join(map(str, dimensions)) or "none"
 
     return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
+
+
+# Making these takes most of a run of the page, and most runs change nothing that they show. What is
+# kept is drawn as it is: `draw_plot` and `sized` change no figure.
+
+
+@lru_cache(maxsize=_KEPT)
+def _heatmap(
+    n: int, d_model: int, layout: PositionLayout, theme: Theme, trained: int | None
+) -> Figure:
+    return encoding_heatmap(encodings.encoding(n, d_model, layout), theme, trained=trained)
+
+
+@lru_cache(maxsize=_KEPT)
+def _waves(
+    n: int, d_model: int, layout: PositionLayout, chosen: tuple[int, ...], theme: Theme,
+    trained: int | None,
+) -> Figure:  # fmt: skip
+    values = encodings.encoding(n, d_model, layout)[:, list(chosen)]
+    labels = _labels(chosen, d_model, layout)
+    return curves(np.arange(n), values, labels, theme, trained=trained)
+
+
+@lru_cache(maxsize=_KEPT)
+def _products(n: int, d_model: int, layout: PositionLayout, theme: Theme) -> Figure:
+    table = encodings.encoding(n, d_model, layout)
+    return products(table @ table.T, theme, limit=d_model / 2, height=360)
+
+
+@lru_cache(maxsize=_KEPT)
+def _offset_products(d_model: int, theme: Theme) -> LayerChart:
+    values = encodings.offset_products(_STARTS, _OFFSETS, d_model)
+    return product_by_offset(np.arange(_OFFSETS), values, _STARTS, theme)
+
+
+def _labels(dimensions: Iterable[int], d_model: int, layout: PositionLayout) -> list[str]:
+    names = encodings.dimension_names(d_model, layout)
+    return [f"{i} ({names[i]})" for i in dimensions]
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
@@ -65,7 +109,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     )  # fmt: skip
     table = encodings.encoding(n, d_model, layout)
     names = encodings.dimension_names(d_model, layout)
-    draw_plot(place, encoding_heatmap(table, current_theme(), trained=trained), "table",
+    draw_plot(place, _heatmap(n, d_model, layout, current_theme(), trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     with place:
@@ -85,8 +129,8 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         help="The numbers of a position's vector, counted from 0; each is a wave of its own.",
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
-    labels = [f"{i} ({names[i]})" for i in chosen]
-    figure = curves(np.arange(n), table[:, chosen], labels, current_theme(), trained=trained)
+    labels = _labels(chosen, d_model, layout)
+    figure = _waves(n, d_model, layout, tuple(chosen), current_theme(), trained)
     draw_plot(
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
@@ -106,12 +150,11 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     )
     shown = encodings.encoding(min(n, 128), d_model, layout)
     left, right = place.columns(2)
-    figure = products(shown @ shown.T, current_theme(), limit=d_model / 2, height=360)
-    draw_plot(left, figure, "products", "PE times its transpose: every diagonal has one value.")
+    draw_plot(left, _products(len(shown), d_model, layout, current_theme()), "products",
+              "PE times its transpose: every diagonal has one value.")  # fmt: skip
     values = encodings.offset_products(_STARTS, _OFFSETS, d_model)
-    chart = product_by_offset(np.arange(_OFFSETS), values, _STARTS, current_theme())
     right.altair_chart(
-        sized(chart),
+        sized(_offset_products(d_model, current_theme())),
         theme=None,
         alt="Dot products along the offset: curves from three positions coincide.",
     )

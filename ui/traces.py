@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.compact import Compact
 from transformer.records import Trace
 from transformer.sampling import Sampling
 
@@ -146,7 +147,10 @@ def hold(lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
 
 
 def seal(record: Any) -> int:
-    """Make every array in a record read-only. Returns: bytes of arrays and messages, each once."""
+    """Make every array in a record read-only.
+
+    Returns: bytes of arrays, messages and compact records, each once.
+    """
     seen: dict[int, int] = {}
     pending = [record]
     while pending:
@@ -158,6 +162,8 @@ def seal(record: Any) -> int:
             item.setflags(write=False)
         elif isinstance(item, bytes):
             seen[id(item)] = len(item)
+        elif isinstance(item, Compact):
+            seen[id(item)] = item.nbytes
         elif isinstance(item, tuple | list):
             pending.extend(item)
         elif isinstance(item, Mapping):

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,9 +12,11 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sy
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 from tests.browser.pace import Trivial
-from tests.pages.session import serving
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.conftest import SENTENCES, random_model
+from tests.servers import serving
+from transformer.checkpoint import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.tokenizer import Tokenizer, train_tokenizer
 
 #: Generous: a busy machine is slow, and what never comes fails all the same.
 PATIENCE_MS = 60_000
@@ -56,66 +52,35 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
     shared.close()
 
 
-def start_app(log: Path, checkpoints: Path | None = None) -> tuple[str, subprocess.Popen[bytes]]:
-    """Start the app on a free port. Returns: its address, once it answers, and its process."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = dict(os.environ, OMP_NUM_THREADS="1")
-    if checkpoints is not None:
-        environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    command += ["--server.address=127.0.0.1", f"--server.port={port}"]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT
-        )
-    address = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
-                return address, process
-        except OSError:
-            time.sleep(0.2)
-    process.kill()
-    process.wait()
-    raise RuntimeError(f"the app did not start:\n{log.read_text(errors='replace')}")
-
-
-def stop_app(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-@contextmanager
-def running(log: Path, checkpoints: Path | None = None) -> Iterator[str]:
-    """The app's address, while it runs."""
-    address, process = start_app(log, checkpoints)
-    try:
-        yield address
-    finally:
-        stop_app(process)
-
-
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app on the shipped checkpoints, one server for all tests."""
-    with running(tmp_path_factory.mktemp("server") / "log.txt") as address:
+    with serving(tmp_path_factory.mktemp("server") / "log.txt") as (address, _):
         yield address
 
 
 @pytest.fixture(scope="session")
-def root(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """Where the app at `address` finds its checkpoints: a small model."""
+def root(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_checkpoint: Path,
+    tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer,
+) -> Path:
+    """Where the app at `address` finds its checkpoints.
+
+    `tiny` opens by itself; `wide` has other depths and head counts and cuts text alike; `words`
+    spells unknown characters in bytes.
+    """
     root = tmp_path_factory.mktemp("checkpoints")
     shutil.copytree(tiny_checkpoint, root / "tiny")
+    wide = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
+        n_decoder_layers=2, max_positions=600,
+    )  # fmt: skip
+    save_checkpoint(root / "wide", random_model(wide), tiny_tokenizer)
+    spelling = train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
+    words = tiny_config.replace(vocab_size=spelling.vocab_size)
+    save_checkpoint(root / "words", random_model(words), spelling)
     return root
 
 
@@ -124,7 +89,8 @@ def address(
     tmp_path_factory: pytest.TempPathFactory, root: Path, window: BrowserContext
 ) -> Iterator[str]:
     """Address of the app on `root`, one server for all tests; somebody has looked at it before."""
-    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    with serving(log, checkpoints=root) as (url, _):
         page = window.new_page()
         page.set_default_timeout(3 * PATIENCE_MS)
         page.goto(url)
@@ -135,16 +101,28 @@ def address(
 
 @pytest.fixture(scope="module")
 def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trivial]:
-    """The trivial page, in the `context` of a file that measures against it."""
+    """The trivial page, in the `context` of a file that measures against it.
+
+    It is served as Streamlit serves a page by itself: in a new Python without this app's libraries,
+    and with garbage collected after every answer.
+    """
     log = tmp_path_factory.mktemp("trivial") / "log.txt"
-    with serving(["-m", "streamlit", "run", "tests/browser/trivial_app.py"], log) as (address, _):
+    page = ("-m", "streamlit", "run", "tests/browser/trivial_app.py")
+    with serving(log, (*page, "--runner.postScriptGC=true"), fresh=True) as (address, _):
         yield Trivial(context.new_page(), address)
 
 
 @pytest.fixture
-def cold_app(tmp_path: Path) -> Iterator[str]:
+def unvisited_app(tmp_path: Path) -> Iterator[str]:
     """Address of an app that nobody has opened yet."""
-    with running(tmp_path / "log.txt") as address:
+    with serving(tmp_path / "log.txt") as (address, _):
+        yield address
+
+
+@pytest.fixture
+def cold_app(tmp_path: Path) -> Iterator[str]:
+    """The same, while its libraries are still being loaded."""
+    with serving(tmp_path / "log.txt", fresh=True) as (address, _):
         yield address
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from tests.browser.chromium import FLAGS, find_or_install
-from tests.browser.conftest import start_app, stop_app
+from tests.servers import serving
 from ui.frame import PAGES
 
 THEMES = ("light", "dark")
@@ -18,32 +18,29 @@ THEMES = ("light", "dark")
 def take(folder: Path, query: str = "") -> list[Path]:
     """Write `translate-light.png` and so on, 1280 x 720 at twice the pixels. Returns: the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    with tempfile.TemporaryDirectory() as logs:
-        address, process = start_app(Path(logs) / "log.txt")
-        try:
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(
-                    executable_path=find_or_install(), args=list(FLAGS)
-                )
-                for theme in THEMES:
-                    context = browser.new_context(
-                        viewport={"width": 1280, "height": 720},
-                        device_scale_factor=2,
-                        color_scheme=theme,
-                    )
-                    for spec in PAGES:
-                        page = context.new_page()
-                        page.goto(f"{address}/{spec.url_path}?{query}")
-                        page.wait_for_selector("[data-testid=stMain] canvas", timeout=60_000)
-                        page.wait_for_timeout(3_000)  # charts draw after their canvas appears
-                        path = folder / f"{spec.url_path}-{theme}.png"
-                        page.screenshot(path=path)
-                        written.append(path)
-                        page.close()
-                browser.close()
-        finally:
-            stop_app(process)
+    written, chromium = [], find_or_install()
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        serving(Path(logs) / "log.txt", fresh=True) as (address, _),
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        for theme in THEMES:
+            context = browser.new_context(
+                viewport={"width": 1280, "height": 720},
+                device_scale_factor=2,
+                color_scheme=theme,
+            )
+            for spec in PAGES:
+                page = context.new_page()
+                page.goto(f"{address}/{spec.url_path}?{query}")
+                page.wait_for_selector("[data-testid=stMain] canvas", timeout=60_000)
+                page.wait_for_timeout(3_000)  # charts draw after their canvas appears
+                path = folder / f"{spec.url_path}-{theme}.png"
+                page.screenshot(path=path)
+                written.append(path)
+                page.close()
+        browser.close()
     return written
 
 

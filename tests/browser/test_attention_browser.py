@@ -9,9 +9,10 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes
+from tests.browser.pixels import painted_pixels
 from transformer.measures.heads import kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.records import Trace
@@ -67,18 +68,6 @@ def plain(token: str) -> str:
     return token.replace("▁", "_")
 
 
-def pixels(canvas: Locator) -> np.ndarray:
-    """What a canvas holds once it is painted, [height, width, 3]."""
-    read = """c => [c.width, c.height,
-        Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data)]"""
-    deadline = time.monotonic() + 60
-    while True:  # the canvas may be made anew meanwhile
-        width, height, data = canvas.evaluate(read)
-        if any(data) or time.monotonic() > deadline:
-            return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
-        canvas.page.wait_for_timeout(100)
-
-
 def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     """The grid's bytes and the lens's cells are the colours of the weights, rows are queries."""
     table = attention_table(theme)
@@ -87,11 +76,11 @@ def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     small = page.locator("button.map canvas")
     expect(small).to_have_count(wide.shape[0] * wide.shape[1])
     for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:
-        drawn = pixels(small.nth(row * wide.shape[1] + column))
+        drawn = painted_pixels(small.nth(row * wide.shape[1] + column))
         assert drawn.shape == (n, m, 3)
         np.testing.assert_array_equal(drawn, table[to_weight_bytes(wide[row, column])])
 
-    large = pixels(page.locator("canvas.cells"))
+    large = painted_pixels(page.locator("canvas.cells"))
     rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
     columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)  # beside a written number
     expected = table[to_weight_bytes(trace.cross[1, 2])]
@@ -105,7 +94,7 @@ def test_pixels_are_the_weights_and_follow_the_theme_without_a_reload(
     check_pixels(page, trace, "light")
     page.emulate_media(color_scheme="dark")
     deadline = time.monotonic() + 30
-    while pixels(page.locator("canvas.cells")).mean() > 128 and time.monotonic() < deadline:
+    while painted_pixels(page.locator("canvas.cells")).mean() > 128 and time.monotonic() < deadline:
         page.wait_for_timeout(100)
     check_pixels(page, trace, "dark")
 
@@ -183,7 +172,7 @@ def test_dimmed_columns_are_grey_and_counted(
     page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
     hidden = trace.cross[1, 2][:, -1].mean()
     expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
-    drawn = pixels(page.locator("button.map canvas").nth(4 + 2))
+    drawn = painted_pixels(page.locator("button.map canvas").nth(4 + 2))
     assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
 
 
@@ -306,7 +295,7 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     page.mouse.move(2, 2)  # the note tells about what the pointer is on
     expect(page.locator(".note")).to_have_text(re.compile("^2 heads are marked"))
     expected = (trace.cross[0, 1] + trace.cross[2, 0]) / 2
-    large = pixels(page.locator("canvas.cells"))
+    large = painted_pixels(page.locator("canvas.cells"))
     n, m = expected.shape
     rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
     columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from figures.palette import attention_table, to_weight_bytes
-from tests.browser.conftest import start_app, stop_app
+from tests.browser.pixels import pixels
 from tests.conftest import random_model
+from tests.servers import serving
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.heads import HOWS, widen
@@ -51,15 +52,15 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 def page(
     browser: Browser, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Page, str]]:
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
     context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="light")
     context.set_default_timeout(300_000)
     wrong: list[str] = []
     page = context.new_page()
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    yield page, address
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    with serving(log, checkpoints=checkpoints) as (address, _):
+        yield page, address
     context.close()
-    stop_app(process)
     assert not wrong
 
 
@@ -86,15 +87,11 @@ def test_a_sentence_at_the_token_limit_is_drawn_weight_by_weight(
         for row, column in [(0, 0), (2, 4), (1, 5), (3, 2), (3, 5)]:
             canvas = maps_on_screen.nth(row * wide.shape[1] + column)
             window.wait_for_function("c => c.width !== 300", arg=canvas.element_handle())
-            width, height, data = canvas.evaluate(
-                "c => [c.width, c.height,"
-                "Array.from(c.getContext('2d').getImageData(0, 0, c.width, c.height).data)]"
-            )
-            drawn = np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+            drawn = pixels(canvas)
             sent, _ = shrink(to_weight_bytes(wide[row, column]), ())
             assert sent.shape == (128, 128)
             # Shrunk once more to the pixels there are, again by the largest of each block.
-            for axis, pixels in ((0, height), (1, width)):
-                starts = np.arange(pixels) * 128 // pixels
+            for axis in (0, 1):
+                starts = np.arange(drawn.shape[axis]) * 128 // drawn.shape[axis]
                 sent = np.maximum.reduceat(sent, starts, axis=axis)
             np.testing.assert_array_equal(drawn, table[sent])

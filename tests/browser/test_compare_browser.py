@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -13,12 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from figures.compare import describe_difference
-from tests.browser.conftest import running
-from tests.conftest import random_model
-from transformer.checkpoint import save_checkpoint
-from transformer.config import ModelConfig
 from transformer.records import Trace
-from transformer.tokenizer import Tokenizer
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
@@ -28,27 +22,6 @@ SENTENCE = "The <b>cat</b> sat."
 
 #: Layers and heads of the encoder on either side.
 LEFT, RIGHT = (2, 3), (1, 5)
-
-
-@pytest.fixture(scope="module")
-def root(
-    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer
-) -> Path:
-    """Two models of unequal depth and head count that cut text alike."""
-    found = tmp_path_factory.mktemp("checkpoints")
-    shutil.copytree(tiny_checkpoint, found / "tiny")
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=RIGHT[1], d_ff=24,
-        n_encoder_layers=RIGHT[0], n_decoder_layers=2, max_positions=600,
-    )  # fmt: skip
-    save_checkpoint(found / "wide", random_model(config), tiny_tokenizer)
-    return found
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
-        yield url
 
 
 def test_a_pair_of_heads_is_chosen_and_subtracted(

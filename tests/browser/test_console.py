@@ -1,4 +1,5 @@
-"""Every page in both themes: no error in the console, no request that fails, nothing too wide."""
+"""Every page in both themes, on a screen and on a phone: no error in the console, no request that
+fails, nothing too wide."""
 
 from __future__ import annotations
 
@@ -13,21 +14,37 @@ from ui.frame import PAGES
 OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
 
+#: A theme, and width and height of the window.
+Look = tuple[Literal["light", "dark"], int, int]
 
-def settled(page: Page) -> None:
-    """The page has been drawn, and what it draws later too."""
+#: By how many pixels the page is wider than the window, and its main part than its place.
+TOO_WIDE = """() => {
+    const page = document.documentElement, main = document.querySelector("[data-testid=stMain]");
+    return [page.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth];
+}"""
+
+
+def settled(page: Page, later: float = 200) -> None:
+    """The page has been drawn, and what it draws milliseconds `later` too."""
     idle = "[data-testid=stApp][data-test-script-state=notRunning]"
     page.wait_for_selector(f"{idle} [data-testid=stMainBlockContainer]", timeout=PATIENCE_MS)
-    page.wait_for_timeout(700)
+    page.wait_for_timeout(later)
     page.wait_for_selector(idle, timeout=PATIENCE_MS)
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
 
 
-def test_no_page_says_anything_wrong(app: str, window: BrowserContext) -> None:
-    """Half of the pages are opened in one theme and half in the other; all are seen in both."""
+def look_at(page: Page, look: Look) -> None:
+    """Show it in this theme and size."""
+    theme, width, height = look
+    page.emulate_media(color_scheme=theme)
+    page.set_viewport_size({"width": width, "height": height})
+
+
+def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
+    """All are seen in both themes and sizes; with which of them a page is opened takes turns."""
     wrong: list[str] = []
     page = window.new_page()
-    themes: list[Literal["light", "dark"]] = ["light", "dark"]
+    looks: list[Look] = [("light", 1280, 720), ("dark", 1280, 720), ("dark", 390, 844)]
     page.set_default_timeout(PATIENCE_MS)
     where = ""
     page.on("pageerror", lambda error: wrong.append(f"{where}: {error}"))
@@ -55,19 +72,22 @@ def test_no_page_says_anything_wrong(app: str, window: BrowserContext) -> None:
     try:
         for spec in PAGES:
             where = spec.url_path
-            page.emulate_media(color_scheme=themes[0])
+            look_at(page, looks[0])
             page.goto(f"{app}/{spec.url_path}?{QUERY}")
-            settled(page)
-            expect(page.get_by_role("link", name=spec.title).first).to_be_visible()
+            settled(page, 700)
+            expect(page.get_by_role("link", name=spec.title).first).to_be_attached()
             unnamed = page.evaluate(UNNAMED)
             assert not unnamed, f"{where}: pictures without a text: {unnamed}"
-            for theme in themes:
-                page.emulate_media(color_scheme=theme)
-                settled(page)
+            for look in looks:
+                if look is not looks[0]:
+                    look_at(page, look)
+                    settled(page)
                 expect(page.get_by_test_id("stException")).to_have_count(0)
-                width = page.evaluate("document.documentElement.scrollWidth")
-                assert width <= 1280, where
-            themes.reverse()
+                beside, inside = page.evaluate(TOO_WIDE)
+                assert beside <= 0, f"{where}, {look}: the page scrolls sideways by {beside} px"
+                if look[1] < 400:
+                    assert inside <= 0, f"{where}, {look}: its main part scrolls sideways"
+            looks = [*looks[1:], looks[0]]
     finally:
         page.close()
     assert not wrong
@@ -97,18 +117,3 @@ UNNAMED = """() => {
     walk(document.querySelector("[data-testid=stMain]"));
     return found;
 }"""
-
-
-def test_a_phone_can_read_every_page(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?{QUERY}", size=(390, 844))
-    for spec in PAGES:
-        page.goto(f"{app}/{spec.url_path}?{QUERY}")
-        settled(page)
-        widths = page.evaluate(
-            """() => {
-                const main = document.querySelector("[data-testid=stMain]");
-                return [document.documentElement.scrollWidth, main.scrollWidth - main.clientWidth];
-            }"""
-        )
-        assert widths[0] <= 390, spec.title
-        assert widths[1] <= 0, f"{spec.title} scrolls sideways by {widths[1]} px"

@@ -13,13 +13,14 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, ElementHandle, Page, expect
 
 from figures.exhibit import Offline
 from figures.labels import show_token
 from figures.tables import unguard
-from tests.browser.conftest import ROOT
+from tests.browser.pixels import pixels
 from tests.figures.exhibits import exhibit, hostile_panel, panel
+from tests.servers import ROOT
 from transformer.records import Trace
 from transformer.translator import Translator
 from ui.components.grid import grid_sheet, still_grid
@@ -160,18 +161,15 @@ def open_offline(browser: Browser, path: Path, theme: str = "light") -> tuple[Pa
     return page, heard
 
 
-def colours(page: Page) -> np.ndarray:
-    """Every pixel of the largest canvas, [n, 3]."""
-    data = page.evaluate(
-        """() => {
-            const all = [...document.querySelectorAll(".view")].flatMap(
-                (view) => [...view.shadowRoot.querySelectorAll("canvas:not(.rays)")]);
-            const canvas = all.sort((a, b) => b.width * b.height - a.width * a.height)[0];
-            const { width, height } = canvas;
-            return [...canvas.getContext("2d").getImageData(0, 0, width, height).data];
-        }"""
-    )
-    return np.array(data).reshape(-1, 4)[:, :3]
+def largest_canvas(page: Page) -> ElementHandle:
+    """Of all views on the page."""
+    found = page.evaluate_handle(
+        """() => [...document.querySelectorAll(".view")]
+            .flatMap((view) => [...view.shadowRoot.querySelectorAll("canvas:not(.rays)")])
+            .sort((a, b) => b.width * b.height - a.width * a.height)[0]"""
+    ).as_element()
+    assert found
+    return found
 
 
 @pytest.mark.parametrize("name", PAGES_TO_TRY)
@@ -186,7 +184,7 @@ def test_the_page_opens_offline_and_draws(
     page.wait_for_timeout(500)
     assert heard == [files[name]["html"].as_uri()]
     assert "run" not in page.title()
-    seen = np.unique(colours(page), axis=0)
+    seen = np.unique(pixels(largest_canvas(page)).reshape(-1, 3), axis=0)
     assert len(seen) > 10
     paper = 252 if theme == "light" else 40
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")

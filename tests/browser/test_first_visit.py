@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS, start_app, stop_app
+from tests.browser.conftest import PATIENCE_MS
 from ui.frame import PAGES
 
 OpenPage = Callable[..., Page]
@@ -29,19 +27,14 @@ setInterval(() => {
 """
 
 
-def test_a_word_is_on_screen_while_the_server_starts(browser: Browser, tmp_path: Path) -> None:
-    address, process = start_app(tmp_path / "log.txt")
-    context = browser.new_context(viewport={"width": 1280, "height": 720})
-    try:
-        page = context.new_page()
-        page.add_init_script(WATCH)
-        page.goto(address)
-        page.wait_for_selector("[data-testid=stMain] canvas", timeout=PATIENCE_MS)
-        assert page.evaluate("window.blank") < 1_500
-        expect(page.get_by_text("Starting: PyTorch")).not_to_be_visible()
-    finally:
-        context.close()
-        stop_app(process)
+def test_a_word_is_on_screen_while_the_server_starts(browser: Browser, cold_app: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 720})
+    page.add_init_script(WATCH)
+    page.goto(cold_app)
+    page.wait_for_selector("[data-testid=stMain] canvas", timeout=PATIENCE_MS)
+    assert page.evaluate("window.blank") < 1_500
+    expect(page.get_by_text("Starting: PyTorch")).not_to_be_visible()
+    page.close()
 
 
 def test_a_link_clicked_before_the_first_run_is_through_keeps_what_the_address_said(
@@ -60,9 +53,8 @@ def test_a_link_clicked_before_the_first_run_is_through_keeps_what_the_address_s
     )
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_every_page_has_its_link_in_one_row(app: str, open_page: OpenPage, theme: str) -> None:
-    page = open_page(f"{app}/glossary", theme=theme)
+def test_every_page_has_its_link_in_one_row(app: str, open_page: OpenPage) -> None:
+    page = open_page(f"{app}/glossary")
     links = page.get_by_test_id("stTopNavLink")
     expect(links).to_have_count(len(PAGES))
     tops = set()

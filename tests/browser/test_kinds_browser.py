@@ -9,13 +9,15 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
 from figures.palette import attention_table, to_weight_bytes
+from tests.browser.pixels import pixels
 from tests.figures.exhibits import exhibit, hostile_panel
-from tests.pages.session import serving
+from tests.servers import serving
 from transformer.measures.heads import widen
 from transformer.records import Trace
 from transformer.translator import Translator
@@ -120,17 +122,9 @@ def shows(page: Page, name: str, cell: str) -> None:
     expect(outlined).to_have_attribute("aria-label", re.compile(f"^{cell}:"))
 
 
-def pixels(page: Page, cell: int) -> np.ndarray:
+def cell_pixels(page: Page, cell: int) -> NDArray[np.uint8]:
     """What a cell of the grid holds, [height, width, 3]."""
-    width, height, data = (
-        page.locator("button.map canvas")
-        .nth(cell)
-        .evaluate(
-            """c => [c.width, c.height,
-        Array.from(c.getContext("2d").getImageData(0, 0, c.width, c.height).data)]"""
-        )
-    )
-    return np.array(data, dtype=np.uint8).reshape(height, width, 4)[..., :3]
+    return pixels(page.locator("button.map canvas").nth(cell))
 
 
 def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
@@ -146,7 +140,7 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
     for row, column in [(0, 0), (1, 2), (2, 3)]:
         expected = attention_table("light")[to_weight_bytes(wide[row, column])]
-        np.testing.assert_array_equal(pixels(page, row * wide.shape[1] + column), expected)
+        np.testing.assert_array_equal(cell_pixels(page, row * wide.shape[1] + column), expected)
     assert not wire.arrived
     expect(page).to_have_url(re.compile("kind=cross"))
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
@@ -246,7 +240,7 @@ def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: 
     assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
     np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
     script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
-    with serving(script, tmp_path / "log.txt") as (address, _):
+    with serving(tmp_path / "log.txt", script) as (address, _):
         page = window.new_page()
         page.set_default_timeout(180_000)
         wire = Wire(page)
@@ -263,7 +257,7 @@ def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: 
         expect(table).to_have_attribute("aria-label", "Cross")
         expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
         expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
-        assert len(np.unique(pixels(page, 0).reshape(-1, 3), axis=0)) > 10
+        assert len(np.unique(cell_pixels(page, 0).reshape(-1, 3), axis=0)) > 10
         page.close()
 
 

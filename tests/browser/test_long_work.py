@@ -14,10 +14,10 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.conftest import start_app, stop_app
 from tests.browser.pace import N_TRIES, TRIVIAL_MS, WATCH, Trivial, answer
 from tests.browser.test_capacity import of_tokens
 from tests.conftest import random_model
+from tests.servers import serving
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.tokenizer import Tokenizer
@@ -68,9 +68,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory, checkpoints: Path) -> Iterator[str]:
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
-    yield address
-    stop_app(process)
+    log = tmp_path_factory.mktemp("server") / "log.txt"
+    with serving(log, checkpoints=checkpoints) as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, expect
 
-from tests.browser.conftest import running
+from tests.servers import serving
 from tests.transformer.importers import foreign
 from tests.transformer.importers.models import make_folder
 
@@ -31,16 +31,12 @@ def address(
     shutil.copytree(tiny_checkpoint, folder / "root" / "alpha")
     (folder / "root" / "alpha" / "README.md").write_text(CARD)
     make_folder(folder / "root" / "theirs", "separate vocabularies")
-    with running(folder / "log.txt", folder / "root") as address:
+    with serving(folder / "log.txt", checkpoints=folder / "root") as (address, _):
         yield address, folder / "root"
 
 
-@pytest.mark.parametrize("size", [(1280, 720), (390, 844)])
-def test_a_card_is_text(
-    window: BrowserContext, address: tuple[str, Path], size: tuple[int, int]
-) -> None:
+def test_a_card_is_text(window: BrowserContext, address: tuple[str, Path]) -> None:
     page = window.new_page()
-    page.set_viewport_size({"width": size[0], "height": size[1]})
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(f"{address[0]}/models?card=alpha")
@@ -51,8 +47,14 @@ def test_a_card_is_text(
     assert card.locator("script, img, a[href*=javascript], b, .katex").count() == 0
     assert "taken" not in page.title()
     assert not any(url.endswith(("?card", "?picture")) for url in asked)
-    main = page.locator("[data-testid=stMain]")
-    assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
+    for width, height in ((1280, 720), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_function(
+            """() => {
+                const main = document.querySelector("[data-testid=stMain]");
+                return main.clientWidth <= innerWidth && main.scrollWidth <= main.clientWidth;
+            }"""
+        )
     page.close()
 
 

@@ -11,11 +11,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from benchmarks.views import KINDS, make_tensors
-from tests.browser.conftest import start_app, stop_app
 from tests.browser.pace import WATCH, Trivial, answer, compare
 from tests.browser.test_capacity import of_tokens
 from tests.conftest import random_model
-from tests.pages.session import serving
+from tests.servers import Server, serving
 from transformer.checkpoint import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.tokenizer import Tokenizer
@@ -47,11 +46,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory, checkpoints: Path) -> Iterator[tuple[str, int]]:
-    """The app's address and process."""
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", checkpoints)
-    yield address, process.pid
-    stop_app(process)
+def app(tmp_path_factory: pytest.TempPathFactory, checkpoints: Path) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("server") / "log.txt", checkpoints=checkpoints) as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -66,32 +63,38 @@ def opened(context: BrowserContext, address: str, ready: str) -> Page:
     return page
 
 
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of the grid alone: 6 layers of 8 heads of each kind, at 30 and at 128 tokens."""
+    folder = tmp_path_factory.mktemp("grid")
+    for tokens in (30, 128):
+        np.savez(folder / f"{tokens}.npz", **make_tensors(tokens, 6, 8))  # type: ignore[arg-type]
+    script = ("-m", "streamlit", "run", "benchmarks/grid_app.py", str(folder))
+    with serving(folder / "log.txt", script) as (address, _):
+        yield address
+
+
 @pytest.mark.parametrize(("tokens", "limit"), [(30, 1.5), (128, 2.0)])
 def test_the_grid_draws_another_kind_about_as_fast_as_a_trivial_page_answers(
-    context: BrowserContext, trivial: Trivial, tmp_path: Path, tokens: int, limit: float
+    context: BrowserContext, trivial: Trivial, grid: str, tokens: int, limit: float
 ) -> None:
-    """6 layers of 8 heads of each kind, all in the page: no answer of a server is waited for."""
-    np.savez(tmp_path / f"{tokens}.npz", **make_tensors(tokens, 6, 8))  # type: ignore[arg-type]
-    script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
-    with serving(script, tmp_path / "log.txt") as (address, _):
-        page = opened(
-            context, f"{address}/?tokens={tokens}", "() => pace.holds('drawn', 'Encoder')"
-        )
+    """All kinds are in the page: no answer of a server is waited for."""
+    page = opened(context, f"{grid}/?tokens={tokens}", "() => pace.holds('drawn', 'Encoder')")
 
-        def ask(time: int) -> float:
-            kind = KINDS[(time + 1) % len(KINDS)]
-            choice = page.get_by_role("radio", name=kind).or_(page.get_by_role("button", name=kind))
-            return answer(page, choice.first.click, "drawn", kind)
+    def ask(time: int) -> float:
+        kind = KINDS[(time + 1) % len(KINDS)]
+        choice = page.get_by_role("radio", name=kind).or_(page.get_by_role("button", name=kind))
+        return answer(page, choice.first.click, "drawn", kind)
 
-        ratio = compare(trivial, ask, limit)
-        page.close()
+    ratio = compare(trivial, ask, limit)
+    page.close()
     print(f"grid alone, {tokens} tokens: another kind {ratio:.2f}")
     assert ratio < limit
 
 
 @pytest.mark.parametrize(("tokens", "limit"), [(30, 1.5), (128, 2.0)])
 def test_the_attention_page_answers(
-    context: BrowserContext, trivial: Trivial, app: tuple[str, int], model: Translator,
+    context: BrowserContext, trivial: Trivial, app: Server, model: Translator,
     tokens: int, limit: float,
 ) -> None:  # fmt: skip
     """The whole page, which has ten times as many elements as the trivial one.
@@ -102,7 +105,7 @@ def test_the_attention_page_answers(
     sentences = [of_tokens(model.tokenizer, tokens, first) for first in (0, 3)]
     page = opened(
         context,
-        f"{app[0]}/attention?kind=encoder_self&beam=1&checkpoint=ends&sentence={quote(sentences[0])}",
+        f"{app.address}/attention?kind=encoder_self&beam=1&checkpoint=ends&sentence={quote(sentences[0])}",
         "() => pace.said()",
     )
 
@@ -134,13 +137,13 @@ def test_the_attention_page_answers(
 
 
 def test_a_step_of_40_tokens_appears_within_two_trivial_answers(
-    context: BrowserContext, trivial: Trivial, app: tuple[str, int], model: Translator
+    context: BrowserContext, trivial: Trivial, app: Server, model: Translator
 ) -> None:
     target = of_tokens(model.tokenizer, 40, first=5)
     assert len(model.trace("a b", target=target).predicted_tokens) == 40
     page = opened(
         context,
-        f"{app[0]}/?checkpoint=ends&step=1&sentence={quote('a b c d')}&target={quote(target)}",
+        f"{app.address}/?checkpoint=ends&step=1&sentence={quote('a b c d')}&target={quote(target)}",
         "() => pace.holds('stepped', 1)",
     )
     page.locator(".player").focus()

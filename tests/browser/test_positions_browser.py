@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import running
+from tests.servers import serving
 from transformer.measures.split import split_logits
 from transformer.translator import Translator
 
@@ -19,7 +19,7 @@ OpenPage = Callable[..., Page]
 @pytest.fixture
 def bare(tmp_path: Path) -> Iterator[str]:
     """The app without any checkpoint: the page needs none."""
-    with running(tmp_path / "log.txt", tmp_path) as url:
+    with serving(tmp_path / "log.txt", checkpoints=tmp_path) as (url, _):
         yield url
 
 

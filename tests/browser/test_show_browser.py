@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from headlight import show
-from tests.browser.conftest import ROOT
 from tests.browser.test_downloads import open_offline
 from tests.factories import make_trace
+from tests.servers import ROOT
 from transformer.arrays import save_arrays
 from transformer.records import ATTENTION_KINDS, Trace
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import running
-from tests.conftest import SENTENCES, random_model
-from transformer.checkpoint import save_checkpoint
-from transformer.config import ModelConfig
-from transformer.tokenizer import train_tokenizer
 from transformer.translator import Translator
 from ui.token_views import cuts_of
 
@@ -23,28 +17,12 @@ OpenPage = Callable[..., Page]
 SENTENCE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
-    """One small checkpoint that spells unknown characters in bytes."""
-    folder = tmp_path_factory.mktemp("checkpoints")
-    tokenizer = train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
-    config = tiny_config.replace(vocab_size=tokenizer.vocab_size)
-    save_checkpoint(folder / "spelling", random_model(config), tokenizer)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("server") / "log.txt", root) as url:
-        yield url
-
-
 def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
     open_page: OpenPage, address: str, root: Path
 ) -> None:
-    model = Translator.load(root / "spelling", device="cpu")
+    model = Translator.load(root / "words", device="cpu")
     ids = model.read(SENTENCE).ids
-    page = open_page(f"{address}/tokens?beam=1&sentence={quote(SENTENCE)}", "dark")
+    page = open_page(f"{address}/tokens?checkpoint=words&beam=1&sentence={quote(SENTENCE)}", "dark")
     pieces = page.locator(".cut .piece")
     expect(pieces).to_have_count(len(ids))
     assert pieces.locator(".id").all_inner_texts() == list(map(str, ids))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
 from figures.palette import Theme, attention_table
-from tests.browser.conftest import start_app, stop_app
+from tests.servers import serving
 from transformer.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from transformer.tokenizer import clean
 from transformer.translator import Translator
@@ -277,9 +277,8 @@ def endless_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     weights = root / "cut" / "model.safetensors"
     with weights.open("r+b") as file:
         file.truncate(weights.stat().st_size // 2)
-    address, process = start_app(tmp_path_factory.mktemp("server") / "log.txt", root)
-    yield address
-    stop_app(process)
+    with serving(tmp_path_factory.mktemp("server") / "log.txt", checkpoints=root) as (address, _):
+        yield address
 
 
 def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page: OpenPage) -> None:
@@ -299,9 +298,9 @@ def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page
 
 @pytest.mark.parametrize("stem", ["translate_page", "attention_page"])
 def test_a_page_opened_by_its_file_name_on_a_fresh_server_leads_to_the_app(
-    cold_app: str, open_page: OpenPage, stem: str
+    unvisited_app: str, open_page: OpenPage, stem: str
 ) -> None:
-    page = open_page(f"{cold_app}/{stem}?checkpoint={REVERSE}&sentence=abc")
+    page = open_page(f"{unvisited_app}/{stem}?checkpoint={REVERSE}&sentence=abc")
     expect(page.get_by_role("link", name="Attention")).to_be_visible()
     expect(page.locator("textarea")).to_have_value("abc")
     if stem == "translate_page":
@@ -314,9 +313,11 @@ def test_a_page_opened_by_its_file_name_on_a_fresh_server_leads_to_the_app(
     assert page.get_by_test_id("stException").count() == 0
 
 
-def test_a_link_to_a_page_opens_it_on_a_fresh_server(cold_app: str, open_page: OpenPage) -> None:
+def test_a_link_to_a_page_opens_it_on_a_fresh_server(
+    unvisited_app: str, open_page: OpenPage
+) -> None:
     """Streamlit's dialog that there is no such page does not stay."""
-    page = open_page(f"{cold_app}/attention?checkpoint={REVERSE}&sentence=abc")
+    page = open_page(f"{unvisited_app}/attention?checkpoint={REVERSE}&sentence=abc")
     expect(page.locator("textarea")).to_have_value("abc")
     expect(page.get_by_test_id("stMain").locator("canvas").first).to_be_visible()
     expect(page.get_by_role("dialog")).to_have_count(0)

@@ -6,15 +6,7 @@ It opens an address, types into widgets, presses buttons, and reads what the app
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -26,8 +18,6 @@ from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
 from ui.components.packing import inflate
-
-ROOT = Path(__file__).resolve().parents[2]
 
 #: Seconds that a run may take; generous, since many sessions wait for one machine.
 PATIENCE = 240
@@ -139,39 +129,3 @@ class Session:
                 return inflate(body[:size])[0]
             body = body[size:]
         raise AssertionError("the grid shows a kind that it does not have")
-
-
-@contextmanager
-def serving(command: Sequence[str], log: Path) -> Iterator[tuple[str, int]]:
-    """`python COMMAND` as a server on a free port: its address, once it answers, and its process.
-
-    On top of the command come Streamlit's options.
-    """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            [sys.executable, *command, *options], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-    address = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
-                    break
-            except OSError:
-                late = process.poll() is not None or time.monotonic() > deadline
-                assert not late, log.read_text(errors="replace")
-                time.sleep(0.2)
-        yield address, process.pid
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.session import PATIENCE, ROOT, Session, serving
+from tests.pages.session import PATIENCE, Session
+from tests.servers import ROOT, serving
 from transformer.records import ATTENTION_KINDS, Trace
 from transformer.translator import Translator
 from ui import state
@@ -31,10 +32,12 @@ CACHE_BYTES = 3 * 2**20
 #: For a moment a cache holds what is new beside what has to go.
 MOST_BYTES = 1.1 * CACHE_BYTES
 
-#: What the server may grow by over `N_INTERACTIONS` after `N_WARM` others: three times what was
+#: Visits that do `N_INTERACTIONS` in all, and visits before them.
+N_VISITS, N_WARM = 20, 3
+
+#: What the server may grow by over `N_VISITS` after `N_WARM` others: three times what was
 #: measured, and less than the traces of all sentences in them take.
 GROWTH_BYTES = 32 * 2**20
-N_WARM = 150
 
 MODEL = "reverse-toy"
 
@@ -49,7 +52,7 @@ def caches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(caches: Path) -> Iterator[tuple[str, int]]:
     """The app's address and process."""
     command = ["-m", "tests.pages.small_caches", str(caches), str(CACHE_BYTES)]
-    with serving(command, caches.with_name("log.txt")) as running:
+    with serving(caches.with_name("log.txt"), command, fresh=True) as running:
         yield running
 
 
@@ -139,38 +142,41 @@ def test_memory_is_bounded_over_1000_interactions(
     server: tuple[str, int], caches: Path, model: Translator
 ) -> None:
     address, pid = server
-    source = random.Random(3)
     fresh = iter(sentences(2 * N_INTERACTIONS, seed=4, letters=18))
     layers, heads = model.config.n_decoder_layers, model.config.n_heads
-    done = traced = 0
 
-    def interact(session: Session, many: int) -> None:
-        """A new sentence on one page or another, then cells of its grid, one click each."""
-        nonlocal done, traced
-        goal = done + many
-        while done < goal:
-            page = source.choice(("", "beam", "head", "attention", "attention", "attention"))
-            session.open(page, checkpoint=MODEL, sentence=next(fresh))
-            done, traced = done + 1, traced + 1
-            if page == "":
-                session.type("Sentence", next(fresh), "Translate")
+    def visit(seed: int) -> tuple[int, int]:
+        """A new sentence on one page or another, then cells of its grid, one click each.
+
+        Returns: how often something was done, and how many sentences were new.
+        """
+        source = random.Random(seed)
+        done = traced = 0
+        with Session(address) as session:
+            while done < N_INTERACTIONS // N_VISITS:
+                page = source.choice(("", "beam", "head", "attention", "attention", "attention"))
+                session.open(page, checkpoint=MODEL, sentence=next(fresh))
                 done, traced = done + 1, traced + 1
-            for count in range(1, 5 if page == "attention" else 1):
-                layer = source.choice([None, *range(layers)])
-                head = source.choice([None, *range(heads)])
-                kind = source.choice(ATTENTION_KINDS)
-                session.hold("headlight.grid", count, [layer, head, [], kind])
-                done += 1
+                if page == "":
+                    session.type("Sentence", next(fresh), "Translate")
+                    done, traced = done + 1, traced + 1
+                for count in range(1, 9 if page == "attention" else 1):
+                    layer = source.choice([None, *range(layers)])
+                    head = source.choice([None, *range(heads)])
+                    kind = source.choice(ATTENTION_KINDS)
+                    session.hold("headlight.grid", count, [layer, head, [], kind])
+                    done += 1
+        return done, traced
 
-    def visits(count: int, many: int) -> None:
-        for _ in range(count):
-            with Session(address) as session:
-                interact(session, many)
+    def visits(seeds: range) -> tuple[int, int]:
+        """Two at a time: a server waits for each of its visitors between their messages."""
+        with ThreadPoolExecutor(2) as pool:
+            done, traced = zip(*pool.map(visit, seeds), strict=True)
+        return sum(done), sum(traced)
 
-    visits(3, N_WARM // 3)
+    visits(range(N_WARM))
     before = resident(pid)
-    done = traced = 0
-    visits(10, N_INTERACTIONS // 10)
+    done, traced = visits(range(N_WARM, N_WARM + N_VISITS))
     after = resident(pid)
     held = json.loads(caches.read_text())
     assert done >= N_INTERACTIONS

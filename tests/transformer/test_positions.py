@@ -106,7 +106,8 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     rounded = exact.to(dtype).float()
     name = str(dtype).removeprefix("torch.")
     off = float((rounded - exact).abs().max())
-    rounding = f"sinusoids rounded to {name} (largest difference to the formula: {off:.1e})"
+    distance = f"(largest difference to the formula: {off:.1e})"
+    rounding = f"sinusoids rounded to 16 bits each, as {name} {distance}"
     assert about_stored({"encoder": rounded, "decoder": rounded}, config).endswith(
         f": it holds {rounding}."
     )

@@ -178,7 +178,10 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
     assert "16 and 32 numbers" in why_not_subtracted(found["plain"], found["wide"])
     assert "B’s table ends after 12" in why_not_subtracted(found["plain"], found["learned"])
     assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
-    assert "stored, a table of 40 × 16: sinusoids rounded to float16" in found["stored"].about
+    assert (
+        "stored, a table of 40 × 16: sinusoids rounded to 16 bits each, as float16"
+        in found["stored"].about
+    )
     apart = np.abs(found["stored"].table - found["plain"].table).max()
     assert 1e-5 < apart < 1e-3 and f"{apart:.1e}" in found["stored"].about
     assert inspect_entry(tmp_path / "plain").config is not None

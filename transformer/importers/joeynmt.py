@@ -30,7 +30,7 @@ from transformer.importers.joeynmt_config import (
     read_settings,
     special_tokens,
 )
-from transformer.importers.mapping import Alias, gather, renamed, wanted_names
+from transformer.importers.mapping import Alias, check_dtype, gather, renamed, wanted_names
 from transformer.importers.pieces import (
     CODES,
     MODELS,
@@ -180,6 +180,7 @@ def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> d
                 f"{path}: tensor {name!r} has shape {list(shape)}, "
                 f"but {CONFIG} asks for [1, n, {config.d_model}]"
             )
+        check_dtype(path, name, tensor)
         check_memory(path, config, n_tables=tensor.numel())
         tables[ours] = in_memory(path, name, tensor)[0]
     n = min((len(table) for table in tables.values()), default=0)

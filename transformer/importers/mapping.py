@@ -73,6 +73,11 @@ def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> s
     return f"{layers[stack]}.{number}.{part}"
 
 
+def check_dtype(path: Path, name: str, tensor: Tensor) -> None:
+    """Raises: `CheckpointError`, one line, where a tensor holds no floating-point numbers."""
+    check_type(path, name, _TYPES.get(tensor.dtype, str(tensor.dtype)))
+
+
 def gather(
     path: Path,
     config: ModelConfig,
@@ -111,7 +116,7 @@ def gather(
                     f"{path}: tensor {alias.name!r} has shape {list(tensor.shape)}, "
                     f"but {said_by} asks for {list(shape)}"
                 )
-            check_type(path, alias.name, _TYPES.get(tensor.dtype, str(tensor.dtype)))
+            check_dtype(path, alias.name, tensor)
             used.add(alias.name)
     for name in tensors:
         if name not in used and not ignored.fullmatch(name):

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 
 from transformer.beam_rule import PAPER, BeamRule
+from transformer.compact import Compact
 from transformer.records import Fate, Floats, Hypothesis, SearchRecord, SearchStep, Trace
 
 #: What became of a node:
@@ -84,7 +85,7 @@ class Tree:
         rule: how hypotheses were scored.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: Sequence[Node]
     steps: tuple[tuple[int, ...], ...]
     leaves: tuple[int, ...]
     beam_size: int
@@ -185,7 +186,7 @@ def beam_tree(trace: Trace) -> Tree:
         }
     nodes = _told(nodes, record.beam_size)
     return Tree(
-        tuple(nodes),
+        Compact(Node, nodes),
         tuple(steps),
         _leaves(nodes, record),
         record.beam_size,

@@ -185,6 +185,10 @@ JOEYNMT: dict[str, tuple[Damage, str]] = {
     "no last norm": (weights(lambda s: [s.pop(f"encoder.layer_norm.{each}")
                                         for each in ("weight", "bias")]), "layer_norm='pre'"),
     "positions": (weights(lambda s: s["encoder.pe.pe"].fill_(torch.nan)), "pe' holds NaN"),
+    "positions of whole numbers": (
+        weights(lambda s: s.update({"encoder.pe.pe": s["encoder.pe.pe"].int()})),
+        "pe' is stored as torch.int32",
+    ),
     "positions of a shape": (weights(lambda s: s.update({"encoder.pe.pe": torch.ones(3)})),
                              r"asks for \[1, n, 24\]"),
     "no vocabulary": (remove("trg_vocab.txt"), r"trg_vocab\.txt: the file is missing"),

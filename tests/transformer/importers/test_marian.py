@@ -256,8 +256,18 @@ TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", 
 @pytest.mark.parametrize(
     ("shape", "dtype", "tables", "said"),
     [
-        ("a decoder of its own shape", "float16", TABLES, "sinusoids rounded to float16 (largest"),
-        ("separate and untied", "bfloat16", TABLES, "sinusoids rounded to bfloat16 (largest"),
+        (
+            "a decoder of its own shape",
+            "float16",
+            TABLES,
+            "sinusoids rounded to 16 bits each, as float16 (largest",
+        ),
+        (
+            "separate and untied",
+            "bfloat16",
+            TABLES,
+            "sinusoids rounded to 16 bits each, as bfloat16 (largest",
+        ),
         (
             "tied, unequal depths",
             "bfloat16",

@@ -40,7 +40,7 @@ def test_totals_are_the_sums_along_the_path_and_scores_follow(trace: Trace) -> N
     for node in tree.nodes:
         path = tree.prefix(node.index)
         assert [each.step for each in path] == list(range(node.length))
-        assert path[-1] is node
+        assert path[-1] == node
         assert node.total == pytest.approx(sum(each.log_prob for each in path), abs=1e-6)
         penalty = length_penalty(node.length, record.alpha)
         assert node.score == pytest.approx(node.total / penalty, abs=1e-6)
@@ -153,7 +153,7 @@ def test_a_beam_of_one_is_a_chain_with_its_runners_up(seed: int) -> None:
             if node.token_id in known:
                 assert node.log_prob == pytest.approx(known[node.token_id], abs=1e-6)
         assert set(known) <= {node.token_id for node in nodes}
-        assert tree.last_in_beam(t) is taken[0]
+        assert tree.last_in_beam(t) == taken[0]
 
 
 def test_what_was_drawn_need_not_be_the_best() -> None:
@@ -224,7 +224,7 @@ def test_two_paths_share_their_beginning_and_nothing_after(
 def test_nodes_are_found_by_step_and_rank(trace: Trace) -> None:
     tree, _ = of(trace)
     for node in tree.nodes:
-        assert tree.find(node.step, node.rank) is node
+        assert tree.find(node.step, node.rank) == node
     assert tree.find(-1, 0) is None
     assert tree.find(len(tree.steps), 0) is None
     assert tree.find(0, 10_000) is None
