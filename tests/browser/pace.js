@@ -29,11 +29,11 @@
       lens().startsWith(`${name}:`) && painted(all(".lens canvas.cells")[0]),
     // The grid says of its first map what it said when `pace.remember` was called for this name.
     remembered: (name) =>
-      pace.said() === pace.memory[name] && painted(all(".grid .map canvas").pop()),
+      pace.said() === pace.memory[name] && painted(all(".grid canvas.maps")[0]),
     // The grid shows the maps called so.
     drawn: (label) =>
       all(".grid .table")[0]?.getAttribute("aria-label") === label &&
-      painted(all(".grid .map canvas").pop()),
+      painted(all(".grid canvas.maps")[0]),
     // The player stands at this step.
     stepped: (step) => all(".player .count")[0]?.textContent.startsWith(`step ${step} of`),
     progress: () => document.querySelector("[data-testid=stProgress]") !== null,

@@ -1,13 +1,14 @@
-"""The pixels of a canvas."""
+"""The pixels of a canvas, and those of one map in the grid of all layers and heads."""
 
 from __future__ import annotations
 
 import base64
+import json
 import time
 
 import numpy as np
 from numpy.typing import NDArray
-from playwright.sync_api import ElementHandle, Locator
+from playwright.sync_api import ElementHandle, Locator, Page
 
 #: Bytes travel as a text: a list of numbers takes seconds for a large canvas.
 _READ = """canvas => {
@@ -34,3 +35,27 @@ def painted_pixels(canvas: Locator, seconds: float = 60) -> NDArray[np.uint8]:
     while not (found := pixels(canvas)).any() and time.monotonic() < deadline:
         canvas.page.wait_for_timeout(100)
     return found
+
+
+def grid_map(page: Page, row: int, column: int, seconds: float = 60) -> NDArray[np.uint8]:
+    """What a cell of the grid shows, once the grid is drawn. Returns: [height, width, 3]."""
+    canvas = page.locator("canvas.maps")
+    deadline = time.monotonic() + seconds
+    while not (drawn := canvas.get_attribute("data-drawn")) and time.monotonic() < deadline:
+        page.wait_for_timeout(100)
+    places = json.loads(drawn or "")[2]
+    (left, width), (top, height) = places["columns"][column], places["rows"][row]
+    return pixels(canvas)[top : top + height, left : left + width]
+
+
+def as_drawn(weights: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The bytes that stand for a map in a picture of `shape` pixels: where several share a pixel,
+    their largest; where one has several, that one."""
+    for axis, n_pixels in enumerate(shape[:2]):
+        n = weights.shape[axis]
+        first = np.arange(n_pixels) * n // n_pixels
+        if n_pixels < n:
+            weights = np.maximum.reduceat(weights, first, axis=axis)
+        else:
+            weights = weights.take(first, axis=axis)
+    return weights

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes
-from tests.browser.pixels import painted_pixels
+from tests.browser.pixels import as_drawn, grid_map, painted_pixels
 from transformer.measures.heads import kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.records import Trace
@@ -73,12 +73,12 @@ def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     table = attention_table(theme)
     wide = widen(trace.cross)
     n, m = wide.shape[-2:]
-    small = page.locator("button.map canvas")
-    expect(small).to_have_count(wide.shape[0] * wide.shape[1])
+    expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
+    expect(page.locator("canvas.maps")).to_have_attribute("data-drawn", re.compile(theme))
     for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:
-        drawn = painted_pixels(small.nth(row * wide.shape[1] + column))
-        assert drawn.shape == (n, m, 3)
-        np.testing.assert_array_equal(drawn, table[to_weight_bytes(wide[row, column])])
+        drawn = grid_map(page, row, column)
+        sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
+        np.testing.assert_array_equal(drawn, table[sent])
 
     large = painted_pixels(page.locator("canvas.cells"))
     rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
@@ -97,6 +97,44 @@ def test_pixels_are_the_weights_and_follow_the_theme_without_a_reload(
     while painted_pixels(page.locator("canvas.cells")).mean() > 128 and time.monotonic() < deadline:
         page.wait_for_timeout(100)
     check_pixels(page, trace, "dark")
+
+
+#: How far the maps on the grid's canvas are from the cells they belong to, in device pixels.
+APART = """() => {
+    const [host] = [...document.querySelectorAll("*")].filter((each) =>
+        each.shadowRoot?.querySelector("canvas.maps"));
+    const canvas = host.shadowRoot.querySelector("canvas.maps");
+    const [, ratio, { columns, rows }] = JSON.parse(canvas.dataset.drawn);
+    const from = canvas.getBoundingClientRect();
+    const apart = [...host.shadowRoot.querySelectorAll("button.map")].map((button, at) => {
+        const [left, width] = columns[at % columns.length];
+        const [top, height] = rows[Math.floor(at / columns.length)];
+        const box = button.getBoundingClientRect();
+        return Math.max(...[
+            [box.left, from.left, left], [box.right, from.left, left + width],
+            [box.top, from.top, top], [box.bottom, from.top, top + height],
+        ].map(([edge, origin, at]) => Math.abs((edge - origin) * ratio - at)));
+    });
+    return Math.max(...apart, Math.abs(ratio - window.devicePixelRatio));
+}"""
+
+
+def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None:
+    """One canvas holds them all, so whatever moves the cells has to move what it shows."""
+    page = opened(open_page, address, kind="cross")
+    grid_map(page, 0, 0)
+    near = f"() => ({APART})() <= 0.51"
+    page.wait_for_function(near)
+    width = page.locator("button.map").first.bounding_box()
+    for change in (
+        lambda: page.set_viewport_size({"width": 901, "height": 720}),
+        lambda: page.evaluate("() => { document.documentElement.style.fontSize = '23px'; }"),
+        lambda: page.set_viewport_size({"width": 390, "height": 720}),
+    ):
+        change()
+        page.wait_for_timeout(300)
+        page.wait_for_function(near)
+    assert page.locator("button.map").first.bounding_box() != width
 
 
 def test_hover_reads_the_exact_weight_and_tokens_are_text(
@@ -172,7 +210,7 @@ def test_dimmed_columns_are_grey_and_counted(
     page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
     hidden = trace.cross[1, 2][:, -1].mean()
     expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
-    drawn = painted_pixels(page.locator("button.map canvas").nth(4 + 2))
+    drawn = grid_map(page, 1, 2)
     assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
 
 

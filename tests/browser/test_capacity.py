@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from figures.palette import attention_table, to_weight_bytes
-from tests.browser.pixels import pixels
+from tests.browser.pixels import as_drawn, grid_map
 from tests.conftest import random_model
 from tests.servers import serving
 from transformer.checkpoint import save_checkpoint
@@ -80,18 +80,11 @@ def test_a_sentence_at_the_token_limit_is_drawn_weight_by_weight(
             f"{address}/attention?kind=encoder_self&combine={how}&sentence={quote(sentence)}"
             f"&target={quote(TARGET)}"
         )
-        maps_on_screen = window.locator("button.map canvas")
-        maps_on_screen.last.wait_for()
         wide = widen(maps, how)
-        assert maps_on_screen.count() == wide.shape[0] * wide.shape[1]
+        expect(window.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
         for row, column in [(0, 0), (2, 4), (1, 5), (3, 2), (3, 5)]:
-            canvas = maps_on_screen.nth(row * wide.shape[1] + column)
-            window.wait_for_function("c => c.width !== 300", arg=canvas.element_handle())
-            drawn = pixels(canvas)
             sent, _ = shrink(to_weight_bytes(wide[row, column]), ())
             assert sent.shape == (128, 128)
             # Shrunk once more to the pixels there are, again by the largest of each block.
-            for axis in (0, 1):
-                starts = np.arange(drawn.shape[axis]) * 128 // drawn.shape[axis]
-                sent = np.maximum.reduceat(sent, starts, axis=axis)
-            np.testing.assert_array_equal(drawn, table[sent])
+            drawn = grid_map(window, row, column)
+            np.testing.assert_array_equal(drawn, table[as_drawn(sent, drawn.shape)])

@@ -9,13 +9,12 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect
 
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
 from figures.palette import attention_table, to_weight_bytes
-from tests.browser.pixels import pixels
+from tests.browser.pixels import as_drawn, grid_map
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
 from transformer.measures.heads import widen
@@ -122,11 +121,6 @@ def shows(page: Page, name: str, cell: str) -> None:
     expect(outlined).to_have_attribute("aria-label", re.compile(f"^{cell}:"))
 
 
-def cell_pixels(page: Page, cell: int) -> NDArray[np.uint8]:
-    """What a cell of the grid holds, [height, width, 3]."""
-    return pixels(page.locator("button.map canvas").nth(cell))
-
-
 def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     open_page: Callable[..., tuple[Page, Wire]], trace: Trace
 ) -> None:
@@ -139,8 +133,9 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     wide = widen(trace.encoder_self)
     expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
     for row, column in [(0, 0), (1, 2), (2, 3)]:
-        expected = attention_table("light")[to_weight_bytes(wide[row, column])]
-        np.testing.assert_array_equal(cell_pixels(page, row * wide.shape[1] + column), expected)
+        drawn = grid_map(page, row, column)
+        sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
+        np.testing.assert_array_equal(drawn, attention_table("light")[sent])
     assert not wire.arrived
     expect(page).to_have_url(re.compile("kind=cross"))
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
@@ -257,7 +252,7 @@ def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: 
         expect(table).to_have_attribute("aria-label", "Cross")
         expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
         expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
-        assert len(np.unique(cell_pixels(page, 0).reshape(-1, 3), axis=0)) > 10
+        assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
         page.close()
 
 

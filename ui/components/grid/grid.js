@@ -63,7 +63,7 @@ function mount(root, component, header, kinds) {
   const outline = () => {
     const chosen = selected(talk.held, kind.sheet);
     kind.pane.cells.forEach((line, row) =>
-      line.forEach(({ button }, column) =>
+      line.forEach((button, column) =>
         button.setAttribute("aria-selected", String(chosen(row, column))),
       ),
     );
@@ -170,7 +170,8 @@ function toggled(chosen, r, c, sheet) {
   return [...first, ...wanted.filter((each) => !has(first, each))];
 }
 
-// The table of buttons of one kind and its scale; `cells` is [row][column] -> {button, canvas}.
+// The table of one kind and its scale: a canvas that holds all maps, and before each of them a
+// button; `cells` is [row][column] -> button.
 function buildPane(sheet, hands) {
   const { row_names: rows, column_names: columns } = sheet;
   const table = make("div", "table");
@@ -178,6 +179,9 @@ function buildPane(sheet, hands) {
   table.setAttribute("role", "grid");
   table.setAttribute("aria-label", sheet.label);
   if (hands.markable) table.setAttribute("aria-multiselectable", "true");
+  const canvas = make("canvas", "maps");
+  canvas.setAttribute("aria-hidden", "true");
+  table.append(canvas);
   const head = make("div", "line");
   head.setAttribute("role", "row");
   head.append(make("span", "corner"));
@@ -197,26 +201,23 @@ function buildPane(sheet, hands) {
       button.dataset.at = `${row} ${column}`;
       button.setAttribute("role", "gridcell");
       button.setAttribute("aria-label", summary(sheet, row, column));
-      const canvas = document.createElement("canvas");
-      canvas.setAttribute("aria-hidden", "true");
-      button.append(canvas);
       if (row === rows.length - 1) button.classList.add("mean-row");
       if (column === columns.length - 1) button.classList.add("mean-column");
       line.append(button);
-      return { button, canvas };
+      return button;
     });
   });
   listen(cells, hands);
   const scale = sheet.limit
     ? buildScale(...signedEnds(sheet))
     : buildScale("0", "1", make("span", "unit", "attention weight"));
-  return { sheet, table, cells, scale, drawn: "" };
+  return { sheet, table, canvas, cells, scale };
 }
 
 // Makes a cell the grid's one stop of Tab.
 function reach(cells, row, column) {
-  for (const cell of cells.flat()) cell.button.tabIndex = -1;
-  cells[row][column].button.tabIndex = 0;
+  for (const button of cells.flat()) button.tabIndex = -1;
+  cells[row][column].tabIndex = 0;
 }
 
 // What mouse and keys do in a table.
@@ -231,10 +232,10 @@ function listen(cells, hands) {
   };
   const focus = (row, column) => {
     reach(cells, row, column);
-    cells[row][column].button.focus();
+    cells[row][column].focus();
   };
   cells.forEach((line, row) =>
-    line.forEach(({ button }, column) => {
+    line.forEach((button, column) => {
       button.onclick = (event) => {
         focus(row, column);
         if (event.shiftKey && hands.markable) hands.mark(row, column);

@@ -1,7 +1,7 @@
 // The maps of a grid: from bytes to numbers, and from numbers to pixels.
 //
-// Each map is drawn at device pixels: larger ones shrink by taking the largest weight of every
-// block, so that a single bright cell never disappears; smaller ones grow without blur.
+// Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
+// so that a single bright cell never disappears; smaller ones grow without blur.
 
 // The maps [row][column][query][key]: single heads travel as they are; the last column and row as
 // the difference to what the single ones combine to.
@@ -42,53 +42,83 @@ function unfold(header, body) {
   return maps;
 }
 
-// Draws every cell of a pane, unless it shows these very pixels already.
+// Draws every map of a pane, unless it shows these very pixels already. One canvas lies behind all
+// cells: a browser handles each canvas as a layer of its own, and hundreds of them slow every frame.
 function drawAll(root, pane) {
-  const { sheet, cells, table } = pane;
-  const width = cells[0][0].button.clientWidth;
+  const { sheet, cells, table, canvas } = pane;
+  const width = cells[0][0].clientWidth;
   if (!width || !root.querySelector(".probe")) return; // hidden, or not watched yet
   const ratio = window.devicePixelRatio || 1;
   const theme = themeOf(root);
-  const drawn = `${width} ${ratio} ${theme}`;
-  if (pane.drawn === drawn) return;
-  pane.drawn = drawn;
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
   const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
   table.style.setProperty("--map-height", `${height}px`);
   table.classList.toggle("narrow", width < 48);
+  const places = placesOf(pane, ratio);
+  const drawn = JSON.stringify([theme, ratio, places]);
+  if (canvas.dataset.drawn === drawn) return;
+
   const words = wordsOf(sheet.colours[theme]);
   const [cover] = wordsOf(sheet.cover[theme]);
-  const w = Math.min(keys, Math.max(1, Math.round(width * ratio)));
-  const h = Math.min(queries, Math.max(1, Math.round(height * ratio)));
-  const image = new ImageData(w, h);
-  const pixels = new Uint32Array(image.data.buffer);
   const size = queries * keys;
   const middle = sheet.limit ? 128 : 0; // the byte of no weight, or of no difference
   const rank = Uint8Array.from({ length: 256 }, (_, value) => Math.abs(value - middle));
-  cells.forEach((line, row) =>
-    line.forEach(({ canvas }, column) => {
-      const at = (row * line.length + column) * size;
-      shrink(sheet.maps.subarray(at, at + size), sheet, w, h, rank, words, cover, pixels);
-      canvas.width = w;
-      canvas.height = h;
-      canvas.getContext("2d").putImageData(image, 0, 0);
+  const { columns, rows } = places;
+  canvas.width = Math.max(...columns.map(([left, w]) => left + w));
+  canvas.height = Math.max(...rows.map(([top, h]) => top + h));
+  canvas.style.width = `${canvas.width / ratio}px`;
+  canvas.style.height = `${canvas.height / ratio}px`;
+  canvas.style.left = `${places.left}px`;
+  canvas.style.top = `${places.top}px`;
+  const pen = canvas.getContext("2d");
+  rows.forEach(([top, h], row) =>
+    columns.forEach(([left, w], column) => {
+      const at = (row * columns.length + column) * size;
+      const image = new ImageData(w, h);
+      fill(image, sheet.maps.subarray(at, at + size), sheet, rank, words, cover);
+      pen.putImageData(image, left, top);
     }),
   );
+  canvas.dataset.drawn = drawn;
   drawScale(pane.scale, words);
 }
 
-// Writes h x w pixels, each the colour of the byte in its block that ranks highest: the largest
-// weight, or the largest difference of either sign. Covered columns go last.
-function shrink(map, { queries, keys, dimmed }, w, h, rank, words, cover, pixels) {
+// Where the maps are on the canvas in device pixels: [left, width] of each column and [top, height]
+// of each row; and the canvas's place in the table in CSS pixels, at the edge of a device pixel, to
+// which the browser also moves the edges of the buttons.
+function placesOf({ table, cells }, ratio) {
+  const frame = table.getBoundingClientRect();
+  const snap = (at) => Math.round(at * ratio);
+  const spans = (ends, origin) =>
+    ends.map(([from, to]) => [snap(from) - snap(origin), Math.max(1, snap(to) - snap(from))]);
+  const boxes = (buttons) => buttons.map((button) => button.getBoundingClientRect());
+  return {
+    columns: spans(boxes(cells[0]).map(({ left, right }) => [left, right]), frame.left),
+    rows: spans(boxes(cells.map(([first]) => first)).map(({ top, bottom }) => [top, bottom]), frame.top),
+    left: snap(frame.left) / ratio - frame.left,
+    top: snap(frame.top) / ratio - frame.top,
+  };
+}
+
+// Colours the pixels of one map. Each stands for one weight or for a block of them, and has the
+// colour of the byte in it that ranks highest: the largest weight, or the largest difference of
+// either sign. Covered columns go last.
+function fill(image, map, { queries, keys, dimmed }, rank, words, cover) {
+  const pixels = new Uint32Array(image.data.buffer);
   const covered = new Uint8Array(keys);
   for (const column of dimmed) covered[column] = 1;
+  const { width: w, height: h } = image;
+  const across = blocks(keys, w);
+  const down = blocks(queries, h);
   for (let y = 0; y < h; y++) {
-    const top = Math.floor((y * queries) / h);
-    const bottom = Math.floor(((y + 1) * queries) / h);
+    const [top, bottom] = [down[2 * y], down[2 * y + 1]];
+    if (y && top === down[2 * y - 2] && bottom === down[2 * y - 1]) {
+      pixels.copyWithin(y * w, (y - 1) * w, y * w);
+      continue;
+    }
     for (let x = 0; x < w; x++) {
-      const left = Math.floor((x * keys) / w);
-      const right = Math.floor(((x + 1) * keys) / w);
+      const [left, right] = [across[2 * x], across[2 * x + 1]];
       let best = -1;
       for (let i = top; i < bottom; i++) {
         for (let j = left; j < right; j++) {
@@ -99,4 +129,14 @@ function shrink(map, { queries, keys, dimmed }, w, h, rank, words, cover, pixels
       pixels[y * w + x] = best < 0 ? cover : words[best];
     }
   }
+}
+
+// The first weight of each of so many pixels and the one after its last, one pair a pixel.
+function blocks(weights, pixels) {
+  const bounds = new Uint32Array(2 * pixels);
+  for (let at = 0; at < pixels; at++) {
+    bounds[2 * at] = Math.floor((at * weights) / pixels);
+    bounds[2 * at + 1] = Math.max(bounds[2 * at] + 1, Math.floor(((at + 1) * weights) / pixels));
+  }
+  return bounds;
 }
