@@ -26,6 +26,7 @@ from ui.bound import bound
 from ui.cache import get_trace
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.progress import fragment
 from ui.units import units_control
 
 require_frame()
@@ -71,7 +72,7 @@ def draw_kinds(trace: Trace) -> None:
     )  # fmt: skip
 
 
-@st.fragment
+@fragment
 def maps(view: View) -> None:
     """Controls and one of the views. Runs again by itself when something here is chosen."""
     trace = get_trace(view)

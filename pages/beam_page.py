@@ -28,6 +28,7 @@ from ui.components.tree import beam_tree_view, encode
 from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
+from ui.progress import fragment
 from ui.state import HEAD, LAYER
 from ui.units import UNITS
 
@@ -82,7 +83,7 @@ def tree_of(view: View) -> Tree:
     return tree
 
 
-@st.fragment
+@fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when something in it is chosen."""
     trace = get_trace(view)

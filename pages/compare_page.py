@@ -24,6 +24,7 @@ from ui.compare_texts import draw_texts
 from ui.compare_tokens import draw_tokens
 from ui.controls import current_view
 from ui.frame import require_frame
+from ui.progress import fragment
 
 require_frame()
 
@@ -43,7 +44,7 @@ VIEWS: dict[str, tuple[str, Callable[[Setup, Trace, Trace, Bar], object]]] = {
 _FOLLOWING = ("heads", "numbers")
 
 
-@st.fragment
+@fragment
 def story(setup: Setup) -> None:
     """Everything below the translations. Runs again by itself when something here is chosen."""
     left, right = get_trace(setup.left), get_trace(setup.right)

@@ -32,6 +32,7 @@ from ui.head_choice import (
     settle,
 )
 from ui.head_figure import KINDS, difference, exhibit, stages_of
+from ui.progress import fragment
 from ui.state import HEAD, LAYER, STEP
 from ui.takeaway import take_away
 from ui.text import code
@@ -98,7 +99,7 @@ def draw_way_back(place: Place) -> None:
     )  # fmt: skip
 
 
-@st.fragment
+@fragment
 def story(view: View) -> None:
     """Controls and stages. Runs again by itself when something here is chosen."""
     shown = get_trace(view)

@@ -16,6 +16,7 @@ from ui.computed import computed
 from ui.controls import View, current_view
 from ui.frame import require_frame
 from ui.glossary import term
+from ui.progress import fragment
 from ui.story import section, sized
 from ui.theme import current_theme
 from ui.token_panels import draw_cuts, draw_vocabulary
@@ -107,7 +108,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
     )  # fmt: skip
 
 
-@st.fragment
+@fragment
 def story(view: View) -> None:
     """The page below its first line. Runs again by itself when something here is chosen."""
     left, right = st.columns([3, 2], vertical_alignment="center")

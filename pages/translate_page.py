@@ -22,6 +22,7 @@ from ui.player_words import (
     scored,
     why_no_player,
 )
+from ui.progress import fragment
 from ui.steer_form import draw_steer_form, out_of_date
 from ui.steering import begin_with
 from ui.units import units_control
@@ -32,7 +33,7 @@ _KEY = "player"
 _START = "player_start"
 
 
-@st.fragment
+@fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when the player reports, and never moves a player in use."""
     if out_of_date(view):

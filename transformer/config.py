@@ -60,7 +60,8 @@ class ModelConfig:
             "concatenated" (all sines, then all cosines) as in several implementations.
         position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
             turns by exactly 1/10000 ("endpoint"), as in tensor2tensor and what followed it.
-        position_offset: number of the first position, 0 in the paper.
+        position_offset: number of the first position of sinusoids, 0 in the paper; a table begins
+            with its first row.
         max_positions: rows of a learned or stored table, and the longest sequence accepted.
         tie_embeddings: "all" shares source, target and output matrices (section 3.4),
             "decoder" only target and output, "none" nothing.

@@ -45,6 +45,14 @@ class Corpus:
     val: tuple[Pair, ...] = ()
     tests: dict[str, tuple[Pair, ...]] = field(default_factory=dict)
 
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the training pairs in their order, in hexadecimal."""
+        digest = hashlib.sha256()
+        for src, tgt in self.train:  # a line's end stands in none of them
+            digest.update(f"{src}\n{tgt}\n".encode())
+        return digest.hexdigest()
+
 
 def find_file(path: Path) -> Path:
     """`path`, or `path` + ".gz" where only that exists. Raises `MissingFileError`."""

@@ -90,14 +90,18 @@ class RunFolder:
             )
 
     def save_state(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, text: str
     ) -> None:
-        """Write state.pt. Raises `OSError` that names it; the one before is then still there."""
+        """Write state.pt; `text` is the fingerprint of the training text.
+
+        Raises: `OSError` that names it; the one before is then still there.
+        """
         state = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
             "progress": dataclasses.asdict(progress),
             "threads": torch.get_num_threads(),
+            "text": text,
         }
         temporary = self.state.with_name("state.pt.partial")
         try:
@@ -111,17 +115,31 @@ class RunFolder:
             raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
 
     def load_state(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        device: torch.device,
+        text: str,
     ) -> Progress:
-        """Put state.pt back into model and optimizer. Raises `CheckpointError` if it is damaged."""
+        """Put state.pt back into model and optimizer.
+
+        Raises: `CheckpointError` if it is damaged, `ConfigError` where the run read other text
+            than that with the fingerprint `text`.
+        """
         try:
             state = torch.load(self.state, map_location=device, weights_only=True)
+            before = state.get("text", text)  # older runs do not say
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
             progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             reason = f"{type(error).__name__}: {error}"  # a bare key or number tells nothing
             raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
+        if before != text:
+            raise ConfigError(
+                f"{self.state}: the training text has changed since this was written; "
+                "a run is resumed with the text it began with"
+            )
         threads = state.get("threads", torch.get_num_threads())
         if threads != torch.get_num_threads():
             log.warning(

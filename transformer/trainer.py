@@ -80,6 +80,7 @@ class Trainer:
         )
         self.progress = Progress()
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
+        self._text = corpus.fingerprint
         limit = self.config.max_positions
         self._encoded = encode_pairs(corpus.train, tokenizer, limit)
         self._val = encode_pairs(corpus.val, tokenizer, limit)
@@ -263,8 +264,11 @@ class Trainer:
         self.model.load_state_dict(read_weights(folder, self.config), strict=False)
 
     def resume(self) -> None:
-        """Continue from the folder's state; log lines written after it will come again."""
-        self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
+        """Continue from the folder's state; log lines written after it will come again.
+
+        Raises: `CheckpointError` if it is damaged, `ConfigError` where the text has changed.
+        """
+        self.progress = self.folder.load_state(self.model, self.optimizer, self.device, self._text)
         if self.world.leads:
             self.folder.drop_lines_after(self.progress)
 
@@ -301,7 +305,7 @@ class Trainer:
 
     def _save_state(self) -> None:
         if self.world.leads:
-            self.folder.save_state(self.model, self.optimizer, self.progress)
+            self.folder.save_state(self.model, self.optimizer, self.progress, self._text)
 
     def _log(self, kind: str, values: dict[str, float], board: Any) -> None:
         if self.world.leads:

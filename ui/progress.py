@@ -6,14 +6,16 @@ wait for the run that it is to end, and Streamlit lets fragments put no buttons 
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Called with (step, most steps) while something is made; `most` 0 means waiting for others.
@@ -45,6 +47,24 @@ def place_for_progress() -> None:
     with st.container(key="work"):
         st.session_state[_SLOT] = st.empty()
         st.button("Stop", icon=":material/stop:", key="stop_work", on_click=_mark)
+
+
+def fragment(story: Callable[P, None]) -> Callable[P, None]:
+    """A fragment of Streamlit's in which work may be long.
+
+    One that runs again by itself may draw in a place outside only if it did so when the whole page
+    ran last. So it draws nothing there, each time.
+    """
+
+    @st.fragment
+    @functools.wraps(story)
+    def run(*args: P.args, **options: P.kwargs) -> None:
+        slot = st.session_state.get(_SLOT)
+        if slot is not None:
+            slot.empty()
+        story(*args, **options)
+
+    return run
 
 
 class Progress:

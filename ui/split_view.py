@@ -20,6 +20,7 @@ from ui.components.parts import parts_message, sum_of_parts
 from ui.computed import computed, result_of
 from ui.controls import View
 from ui.encodings import stored_note
+from ui.progress import fragment
 from ui.state import HEAD, Param
 from ui.takeaway import snippet_header, take_away
 from ui.text import plain
@@ -42,7 +43,7 @@ def draw_split(view: View, config: ModelConfig) -> None:
     _maps(view)
 
 
-@st.fragment
+@fragment
 def _maps(view: View) -> None:
     trace = get_trace(view)
     st.markdown(

@@ -41,6 +41,10 @@ def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
     third.press("ArrowRight")
     page.keyboard.press("Enter")
     page.wait_for_url(f"**token={ids[3]}**")
+    expect(page.get_by_text(f"number {ids[3]}.")).to_be_visible()
+    expect(pieces.nth(3)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(pieces.nth(4)).to_be_focused()
 
     # Another cut is translated.
     rows = page.locator(".cut .row")

@@ -179,6 +179,18 @@ def test_another_run_is_refused(data: Path, tmp_path: Path) -> None:
         run(recipe(data), out, resume=True)
 
 
+def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
+    """It could not come to what the run would have come to."""
+    out = run(recipe(data), tmp_path / "out")
+    before = (out / "model.safetensors").read_bytes()
+    for file in data.glob("pairs.*"):
+        first, second, *rest = file.read_text().splitlines()
+        file.write_text("\n".join([second, first, *rest]) + "\n")
+    with pytest.raises(ConfigError, match=r"state\.pt: the training text has changed"):
+        run(recipe(data), out, resume=True)
+    assert (out / "model.safetensors").read_bytes() == before
+
+
 def test_a_run_that_never_began_can_be_corrected(data: Path, tmp_path: Path) -> None:
     """Nothing is lost, so a mistake in the first recipe does not block the folder."""
     path = recipe(data)
@@ -219,7 +231,7 @@ def test_a_full_disk_leaves_the_state_before(
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(2, 3)
     optimizer = torch.optim.Adam(model.parameters())
-    folder.save_state(model, optimizer, progress)
+    folder.save_state(model, optimizer, progress, "text")
 
     def full(_: Any, file: Any) -> None:
         file.write(b"a part")
@@ -228,8 +240,8 @@ def test_a_full_disk_leaves_the_state_before(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(OSError, match=r"No space left on device: .*state\.pt'"):
-            folder.save_state(model, optimizer, Progress())
-    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
+            folder.save_state(model, optimizer, Progress(), "text")
+    assert folder.load_state(model, optimizer, torch.device("cpu"), "text") == progress
     assert [each.name for each in tmp_path.iterdir()] == ["state.pt"]
 
 
@@ -237,5 +249,5 @@ def test_progress_is_what_it_was(tmp_path: Path) -> None:
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(2, 3)
     optimizer = torch.optim.Adam(model.parameters())
-    folder.save_state(model, optimizer, progress)
-    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
+    folder.save_state(model, optimizer, progress, "text")
+    assert folder.load_state(model, optimizer, torch.device("cpu"), "text") == progress

@@ -10,6 +10,8 @@ export default function (component) {
   if (!root || !data?.byteLength) return undefined;
   root.unwatch?.();
   const { header } = unpack(data);
+  const before = root.getRootNode().activeElement; // building anew loses it
+  const focused = [...root.querySelectorAll("button")].indexOf(before);
   const buttons = header.kind === "pieces" ? pieces(root, header) : cuts(root, header);
 
   const mark = (chosen) => {
@@ -35,6 +37,7 @@ export default function (component) {
       buttons[next]?.button.focus();
     };
   });
+  buttons[focused]?.button.focus({ preventScroll: true });
   return watch(root, () => {
     header.tints[themeOf(root)].forEach((tint, i) => root.style.setProperty(`--tint-${i}`, tint));
   });
