@@ -49,8 +49,8 @@ class Corpus:
     def fingerprint(self) -> str:
         """SHA-256 of the training pairs in their order, in hexadecimal."""
         digest = hashlib.sha256()
-        for src, tgt in self.train:  # a line's end stands in none of them
-            digest.update(f"{src}\n{tgt}\n".encode())
+        for pair in self.train:
+            digest.update(repr(pair).encode())
         return digest.hexdigest()
 
 

@@ -1,6 +1,6 @@
 """What a training run keeps on disk, so that it can be killed at any moment and go on.
 
-    recipe.json       the recipe it began with
+    recipe.json       the recipe and the fingerprint of the text it began with
     tokenizer.model   trained once, at the start
     state.pt          weights, optimizer and counters to resume from
     metrics.jsonl     a line per logged update and per epoch
@@ -33,6 +33,8 @@ from transformer.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
+#: Under which name recipe.json holds the fingerprint of the training text.
+_TEXT = "text"
 #: Settings that may change between a run and its continuation.
 RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
 
@@ -62,17 +64,25 @@ class RunFolder:
         made = (self.tokenizer, self.state, self.path / "model.safetensors")
         return any(file.exists() for file in made)
 
-    def claim(self, recipe: Recipe, *, resume: bool) -> None:
-        """Make this the folder of `recipe`'s run, or check that it is. Raises `ConfigError`."""
+    def claim(self, recipe: Recipe, text: str, *, resume: bool) -> None:
+        """Make this the folder of `recipe`'s run, or check that it is.
+
+        Args:
+            text: fingerprint of the training text.
+
+        Raises: `ConfigError`, and then nothing has changed.
+        """
         wanted = json.loads(json.dumps(recipe.to_dict()))
         if self.begun:
             if not resume:
                 raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
-            self._check_same(wanted)
+            self._check_same(wanted, text)
         self.path.mkdir(parents=True, exist_ok=True)
-        write_atomic(self.recipe, (json.dumps(wanted, indent=2) + "\n").encode())
+        write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
+        if not self.state.exists():  # lines of a run that has to begin again
+            self.metrics.unlink(missing_ok=True)
 
-    def _check_same(self, wanted: Mapping[str, Mapping[str, Any]]) -> None:
+    def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
         try:
             found = json.loads(self.recipe.read_text(encoding="utf-8"))
             changed = [
@@ -81,6 +91,7 @@ class RunFolder:
                 for name, value in values.items()
                 if name not in RESUMABLE and found.get(table, {}).get(name) != value
             ]
+            same_text = found.get(_TEXT, text) == text  # older runs do not say
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: cannot resume without it: {error}") from None
         for table, name, before, now in changed:
@@ -88,20 +99,21 @@ class RunFolder:
                 f"{self.recipe}: [{table}] {name} was {before!r} and is now {now!r}; "
                 "a run is resumed with the recipe it began with"
             )
+        if not same_text:
+            raise ConfigError(
+                f"{self.recipe}: the training text has changed since the run began; "
+                "a run is resumed with the text it began with"
+            )
 
     def save_state(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress, text: str
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
     ) -> None:
-        """Write state.pt; `text` is the fingerprint of the training text.
-
-        Raises: `OSError` that names it; the one before is then still there.
-        """
+        """Write state.pt. Raises `OSError` that names it; the one before is then still there."""
         state = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
             "progress": dataclasses.asdict(progress),
             "threads": torch.get_num_threads(),
-            "text": text,
         }
         temporary = self.state.with_name("state.pt.partial")
         try:
@@ -115,31 +127,17 @@ class RunFolder:
             raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
 
     def load_state(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        device: torch.device,
-        text: str,
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
     ) -> Progress:
-        """Put state.pt back into model and optimizer.
-
-        Raises: `CheckpointError` if it is damaged, `ConfigError` where the run read other text
-            than that with the fingerprint `text`.
-        """
+        """Put state.pt back into model and optimizer. Raises `CheckpointError` if it is damaged."""
         try:
             state = torch.load(self.state, map_location=device, weights_only=True)
-            before = state.get("text", text)  # older runs do not say
             model.load_state_dict(state["model"])
             optimizer.load_state_dict(state["optimizer"])
             progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             reason = f"{type(error).__name__}: {error}"  # a bare key or number tells nothing
             raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
-        if before != text:
-            raise ConfigError(
-                f"{self.state}: the training text has changed since this was written; "
-                "a run is resumed with the text it began with"
-            )
         threads = state.get("threads", torch.get_num_threads())
         if threads != torch.get_num_threads():
             log.warning(

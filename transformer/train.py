@@ -44,8 +44,9 @@ def train(
 
     Returns: `out`.
 
-    Raises: `ConfigError` where `out` holds another run, `DataError` for text that is missing,
-        `InputError` for a device that is not here, `TrainingError` where the loss diverges.
+    Raises: `ConfigError` where `out` holds a run of another recipe or text, `DataError` for text
+        that is missing, `InputError` for a device that is not here, `TrainingError` where the loss
+        diverges.
     """
     device = resolve_device(device).type
     world, folder = World.join(device), RunFolder(out)
@@ -55,7 +56,7 @@ def train(
         world.wait()
         corpus = load_corpus(recipe.data, data)
         if world.leads:
-            folder.claim(recipe, resume=resume)
+            folder.claim(recipe, corpus.fingerprint, resume=resume)
             make_tokenizer(recipe, corpus, folder.tokenizer)
         world.wait()
         tokenizer = Tokenizer.load(folder.tokenizer)

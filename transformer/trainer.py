@@ -80,7 +80,6 @@ class Trainer:
         )
         self.progress = Progress()
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
-        self._text = corpus.fingerprint
         limit = self.config.max_positions
         self._encoded = encode_pairs(corpus.train, tokenizer, limit)
         self._val = encode_pairs(corpus.val, tokenizer, limit)
@@ -264,11 +263,8 @@ class Trainer:
         self.model.load_state_dict(read_weights(folder, self.config), strict=False)
 
     def resume(self) -> None:
-        """Continue from the folder's state; log lines written after it will come again.
-
-        Raises: `CheckpointError` if it is damaged, `ConfigError` where the text has changed.
-        """
-        self.progress = self.folder.load_state(self.model, self.optimizer, self.device, self._text)
+        """Continue from the folder's state; log lines written after it will come again."""
+        self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
         if self.world.leads:
             self.folder.drop_lines_after(self.progress)
 
@@ -305,7 +301,7 @@ class Trainer:
 
     def _save_state(self) -> None:
         if self.world.leads:
-            self.folder.save_state(self.model, self.optimizer, self.progress, self._text)
+            self.folder.save_state(self.model, self.optimizer, self.progress)
 
     def _log(self, kind: str, values: dict[str, float], board: Any) -> None:
         if self.world.leads:

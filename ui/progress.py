@@ -1,7 +1,7 @@
 """Long work on screen: a bar that appears only when it is needed, and a way to stop.
 
-The bar and its button stand in one place, which the frame draws: a button inside a fragment would
-wait for the run that it is to end, and Streamlit lets fragments put no buttons elsewhere.
+The bar and its button stand in one place, which the frame draws: a button inside a fragment, or put
+elsewhere by one, would wait for the run that it is to end.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitInvalidLayoutContextError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -61,7 +63,9 @@ def fragment(story: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **options: P.kwargs) -> None:
         slot = st.session_state.get(_SLOT)
         if slot is not None:
-            slot.empty()
+            # A run of the whole page that ended before it came here left no place to draw in.
+            with suppress(StreamlitInvalidLayoutContextError):
+                slot.empty()
         story(*args, **options)
 
     return run
@@ -95,8 +99,7 @@ class Progress:
         self._drawn = now
         if self._slot is None:
             st.session_state[_WORKING] = self._work
-            # Outside of the frame there is no such place, and no button.
-            self._slot = st.session_state.get(_SLOT) or st.empty()
+            self._slot = _place()
         if most:
             doing = self._doing if most > 0 else WORKING
             said = doing.format(step=step, most=most, seconds=seconds)
@@ -108,6 +111,16 @@ class Progress:
         """Take the bar away."""
         if self._slot is not None:
             self._slot.empty()
+
+
+def _place() -> DeltaGenerator:
+    """Where to draw the bar: the frame's place, or here where there is none; then without Stop."""
+    slot: DeltaGenerator | None = st.session_state.get(_SLOT)
+    if slot is not None:
+        with suppress(StreamlitInvalidLayoutContextError):
+            slot.empty()
+            return slot
+    return st.empty()
 
 
 def attended(make: Callable[[Report], T], progress: Progress) -> T:

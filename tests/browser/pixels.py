@@ -24,7 +24,10 @@ _READ = """canvas => {
 
 def pixels(canvas: Locator | ElementHandle) -> NDArray[np.uint8]:
     """What a canvas holds, red, green and blue. Returns: [height, width, 3]."""
-    width, height, data = canvas.evaluate(_READ)
+    return _numbers(*canvas.evaluate(_READ))
+
+
+def _numbers(width: int, height: int, data: str) -> NDArray[np.uint8]:
     found = np.frombuffer(base64.b64decode(data), dtype=np.uint8)
     return found.reshape(height, width, 4)[..., :3]
 
@@ -40,12 +43,17 @@ def painted_pixels(canvas: Locator, seconds: float = 60) -> NDArray[np.uint8]:
 def grid_map(page: Page, row: int, column: int, seconds: float = 60) -> NDArray[np.uint8]:
     """What a cell of the grid shows, once the grid is drawn. Returns: [height, width, 3]."""
     canvas = page.locator("canvas.maps")
+    read = f"canvas => [canvas.dataset.drawn, ...({_READ})(canvas)]"
     deadline = time.monotonic() + seconds
-    while not (drawn := canvas.get_attribute("data-drawn")) and time.monotonic() < deadline:
+    drawn = None
+    while drawn is None and time.monotonic() < deadline:
         page.wait_for_timeout(100)
-    places = json.loads(drawn or "")[2]
+        if canvas.evaluate("canvas => canvas.dataset.drawn"):
+            drawn, *picture = canvas.evaluate(read)
+    assert drawn is not None, "the grid was not drawn"
+    _, _, places = json.loads(drawn)
     (left, width), (top, height) = places["columns"][column], places["rows"][row]
-    return pixels(canvas)[top : top + height, left : left + width]
+    return _numbers(*picture)[top : top + height, left : left + width]
 
 
 def as_drawn(weights: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:

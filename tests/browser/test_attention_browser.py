@@ -115,7 +115,9 @@ APART = """() => {
             [box.top, from.top, top], [box.bottom, from.top, top + height],
         ].map(([edge, origin, at]) => Math.abs((edge - origin) * ratio - at)));
     });
-    return Math.max(...apart, Math.abs(ratio - window.devicePixelRatio));
+    return Math.max(...apart, Math.abs(ratio - window.devicePixelRatio),
+        Math.abs((from.right - from.left) * ratio - canvas.width),
+        Math.abs((from.bottom - from.top) * ratio - canvas.height));
 }"""
 
 
@@ -125,16 +127,25 @@ def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None
     grid_map(page, 0, 0)
     near = f"() => ({APART})() <= 0.51"
     page.wait_for_function(near)
-    width = page.locator("button.map").first.bounding_box()
+    before = page.locator("button.map").first.bounding_box()
+    screen = page.context.new_cdp_session(page)
+
+    def resize(width: int, ratio: float) -> None:
+        screen.send(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 720, "deviceScaleFactor": ratio, "mobile": False},
+        )
+
     for change in (
-        lambda: page.set_viewport_size({"width": 901, "height": 720}),
+        lambda: resize(901, 1),
         lambda: page.evaluate("() => { document.documentElement.style.fontSize = '23px'; }"),
-        lambda: page.set_viewport_size({"width": 390, "height": 720}),
+        lambda: resize(901, 1.5),
+        lambda: resize(390, 2),
     ):
         change()
         page.wait_for_timeout(300)
         page.wait_for_function(near)
-    assert page.locator("button.map").first.bounding_box() != width
+    assert page.locator("button.map").first.bounding_box() != before
 
 
 def test_hover_reads_the_exact_weight_and_tokens_are_text(

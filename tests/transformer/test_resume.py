@@ -179,16 +179,42 @@ def test_another_run_is_refused(data: Path, tmp_path: Path) -> None:
         run(recipe(data), out, resume=True)
 
 
-def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
-    """It could not come to what the run would have come to."""
-    out = run(recipe(data), tmp_path / "out")
-    before = (out / "model.safetensors").read_bytes()
+def swap_lines(data: Path) -> None:
     for file in data.glob("pairs.*"):
         first, second, *rest = file.read_text().splitlines()
         file.write_text("\n".join([second, first, *rest]) + "\n")
-    with pytest.raises(ConfigError, match=r"state\.pt: the training text has changed"):
+
+
+def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
+    """It could not come to what the run would have come to."""
+    out = run(recipe(data), tmp_path / "out")
+    before = {file: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    swap_lines(data)
+    with pytest.raises(ConfigError, match=r"recipe\.json: the training text has changed"):
+        run(recipe(data, epochs=9), out, resume=True)
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_run_killed_before_its_first_state_begins_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the text it began with, and with none of its lines twice."""
+    whole = run(recipe(data), tmp_path / "whole")
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        kill_at(patch, RunFolder, "save_state", 1)
+        with pytest.raises(Killed):
+            run(recipe(data), out)
+    assert not (out / "state.pt").exists()
+    swap_lines(data)
+    with pytest.raises(ConfigError, match="the training text has changed"):
         run(recipe(data), out, resume=True)
-    assert (out / "model.safetensors").read_bytes() == before
+    swap_lines(data)
+    run(recipe(data), out, resume=True)
+    assert_same_bits(whole, out)
+    assert [(line["kind"], line["update"]) for line in log_lines(out)] == [
+        (line["kind"], line["update"]) for line in log_lines(whole)
+    ]
 
 
 def test_a_run_that_never_began_can_be_corrected(data: Path, tmp_path: Path) -> None:
@@ -231,7 +257,7 @@ def test_a_full_disk_leaves_the_state_before(
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(2, 3)
     optimizer = torch.optim.Adam(model.parameters())
-    folder.save_state(model, optimizer, progress, "text")
+    folder.save_state(model, optimizer, progress)
 
     def full(_: Any, file: Any) -> None:
         file.write(b"a part")
@@ -240,8 +266,8 @@ def test_a_full_disk_leaves_the_state_before(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(OSError, match=r"No space left on device: .*state\.pt'"):
-            folder.save_state(model, optimizer, Progress(), "text")
-    assert folder.load_state(model, optimizer, torch.device("cpu"), "text") == progress
+            folder.save_state(model, optimizer, Progress())
+    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
     assert [each.name for each in tmp_path.iterdir()] == ["state.pt"]
 
 
@@ -249,5 +275,5 @@ def test_progress_is_what_it_was(tmp_path: Path) -> None:
     folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
     model = torch.nn.Linear(2, 3)
     optimizer = torch.optim.Adam(model.parameters())
-    folder.save_state(model, optimizer, progress, "text")
-    assert folder.load_state(model, optimizer, torch.device("cpu"), "text") == progress
+    folder.save_state(model, optimizer, progress)
+    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress

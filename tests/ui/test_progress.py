@@ -6,6 +6,7 @@ import time
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.servers import ROOT
 from ui.progress import UNKNOWN, Progress, Report, StoppedError, attended
 
 PATIENCE = 60.0
@@ -90,3 +91,14 @@ def test_stop_marks_the_work_on_screen_until_it_is_asked_for_again() -> None:
     app.button[1].click().run()
     assert [text.value for text in app.text] == ["made"]
     assert not app.exception
+
+
+def test_what_computes_in_a_fragment_can_show_its_progress() -> None:
+    """Only what computes nothing, or shows its own, may do with Streamlit's fragment."""
+    sources = {
+        path: path.read_text("utf-8")
+        for part in ("pages", "ui")
+        for path in (ROOT / part).rglob("*.py")
+    }
+    plain = {path.name for path, text in sources.items() if "@st.fragment" in text}
+    assert plain == {"progress.py", "position_story.py", "import_form.py"}

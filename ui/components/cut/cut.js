@@ -10,8 +10,7 @@ export default function (component) {
   if (!root || !data?.byteLength) return undefined;
   root.unwatch?.();
   const { header } = unpack(data);
-  const before = root.getRootNode().activeElement; // building anew loses it
-  const focused = [...root.querySelectorAll("button")].indexOf(before);
+  const giveBack = remember(root, ".pieces");
   const buttons = header.kind === "pieces" ? pieces(root, header) : cuts(root, header);
 
   const mark = (chosen) => {
@@ -37,7 +36,7 @@ export default function (component) {
       buttons[next]?.button.focus();
     };
   });
-  buttons[focused]?.button.focus({ preventScroll: true });
+  giveBack();
   return watch(root, () => {
     header.tints[themeOf(root)].forEach((tint, i) => root.style.setProperty(`--tint-${i}`, tint));
   });

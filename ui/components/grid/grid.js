@@ -92,6 +92,7 @@ function mount(root, component, header, kinds) {
       return;
     }
     if (next !== kind) {
+      if (kind) undraw(kind.pane);
       kind = next;
       kind.pane ??= buildPane(kind.sheet, hands);
       const [row, column] = placeOf(talk.held, kind.sheet);

@@ -3,6 +3,9 @@
 // Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
 // so that a single bright cell never disappears; smaller ones grow without blur.
 
+// Some browsers leave a larger canvas empty.
+const MOST_PIXELS = 16e6;
+
 // The maps [row][column][query][key]: single heads travel as they are; the last column and row as
 // the difference to what the single ones combine to.
 function unfold(header, body) {
@@ -48,14 +51,22 @@ function drawAll(root, pane) {
   const { sheet, cells, table, canvas } = pane;
   const width = cells[0][0].clientWidth;
   if (!width || !root.querySelector(".probe")) return; // hidden, or not watched yet
-  const ratio = window.devicePixelRatio || 1;
   const theme = themeOf(root);
   const { queries, keys } = sheet;
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
   const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
   table.style.setProperty("--map-height", `${height}px`);
   table.classList.toggle("narrow", width < 48);
-  const places = placesOf(pane, ratio);
+  const frame = table.getBoundingClientRect();
+  const ratio = Math.min(
+    window.devicePixelRatio || 1,
+    Math.sqrt(MOST_PIXELS / Math.max(1, frame.width * frame.height)),
+  );
+  // At the edges of device pixels, to which the browser also moves the edges of the buttons.
+  canvas.style.left = `${Math.round(frame.left * ratio) / ratio - frame.left}px`;
+  canvas.style.top = `${Math.round(frame.top * ratio) / ratio - frame.top}px`;
+  table.style.setProperty("--drawn-width", `${cells[0][0].getBoundingClientRect().width}px`);
+  const places = placesOf(cells, frame, ratio);
   const drawn = JSON.stringify([theme, ratio, places]);
   if (canvas.dataset.drawn === drawn) return;
 
@@ -69,8 +80,6 @@ function drawAll(root, pane) {
   canvas.height = Math.max(...rows.map(([top, h]) => top + h));
   canvas.style.width = `${canvas.width / ratio}px`;
   canvas.style.height = `${canvas.height / ratio}px`;
-  canvas.style.left = `${places.left}px`;
-  canvas.style.top = `${places.top}px`;
   const pen = canvas.getContext("2d");
   rows.forEach(([top, h], row) =>
     columns.forEach(([left, w], column) => {
@@ -85,10 +94,8 @@ function drawAll(root, pane) {
 }
 
 // Where the maps are on the canvas in device pixels: [left, width] of each column and [top, height]
-// of each row; and the canvas's place in the table in CSS pixels, at the edge of a device pixel, to
-// which the browser also moves the edges of the buttons.
-function placesOf({ table, cells }, ratio) {
-  const frame = table.getBoundingClientRect();
+// of each row.
+function placesOf(cells, frame, ratio) {
   const snap = (at) => Math.round(at * ratio);
   const spans = (ends, origin) =>
     ends.map(([from, to]) => [snap(from) - snap(origin), Math.max(1, snap(to) - snap(from))]);
@@ -96,9 +103,13 @@ function placesOf({ table, cells }, ratio) {
   return {
     columns: spans(boxes(cells[0]).map(({ left, right }) => [left, right]), frame.left),
     rows: spans(boxes(cells.map(([first]) => first)).map(({ top, bottom }) => [top, bottom]), frame.top),
-    left: snap(frame.left) / ratio - frame.left,
-    top: snap(frame.top) / ratio - frame.top,
   };
+}
+
+// Lets go of the pixels of a pane that is not shown.
+function undraw({ canvas }) {
+  canvas.width = canvas.height = 0;
+  delete canvas.dataset.drawn;
 }
 
 // Colours the pixels of one map. Each stands for one weight or for a block of them, and has the

@@ -78,18 +78,6 @@ export default function (component) {
   return stop;
 }
 
-// Remembers what has the focus in a view that is about to be built anew, and how far its lists (a
-// selector) are scrolled. Returns: how to give that back, by the place among buttons and lists.
-function remember(root, lists) {
-  const all = (what) => [...root.querySelectorAll(what)];
-  const focused = all("button").indexOf(root.getRootNode().activeElement);
-  const tops = all(lists).map((list) => list.scrollTop);
-  return () => {
-    all(lists).forEach((list, at) => (list.scrollTop = tops[at] ?? 0));
-    all("button")[focused]?.focus({ preventScroll: true });
-  };
-}
-
 function read(data) {
   const { header, body } = unpack(data);
   const words = new Uint32Array(body.slice().buffer);

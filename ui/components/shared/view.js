@@ -63,3 +63,15 @@ function themeOf(root) {
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
+
+// Remembers what has the focus in a view that is about to be built anew, and how far its lists (a
+// selector) are scrolled. Returns: how to give that back, by the place among buttons and lists.
+function remember(root, lists) {
+  const all = (what) => [...root.querySelectorAll(what)];
+  const focused = all("button").indexOf(root.getRootNode().activeElement);
+  const tops = all(lists).map((list) => list.scrollTop);
+  return () => {
+    all(lists).forEach((list, at) => (list.scrollTop = tops[at] ?? 0));
+    all("button")[focused]?.focus({ preventScroll: true });
+  };
+}
