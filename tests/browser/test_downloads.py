@@ -63,6 +63,9 @@ def files(
         page.locator("[data-testid=stMain] canvas").first.wait_for()
         if name != "translate":
             page.get_by_role("link", name=name.capitalize()).first.click()
+            page.get_by_role("gridcell").first.wait_for()
+        # The page before has such a button too, and goes with it when the new one is through.
+        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         page.get_by_role("button", name="Download").first.click()
         taken[name] = {}
         for ending, label in FORMATS.items():
