@@ -61,11 +61,7 @@ def fragment(story: Callable[P, None]) -> Callable[P, None]:
     @st.fragment
     @functools.wraps(story)
     def run(*args: P.args, **options: P.kwargs) -> None:
-        slot = st.session_state.get(_SLOT)
-        if slot is not None:
-            # A run of the whole page that ended before it came here left no place to draw in.
-            with suppress(StreamlitInvalidLayoutContextError):
-                slot.empty()
+        _frames_place()
         story(*args, **options)
 
     return run
@@ -99,7 +95,7 @@ class Progress:
         self._drawn = now
         if self._slot is None:
             st.session_state[_WORKING] = self._work
-            self._slot = _place()
+            self._slot = _frames_place() or st.empty()  # here it has no button
         if most:
             doing = self._doing if most > 0 else WORKING
             said = doing.format(step=step, most=most, seconds=seconds)
@@ -113,14 +109,16 @@ class Progress:
             self._slot.empty()
 
 
-def _place() -> DeltaGenerator:
-    """Where to draw the bar: the frame's place, or here where there is none; then without Stop."""
+def _frames_place() -> DeltaGenerator | None:
+    """The place that the frame drew, emptied; None outside of the frame, and in a fragment where a
+    run of the whole page ended before it came there.
+    """
     slot: DeltaGenerator | None = st.session_state.get(_SLOT)
     if slot is not None:
         with suppress(StreamlitInvalidLayoutContextError):
             slot.empty()
             return slot
-    return st.empty()
+    return None
 
 
 def attended(make: Callable[[Report], T], progress: Progress) -> T:
