@@ -7,10 +7,10 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from ui import state
-from ui.frame import PAGES, frame, opened_by_file_names, start_again
-from ui.progress import place_for_progress
-from ui.serving import KnownBase, begin, libraries
+from ui.core import url_state
+from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
+from ui.frame.serving import KnownBase, begin, libraries
+from ui.work.progress import place_for_progress
 
 HERE = Path(__file__).resolve().parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
@@ -19,11 +19,11 @@ STARTING = "Starting: PyTorch and the model are being loaded. Only the first vis
 def main() -> None:
     """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
     st.set_page_config(
-        page_title="Headlight", page_icon=str(HERE / "ui/logo/mark.svg"), layout="wide"
+        page_title="Headlight", page_icon=str(HERE / "ui/frame/logo/mark.svg"), layout="wide"
     )
-    st.logo(str(HERE / "ui/logo/headlight.svg"), size="large")
-    st.html(HERE / "ui/style.css")
-    state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
+    st.logo(str(HERE / "ui/frame/logo/headlight.svg"), size="large")
+    st.html(HERE / "ui/frame/style.css")
+    url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     home = PAGES[0]
     pages = {
@@ -57,26 +57,27 @@ def main() -> None:
         if not libraries.is_set():
             st.text(STARTING)
     # PyTorch takes seconds to import; by now the page's head is on screen.
-    from ui import presenter, tours
-    from ui.controls import draw_sidebar
-    from ui.offers import draw_not_offered, why_not
-    from ui.roots import checkpoints_root
+    from ui.core import presenter
+    from ui.frame.availability import draw_not_offered, why_not
+    from ui.frame.sidebar import draw_sidebar
+    from ui.tours import guide
+    from ui.work.roots import checkpoints_root
 
     libraries.set()
-    state.enter("" if spec is home else spec.url_path)
+    url_state.enter("" if spec is home else spec.url_path)
     turned = presenter.wanted_step("page")
     if turned:
         beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
         st.switch_page(pages[beside.url_path])
     view = draw_sidebar()
     guided = view.kind == "checkpoint"  # tours ask the model what only our own can tell
-    stop_page = tours.follow(view, presenter.wanted_step("stop")) if guided else None
+    stop_page = guide.follow(view, presenter.wanted_step("stop")) if guided else None
     if stop_page is not None:
         st.switch_page(pages[stop_page.url_path])
     with corner:
-        presenter.draw_presenter(spec.title, touring=guided and tours.place() is not None)
+        presenter.draw_presenter(spec.title, touring=guided and guide.place() is not None)
     if guided:
-        tours.draw_bar(view, spec)
+        guide.draw_bar(view, spec)
     why = why_not(view, spec)
     if spec.needs_model and not view.checkpoint:
         st.header("No checkpoint to look into")
@@ -90,7 +91,7 @@ def main() -> None:
     else:
         with frame():
             page.run()
-    state.write_url()
+    url_state.write_url()
 
 
 if __name__ == "__main__":

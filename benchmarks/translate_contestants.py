@@ -25,7 +25,7 @@ def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[st
     """This project, with and without its records."""
     import torch
 
-    from transformer.beam_rule import hugging_face
+    from transformer.search.rules import hugging_face
     from transformer.translator import Translator
 
     torch.set_num_threads(threads)

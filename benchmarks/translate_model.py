@@ -59,7 +59,7 @@ def make(folder: Path, shape: Shape, seed: int = 0) -> None:
     _write_marian(folder / "marian", shape, seed)
     from ctranslate2.converters import TransformersConverter
 
-    from transformer.importers.marian import import_marian
+    from transformer.importers.marian.importer import import_marian
 
     import_marian(folder / "marian", folder / "imported")
     TransformersConverter(str(folder / "marian")).convert(str(folder / "converted"))

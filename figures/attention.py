@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from figures.labels import plotly_token, show_token
 from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table, contrast
-from transformer.records import Floats
+from transformer.types import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 _DARK_INK, _LIGHT_INK = "#14131a", "#ffffff"

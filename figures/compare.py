@@ -16,7 +16,7 @@ import numpy as np
 from figures.attention import check_map
 from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import show_token
-from transformer.records import Floats
+from transformer.types import Floats
 
 #: Where the scale may end.
 LIMITS = (0.1, 0.25, 0.5, 1.0)

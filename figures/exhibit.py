@@ -1,7 +1,8 @@
 """What a figure is made of, before it becomes a file: panels, series, arrays and a snippet.
 
 An `Exhibit` is what every way out shares. `figures.paper` turns it into PNG, SVG, CSV, NPZ and
-Python; `ui.offline` into a page that opens without a network. It holds NumPy arrays and plain text,
+Python; `ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain
+text,
 and text is data throughout: tokens are kept exactly as the tokenizer gave them.
 """
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from transformer.records import HeadStages, LogitSplit
+from transformer.trace.records import HeadStages, LogitSplit
 
 _KINDS = {
     "encoder_self": "Encoder self-attention",
@@ -81,7 +81,7 @@ def head_exhibit(
 
 
 _SNIPPET = """
-from transformer.inspection import inspect_head
+from transformer.trace.inspection import inspect_head
 
 stages = inspect_head(translator.model, trace, {kind!r}, layer={layer}, head={head}, query={query})
 x_query, x_keys = stages.x_query, stages.x_keys
@@ -131,7 +131,7 @@ def split_exhibit(
 
 
 _SPLIT_SNIPPET = """
-from transformer.measures.split import split_logits
+from transformer.trace.split import split_logits
 
 split = split_logits(translator.model, trace, {kind!r}, head={head})
 content_content, content_position = split.content_content, split.content_position

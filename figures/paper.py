@@ -161,7 +161,7 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
     """Write an exhibit to a file in the format that its ending names. Returns: the path.
 
     Raises: `ValueError` for an ending that is none of `ENDINGS` (pages that open in a browser come
-    from `ui.offline.save`), or where a format cannot hold the numbers; `OSError`.
+    from `ui.export.html.save`), or where a format cannot hold the numbers; `OSError`.
     """
     path = Path(path)
     write = ENDINGS.get(path.suffix.lower())

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.exhibit import Exhibit, Panel, Series
-from transformer.records import Floats
+from transformer.types import Floats
 
 _IMPORTS = "import numpy as np\n\nfrom transformer.positions import shift_matrix, sinusoidal\n\n"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from figures.attention import style
 from figures.labels import escape_plotly
 from figures.palette import CHROME, Theme, as_plotly, categorical, signed_table
-from transformer.records import Floats
+from transformer.types import Floats
 
 _MOST_MARKERS = 64  # up to this many positions each one gets a dot
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from figures.attention import FONT
 from figures.charts import quiet
 from figures.palette import CHROME, Theme, categorical
-from transformer.records import Floats
+from transformer.types import Floats
 
 
 def product_by_offset(

@@ -12,7 +12,7 @@ import numpy as np
 from figures.charts import quiet
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
-from transformer.records import Floats, Ints
+from transformer.types import Floats, Ints
 
 #: What the plane shows of every token: its embedding, the embedding with its position, or both.
 Added = Literal["both", "without", "with"]

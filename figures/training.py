@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from figures.charts import quiet
 from figures.palette import CHROME, Theme
-from transformer.records import Floats
+from transformer.types import Floats
 
 
 def rate_curve(

@@ -1,9 +1,8 @@
 """Headlight from a program or a notebook, in two lines.
-
-    from headlight import show
     show("sentence.npz")
 
-`show` takes a path, a `transformer.records.Trace`, or arrays by name (docs/arrays.md), and gives a
+`show` takes a path, a `transformer.trace.records.Trace`, or arrays by name (docs/arrays.md), and
+gives a
 view that a notebook displays without a server and without a network.
 """
 
@@ -14,8 +13,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from transformer.arrays import load_arrays, trace_of
-from transformer.records import Trace
+from transformer.arrays.trace_file import load_arrays, trace_of
+from transformer.trace.records import Trace
 
 __all__ = ["Page", "page_of", "show"]
 
@@ -51,7 +50,8 @@ def show(
         name: what the page says it is from; the file's name where there is one.
         height: of the frame in a notebook, in pixels.
 
-    Raises: `transformer.weights.CheckpointError`, one line that names the array and what is
+    Raises: `transformer.checkpoint.weights.CheckpointError`, one line that names the array and
+    what is
         allowed; `TypeError` for anything else than the above.
     """
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
@@ -61,8 +61,8 @@ def show(
 
 def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
     """The page of `show`, as UTF-8."""
-    from ui.offline import to_html
-    from ui.trace_page import trace_exhibit
+    from headlight.page import trace_exhibit
+    from ui.export.html import to_html
 
     snippet = ""
     if isinstance(what, Trace):
@@ -77,7 +77,7 @@ def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> byt
     return to_html(trace_exhibit(trace, name or called, snippet))
 
 
-_PROGRAM = """from transformer.arrays import load_arrays
+_PROGRAM = """from transformer.arrays.trace_file import load_arrays
 
 trace = load_arrays({path!r})
 for kind in ("encoder_self", "decoder_self", "cross"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headlight import show
-from transformer.weights import CheckpointError
+from transformer.errors import CheckpointError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
-from transformer.records import Trace
-from ui import state
-from ui.attention_choice import (
+from transformer.trace.records import Trace
+from ui.attention.choice import (
     DIM,
     DISPLAY,
     DISPLAYS,
@@ -19,15 +18,16 @@ from ui.attention_choice import (
     settle_kind,
     settle_tokens,
 )
-from ui.attention_exhibits import offer
-from ui.attention_maps import get_maps, story_of
-from ui.attention_views import draw_aggregate, draw_grid, draw_heads, draw_matrix
-from ui.bound import bound
-from ui.cache import get_trace
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.progress import fragment
-from ui.units import units_control
+from ui.attention.exhibits import offer
+from ui.attention.maps import get_maps, story_of
+from ui.attention.views import draw_aggregate, draw_grid, draw_heads, draw_matrix
+from ui.core import url_state
+from ui.core.units import units_control
+from ui.core.view import View, current_view
+from ui.core.widgets import bound
+from ui.frame.pages import require_frame
+from ui.work.cache import get_trace
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -113,10 +113,10 @@ def maps(view: View) -> None:
         draw_kinds(trace)
         st.caption(found.story.about)
     WAYS[choice.display](view, choice, found)
-    state.write_url()
+    url_state.write_url()
 
 
-state.show(*PARAMS)
+url_state.show(*PARAMS)
 now = current_view()
 settle_tokens(get_trace(now))  # here, where its progress and messages replace the page
 maps(now)

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 import streamlit as st
 
+from figures.outcomes import summary, why_the_winner_won
 from transformer.measures.beam import Tree, beam_tree
-from transformer.records import Trace
-from ui import state
-from ui.beam_away import take_panel_away, take_tree_away
-from ui.beam_choice import (
-    DROPPED,
-    LOOK,
-    PANEL,
-    PANELS,
-    TREE_KEY,
-    A,
-    B,
-    follow,
-    settle,
-    start_of,
-)
-from ui.beam_panels import Search, compare_panel, finished_panel, node_panel
-from ui.beam_words import summary, why_the_winner_won
-from ui.bound import bound
-from ui.cache import get_trace, get_translator
+from transformer.trace.records import Trace
+from ui.beam.choice import DROPPED, LOOK, PANEL, PANELS, TREE_KEY, A, B, follow, settle, start_of
+from ui.beam.downloads import take_panel_away, take_tree_away
+from ui.beam.panels import Search, compare_panel, finished_panel, node_panel
 from ui.components.tree import beam_tree_view, encode
-from ui.computed import computed
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.progress import fragment
-from ui.state import HEAD, LAYER
-from ui.units import UNITS
+from ui.core import url_state
+from ui.core.units import UNITS
+from ui.core.url_state import HEAD, LAYER
+from ui.core.view import View, current_view
+from ui.core.widgets import bound
+from ui.frame.pages import require_frame
+from ui.work.cache import get_trace, get_translator
+from ui.work.computed import computed
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -114,13 +103,13 @@ def story(view: View) -> None:
     )  # fmt: skip
     away = right.container(horizontal=True, horizontal_alignment="right")
     panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
-    panels[state.get(PANEL)](search)
+    panels[url_state.get(PANEL)](search)
     with away:
         take_panel_away(search)
-    state.write_url()
+    url_state.write_url()
 
 
-state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
+url_state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
 now = current_view()
 # Here, where its progress and messages replace the page.
 if get_trace(now).search is not None:

@@ -6,25 +6,26 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from transformer.records import Trace
-from ui import compare_beam, compare_inside, compare_positions, compare_tokens, state
-from ui.attention_choice import settle_tokens
-from ui.bound import bound
-from ui.cache import get_trace
-from ui.compare_attention import draw_attention, draw_figures, draw_matched
-from ui.compare_beam import draw_beams
-from ui.compare_choice import PARAMS, TOPIC, TOPICS, Setup, begin, opened, settle
-from ui.compare_inside import draw_inside, settle_inside
-from ui.compare_languages import warning
-from ui.compare_positions import draw_positions
-from ui.compare_setup import draw_choice, read_right
-from ui.compare_sides import Bar
-from ui.compare_steps import draw_steps
-from ui.compare_texts import draw_texts
-from ui.compare_tokens import draw_tokens
-from ui.controls import current_view
-from ui.frame import require_frame
-from ui.progress import fragment
+from transformer.trace.records import Trace
+from ui.attention.choice import settle_tokens
+from ui.compare.choice import PARAMS, TOPIC, TOPICS, Setup, begin, opened, settle
+from ui.compare.languages import warning
+from ui.compare.rooms import beam, inside, positions, tokens
+from ui.compare.rooms.attention import draw_attention, draw_figures, draw_matched
+from ui.compare.rooms.beam import draw_beams
+from ui.compare.rooms.inside import draw_inside, settle_inside
+from ui.compare.rooms.positions import draw_positions
+from ui.compare.rooms.steps import draw_steps
+from ui.compare.rooms.tokens import draw_tokens
+from ui.compare.setup import draw_choice, read_right
+from ui.compare.sides import Bar
+from ui.compare.texts import draw_texts
+from ui.core import url_state
+from ui.core.view import current_view
+from ui.core.widgets import bound
+from ui.frame.pages import require_frame
+from ui.work.cache import get_trace
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -54,20 +55,20 @@ def story(setup: Setup) -> None:
         label_visibility="collapsed", **bound(TOPIC),
     )  # fmt: skip
     aside = row.container(horizontal=True, horizontal_alignment="right")
-    topic = state.get(TOPIC)
+    topic = url_state.get(TOPIC)
     anew = opened(topic)
     said = warning(setup) if setup.follow or topic in _FOLLOWING else ""
     if said:
         st.warning(said, icon=":material/translate:")
     VIEWS[topic][1](setup, left, right, Bar(st.container(), aside, anew))
-    state.write_url()
+    url_state.write_url()
 
 
 shown = (
-    *PARAMS, *compare_beam.PARAMS, *compare_inside.PARAMS, *compare_tokens.PARAMS,
-    *compare_positions.PARAMS,
+    *PARAMS, *beam.PARAMS, *inside.PARAMS, *tokens.PARAMS,
+    *positions.PARAMS,
 )  # fmt: skip
-state.show(*shown)
+url_state.show(*shown)
 begin(*shown)
 now = current_view()
 first = get_trace(now)

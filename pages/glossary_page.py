@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import state
-from ui.bound import bound
-from ui.frame import PAGES, require_frame
-from ui.glossary import Term, search_terms
-from ui.state import Param
-from ui.text import code
+from figures.markdown import code
+from ui.core import url_state
+from ui.core.glossary import Term, search_terms
+from ui.core.url_state import Param
+from ui.core.widgets import bound
+from ui.frame.pages import PAGES, require_frame
 
 require_frame()
 
@@ -37,7 +37,7 @@ def draw_term(entry: Term) -> None:
             st.page_link(spec.file, label=f"See it: {spec.title}", icon=spec.icon)
 
 
-state.show(SEARCH)
+url_state.show(SEARCH)
 words, box = st.columns([5, 3], vertical_alignment="center")
 words.markdown(
     "The words of this app in plain English, with the section of the paper that brings them. "

@@ -9,16 +9,18 @@ import streamlit as st
 
 from figures.head import head_name
 from figures.labels import show_token
-from transformer.records import ATTENTION_KINDS, Trace
-from ui import state
-from ui.attention_choice import MAP
-from ui.cache import get_trace
+from figures.markdown import code
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS
+from ui.attention.choice import MAP
 from ui.components.stages import head_stages
-from ui.computed import computed
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.glossary import term
-from ui.head_choice import (
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.url_state import HEAD, LAYER, STEP
+from ui.core.view import View, current_view
+from ui.export.download import take_away
+from ui.frame.pages import require_frame
+from ui.head.choice import (
     KEY,
     KIND,
     QUERY,
@@ -31,11 +33,10 @@ from ui.head_choice import (
     place_now,
     settle,
 )
-from ui.head_figure import KINDS, difference, exhibit, stages_of
-from ui.progress import fragment
-from ui.state import HEAD, LAYER, STEP
-from ui.takeaway import take_away
-from ui.text import code
+from ui.head.exhibits import KINDS, difference, exhibit, stages_of
+from ui.work.cache import get_trace
+from ui.work.computed import computed
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -92,7 +93,7 @@ def draw_way_back(place: Place) -> None:
     st.page_link(
         "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
         help="This head's map on the Attention page.",
-        query_params=state.query() | {
+        query_params=url_state.query() | {
             KIND.name: place.kind, LAYER.name: str(place.layer + 1),
             HEAD.name: str(place.head + 1), MAP.name: "cell",
         },
@@ -130,10 +131,10 @@ def story(view: View) -> None:
         stages, names=names, difference=difference(stages, shown), chosen=chosen,
         on_choose=keep_chosen, key="stages",
     )  # fmt: skip
-    state.write_url()
+    url_state.write_url()
 
 
-state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
+url_state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
     "Click a key to follow that one, and switch the division off at stage 4."

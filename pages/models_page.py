@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import state
-from ui.controls import CHECKPOINT, current_view
-from ui.decoding import restart
-from ui.frame import require_frame
-from ui.import_form import bring, draw_import
-from ui.model_rows import draw_rows
-from ui.models import entries
-from ui.roots import checkpoint_roots
-from ui.steering import drop_ids
-from ui.text import plain
+from figures.markdown import plain
+from ui.core import url_state
+from ui.core.view import CHECKPOINT, current_view
+from ui.frame.decoding import restart
+from ui.frame.pages import require_frame
+from ui.frame.steering import drop_ids
+from ui.models.import_form import bring, draw_import
+from ui.models.rows import draw_rows
+from ui.work.models import entries
+from ui.work.roots import checkpoint_roots
 
 require_frame()
 
 
 def use(name: str) -> None:
     """Make this the checkpoint of every page."""
-    state.put(CHECKPOINT, name)
+    url_state.put(CHECKPOINT, name)
     drop_ids()
     restart()
 

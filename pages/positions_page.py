@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from transformer.checkpoint import inspect_checkpoint
+from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.config import ModelConfig, PositionLayout
-from ui import encodings, state
-from ui.bound import bound
-from ui.cache import get_translator
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.glossary import term
-from ui.position_story import (
+from transformer.trace import position_vectors
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.url_state import HEAD, Param
+from ui.core.view import View, current_view
+from ui.core.widgets import bound
+from ui.frame.pages import require_frame
+from ui.positions.sections import (
     LENGTH,
     POS,
     SHIFT,
@@ -24,26 +25,26 @@ from ui.position_story import (
     draw_table,
     say_nothing_learned,
 )
-from ui.split_view import SPLIT, draw_split
-from ui.state import HEAD, Param
-from ui.stored_positions import draw_stored
+from ui.positions.split import SPLIT, draw_split
+from ui.positions.stored import draw_stored
+from ui.work.cache import get_translator
 
 require_frame()
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 PARTS = {"encoding": "The encoding", "model": "In layer 1 of this model"}
-PART: Param[str] = Param("part", state.one_of(PARTS), "encoding")
+PART: Param[str] = Param("part", url_state.one_of(PARTS), "encoding")
 
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
     """The formula and what follows from it; needs no model."""
     model = get_translator(view).model if config and config.positions != "sinusoidal" else None
-    tables = encodings.tables_of(model) if model else {}
+    tables = position_vectors.tables_of(model) if model else {}
     own = config.d_model + config.d_model % 2 if config else 512
     opens_with: PositionLayout = config.position_layout if config else LAYOUTS[0]
-    width_param: Param[int] = Param("d", state.whole(2, 2048), min(own, 2048))
-    layout_param: Param[str] = Param("layout", state.one_of(LAYOUTS), opens_with)
-    state.show(width_param, LENGTH, layout_param, POS, SHIFT, SIDE)
+    width_param: Param[int] = Param("d", url_state.whole(2, 2048), min(own, 2048))
+    layout_param: Param[str] = Param("layout", url_state.one_of(LAYOUTS), opens_with)
+    url_state.show(width_param, LENGTH, layout_param, POS, SHIFT, SIDE)
 
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
@@ -60,7 +61,11 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     )  # fmt: skip
     note = ""
     if config:
-        note = encodings.stored_note(model) if model else encodings.unlike_the_paper(config)
+        note = (
+            position_vectors.stored_note(model)
+            if model
+            else position_vectors.unlike_the_paper(config)
+        )
     if note and model:
         note += (
             " The end of this page shows it, and one of its dimensions stands among the curves "
@@ -88,7 +93,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
 view = current_view()
 entry = inspect_checkpoint(view.path) if view.checkpoint else None
 config = entry.config if entry else None
-state.show(PART)
+url_state.show(PART)
 st.markdown(
     "How does a model that reads all tokens at once know their order? By a pattern added to each "
     "of them. **Change the size or the layout and see what stays;** then see what the first layer "
@@ -98,8 +103,8 @@ st.segmented_control(
     "Part", list(PARTS), format_func=PARTS.__getitem__, label_visibility="collapsed",
     required=True, **bound(PART),
 )  # fmt: skip
-if state.get(PART) == "encoding":
-    trained = encodings.trained_positions(entry.metrics) if entry else None
+if url_state.get(PART) == "encoding":
+    trained = position_vectors.trained_positions(entry.metrics) if entry else None
     draw_encoding(view, config, trained)
 elif config is None:
     missing = "No checkpoint is loaded"
@@ -107,5 +112,5 @@ elif config is None:
         missing = "This is no checkpoint of this project, and only those give out their vectors"
     st.info(f"{missing}, so there is no layer to look into.")
 else:
-    state.show(SPLIT, HEAD)
+    url_state.show(SPLIT, HEAD)
     draw_split(view, config)

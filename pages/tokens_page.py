@@ -5,22 +5,22 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.tokens import ADDED, name, neighbour_bars, plane
-from transformer.embeddings import Side
-from transformer.tokenizer import Tokenizer
-from ui import state, token_exhibits, token_words
-from ui import token_choice as choice
-from ui.bound import bound
-from ui.cache import get_trace, get_translator, key_of
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.embeddings import Side
 from ui.components.cut import sentence_pieces
-from ui.computed import computed
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.glossary import term
-from ui.progress import fragment
-from ui.story import section, sized
-from ui.theme import current_theme
-from ui.token_panels import draw_cuts, draw_vocabulary
-from ui.token_views import Reading, near, pieces_shown, plane_of, read_side, tokenizer_of
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.layout import section, sized
+from ui.core.theme import current_theme
+from ui.core.view import View, current_view
+from ui.core.widgets import bound
+from ui.frame.pages import require_frame
+from ui.tokens import choice, exhibits, words
+from ui.tokens.panels import draw_cuts, draw_vocabulary
+from ui.tokens.views import Reading, near, pieces_shown, plane_of, read_side, tokenizer_of
+from ui.work.cache import get_trace, get_translator, key_of
+from ui.work.computed import computed
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -30,37 +30,35 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 def explain() -> None:
     """The way from text to what the first layer gets."""
-    st.markdown(token_words.BEFORE_EQUATION)
-    st.latex(token_words.EQUATION)
-    st.markdown(token_words.AFTER_EQUATION)
+    st.markdown(words.BEFORE_EQUATION)
+    st.latex(words.EQUATION)
+    st.markdown(words.AFTER_EQUATION)
 
 
 def draw_pieces(view: View, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
     """The sentence in pieces."""
-    place = section("A sentence is cut into pieces", token_words.about_pieces(reading, tokenizer))
+    place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
     with place:
-        tokens = token_words.count(len(reading.ids), "token")
+        tokens = words.count(len(reading.ids), "token")
         sentence_pieces(
             pieces_shown(reading, tokenizer), reading.changed, chosen=token,
             on_choose=choice.choose_token, key="pieces",
             label=f"The {reading.side} in {tokens}; press one to follow it",
         )  # fmt: skip
-    token_exhibits.offer(
-        place, lambda: token_exhibits.pieces_exhibit(view, reading.side, token),
+    exhibits.offer(
+        place, lambda: exhibits.pieces_exhibit(view, reading.side, token),
         "take_pieces", f"{reading.side}-pieces",
     )  # fmt: skip
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """The nearest tokens in every embedding matrix."""
-    number, pieces = state.get(choice.COUNT), tokenizer.pieces
+    number, pieces = url_state.get(choice.COUNT), tokenizer.pieces
     found = computed(
         view, "near", (side, token, number),
         lambda model, trace: near(model, token, number, side),
     )  # fmt: skip
-    place = section(
-        "A number becomes a vector", token_words.about_neighbours(pieces[token], len(found))
-    )
+    place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
     place.slider("Neighbours", 3, 30, **bound(choice.COUNT), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
@@ -69,20 +67,20 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) ->
             sized(neighbour_bars(nearest.ids, names, nearest.cosines, current_theme())), theme=None,
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
         )  # fmt: skip
-    token_exhibits.offer(
-        place, lambda: token_exhibits.neighbours_exhibit(view, side, token, number),
+    exhibits.offer(
+        place, lambda: exhibits.neighbours_exhibit(view, side, token, number),
         "take_neighbours", f"neighbours-of-{token}",
     )  # fmt: skip
 
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """The sentence's vectors, without and with positions, on the same axes."""
-    number = state.get(choice.BACKGROUND)
+    number = url_state.get(choice.BACKGROUND)
     found = computed(
         view, "plane", (side, number), lambda model, trace: plane_of(model, trace, side, number)
     )
     stack = "encoder" if side == "source" else "decoder"
-    place = section("Its position is added", token_words.about_plane(found, stack))
+    place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])
     left.segmented_control(
         "Vectors", ADDED, format_func=_VECTORS.__getitem__, required=True, **bound(choice.SHOWN)
@@ -93,7 +91,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
     )  # fmt: skip
     chart = plane(
         found.content, found.entering, found.tokens, found.axes.shares.tolist(), current_theme(),
-        added=next(each for each in ADDED if each == state.get(choice.SHOWN)),
+        added=next(each for each in ADDED if each == url_state.get(choice.SHOWN)),
         chosen=[i for i, each in enumerate(found.ids) if each == token],
         background=found.background,
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
@@ -102,8 +100,8 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
         sized(chart), theme=None,
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
-    token_exhibits.offer(
-        place, lambda: token_exhibits.plane_exhibit(view, side, number),
+    exhibits.offer(
+        place, lambda: exhibits.plane_exhibit(view, side, number),
         "take_plane", f"{side}-embeddings-in-a-plane",
     )  # fmt: skip
 
@@ -121,7 +119,7 @@ def story(view: View) -> None:
     with about:
         explain()
     choice.settle(view)
-    side: Side = "source" if state.get(choice.SIDE) == "source" else "translation"
+    side: Side = "source" if url_state.get(choice.SIDE) == "source" else "translation"
     tokenizer, typed = tokenizer_of(get_translator(view), side), key_of(view).sentence
     reading = computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
@@ -132,10 +130,10 @@ def story(view: View) -> None:
     draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)
     draw_plane(view, tokenizer, side, token)
-    state.write_url()
+    url_state.write_url()
 
 
-state.show(*choice.ALL)
+url_state.show(*choice.ALL)
 st.markdown(
     "The model never sees letters. **Click a piece and follow it** to its number, its vector and "
     "its place."

@@ -5,16 +5,16 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.training import bars, rate_curve
-from ui import tours
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.glossary import term
-from ui.story import sized
-from ui.takeaway import take_away
-from ui.theme import current_theme
+from ui.core.glossary import term
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.core.view import View, current_view
+from ui.export.download import take_away
+from ui.frame.pages import require_frame
+from ui.tours import guide
 from ui.tours.stops import Tour
 from ui.tours.training import TRAINING, Told, how_long, told, whose
-from ui.training_exhibits import (
+from ui.tours.training_exhibits import (
     PAPER_SCORES,
     rate_exhibit,
     scores_exhibit,
@@ -41,9 +41,9 @@ def draw_tours() -> None:
         "sets the controls and asks for a prediction; **the answer comes from the model on the "
         "left**, not from a book. Every stop has an address of its own to hand out."
     )
-    here = tours.place()
-    for start in range(0, len(tours.TOURS), 2):
-        pair = tours.TOURS[start : start + 2]
+    here = guide.place()
+    for start in range(0, len(guide.TOURS), 2):
+        pair = guide.TOURS[start : start + 2]
         for column, tour in zip(st.columns(2, gap="large"), pair, strict=False):
             with column.container(border=True, height="stretch"):
                 draw_tour(tour, now=here is not None and here.tour is tour)
@@ -55,7 +55,7 @@ def draw_tour(tour: Tour, now: bool) -> None:
     words.markdown(f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}")
     button.button(
         "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
-        on_click=tours.go_to, args=(tour.name, 1),
+        on_click=guide.go_to, args=(tour.name, 1),
     )  # fmt: skip
     st.caption(" · ".join(stop.title for stop in tour.stops))
 
@@ -139,7 +139,7 @@ def draw_scores(facts: Told) -> None:
 
 def draw_training(view: View, number: int) -> None:
     """The picture of a stop of the training tour."""
-    facts = told(tours.scene_of(view))
+    facts = told(guide.scene_of(view))
     (draw_read, draw_rate, draw_smoothing, draw_scores)[number - 1](facts)
     take = {
         2: ("learning-rate", lambda: rate_exhibit(facts)),
@@ -151,7 +151,7 @@ def draw_training(view: View, number: int) -> None:
             take_away(take[1], key="training", name=take[0])
 
 
-now = tours.place()
+now = guide.place()
 view = current_view()
 if now is not None and now.tour is TRAINING and view.checkpoint:
     draw_training(view, now.number)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from transformer.records import Trace
-from ui import state
-from ui.cache import get_trace, get_translator, trace_id
+from transformer.trace.records import Trace
 from ui.components.player import Place, encode, place_in, player, taken_in
-from ui.computed import computed
-from ui.controls import View, current_view
-from ui.frame import require_frame
-from ui.player_exhibit import offer
-from ui.player_start import Start, remember, telling_step
-from ui.player_words import (
+from ui.core import url_state
+from ui.core.units import units_control
+from ui.core.view import View, current_view
+from ui.frame.pages import require_frame
+from ui.frame.steer_form import draw_steer_form, out_of_date
+from ui.frame.steering import begin_with
+from ui.translate.exhibits import offer
+from ui.translate.start import Start, remember, telling_step
+from ui.translate.words import (
     explain,
     how_decoded,
     origin_of,
@@ -22,10 +23,9 @@ from ui.player_words import (
     scored,
     why_no_player,
 )
-from ui.progress import fragment
-from ui.steer_form import draw_steer_form, out_of_date
-from ui.steering import begin_with
-from ui.units import units_control
+from ui.work.cache import get_trace, get_translator, trace_id
+from ui.work.computed import computed
+from ui.work.progress import fragment
 
 require_frame()
 
@@ -67,11 +67,15 @@ def story(view: View) -> None:
         "Attention is not by itself an explanation." + said_of_search(view, trace)
     )
     with download:
-        place = Place(state.get(state.STEP) or 1, state.get(state.LAYER), state.get(state.HEAD))
+        place = Place(
+            url_state.get(url_state.STEP) or 1,
+            url_state.get(url_state.LAYER),
+            url_state.get(url_state.HEAD),
+        )
         offer(view, trace, place, words=words)
-    state.write_url()
+    url_state.write_url()
     link.caption("Opens this view again: sentence, steering, checkpoint, step, layer and head.")
-    link.code(state.link(), language=None, wrap_lines=True)
+    link.code(url_state.link(), language=None, wrap_lines=True)
 
 
 def draw_player(view: View, trace: Trace, *, words: bool) -> None:
@@ -113,14 +117,14 @@ def settle(view: View, trace: Trace) -> None:
     """
     name = trace_id(view)
     held = st.session_state.get(_START)
-    asked = state.arrived(state.STEP, state.LAYER, state.HEAD)
-    if held is not None and held.trace == name and not asked and not state.entered():
+    asked = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
+    if held is not None and held.trace == name and not asked and not url_state.entered():
         return
-    step = state.get(state.STEP)
+    step = url_state.get(url_state.STEP)
     if step is None or step > len(trace.predicted_tokens):
         step = telling_step(trace, view.examples.find(view.sentence))
     n_layers, n_heads = trace.cross.shape[:2]
-    layer, head = state.get(state.LAYER), state.get(state.HEAD)
+    layer, head = url_state.get(url_state.LAYER), url_state.get(url_state.HEAD)
     place = Place(
         step=step,
         layer=layer if layer is not None and layer <= n_layers else None,
@@ -130,7 +134,7 @@ def settle(view: View, trace: Trace) -> None:
     remember(place)
 
 
-state.show(state.STEP, state.LAYER, state.HEAD)
+url_state.show(url_state.STEP, url_state.LAYER, url_state.HEAD)
 view = current_view()
 missing = why_no_player(get_trace(view))
 if missing is None:

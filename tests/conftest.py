@@ -11,10 +11,10 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import Tokenizer, train_tokenizer
 from transformer.translator import Translator
 
 # The same examples on every run, and no clock: a busy machine is not a failure.

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from transformer.records import AttentionKind, Floats, HeadStages, Trace, Weighing
+from transformer.trace.records import HeadStages, Trace, Weighing
+from transformer.types import AttentionKind, Floats
 
 _WORDS = ("▁the", "▁cat", "▁sat", "▁on", "▁the", "▁mat", "▁because", "▁it", "▁was", "▁tired")
 _ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁weil", "▁sie", "▁müde", "▁war")

@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from tests.factories import make_trace
-from transformer.records import SearchRecord, Trace
-from transformer.sampling import Sampling
-from transformer.search import SearchSettings, StepOutput, search
+from transformer.search.beam import SearchSettings, StepOutput, search
+from transformer.search.records import SearchRecord
+from transformer.search.sampling import Sampling
+from transformer.trace.records import Trace
 
 S, LAYERS, HEADS = 7, 2, 3
 PIECES = ("<pad>", "<s>", "</s>", "▁es", "▁war", "müde", "▁<b>x</b>", "▁der", "▁Hund", "▁*a*", "ש")

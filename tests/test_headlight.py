@@ -14,11 +14,11 @@ import pytest
 import headlight
 from headlight import show
 from headlight.__main__ import main
+from headlight.page import trace_exhibit
 from tests.factories import make_trace
-from transformer.arrays import save_arrays
-from transformer.weights import CheckpointError
-from ui.offline import to_html
-from ui.trace_page import trace_exhibit
+from transformer.arrays.trace_file import save_arrays
+from transformer.errors import CheckpointError
+from ui.export.html import to_html
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = "</script></iframe><script>document.title='run'</script>"
@@ -86,8 +86,8 @@ def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
 
 def test_large_maps_say_that_only_the_mean_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the mean over all heads only" not in framed(show(make_trace()))
-    monkeypatch.setattr("ui.attention_exhibits.MOST_FOLLOWING", 10)
-    monkeypatch.setattr("ui.trace_page.MOST_FOLLOWING", 10)
+    monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", 10)
+    monkeypatch.setattr("headlight.page.MOST_FOLLOWING", 10)
     assert "the mean over all heads only" in framed(show(make_trace()))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformer.card import summary_table
-from transformer.checkpoint import list_checkpoints
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.training.card import summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer import importers
-from transformer.commands import info, show, trace, training, translate
+from transformer.commands import import_, info, show, trace, training, translate
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -40,7 +39,7 @@ def _parser() -> _Parser:
     trace.add(commands)
     show.add(commands)
     training.add(commands)
-    importers.add_command(commands)
+    import_.add(commands)
     info.add(commands)
     return parser
 

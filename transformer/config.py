@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from transformer.untrusted import parse_json
+from transformer.files.safe import parse_json
 
 Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]

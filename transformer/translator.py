@@ -8,21 +8,25 @@ from typing import Unpack
 
 import torch
 
-from transformer.batching import batches
-from transformer.checkpoint import Checkpoint, load_checkpoint
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
-from transformer.inputs import InputError, available_devices, resolve_device
-from transformer.model import Encoded, Transformer
-from transformer.packed import PackedDecoder, PackedEncoder
-from transformer.reading import Reader
-from transformer.records import ATTENTION_KINDS, AttentionKind, Hypothesis, Trace, Translation
-from transformer.sampling import Sampling
-from transformer.search import Found, search
-from transformer.search_options import Asked, Progress, SearchOptions, asked, counted
-from transformer.tokenizer import Tokenized, Tokenizer
-from transformer.tracer import Ability
-from transformer.tracing import Source, forcing_gap, trace_search, trace_target
-from transformer.weights import CheckpointError
+from transformer.device import available_devices, resolve_device
+from transformer.errors import CheckpointError, InputError
+from transformer.fast.packed import PackedDecoder, PackedEncoder
+from transformer.fast.steps import PackedSteps
+from transformer.layers import Encoded
+from transformer.model import Transformer
+from transformer.search.batching import batches
+from transformer.search.beam import Found, search
+from transformer.search.reader import Reader, Source
+from transformer.search.records import Hypothesis, Translation
+from transformer.search.request import Asked, Progress, SearchOptions, asked, counted
+from transformer.search.sampling import Sampling
+from transformer.text.tokenizer import Tokenized, Tokenizer
+from transformer.trace.records import Trace
+from transformer.trace.stitch import forcing_gap, trace_search, trace_target
+from transformer.trace.tracer import Ability
+from transformer.types import ATTENTION_KINDS, AttentionKind
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
 
@@ -99,7 +103,9 @@ class Translator:
         return ATTENTION_KINDS
 
     def lacks(self, ability: Ability) -> str | None:
-        """Why something cannot be done (see `transformer.tracer`): None, since all of it can."""
+        """Why something cannot be done (see `transformer.trace.tracer`): None, since all of it
+        can.
+        """
         return None
 
     def tokenize(self, sentence: str) -> Tokenized:
@@ -139,7 +145,7 @@ class Translator:
             alpha: exponent of the length penalty.
             on_translated: called with (sentences done, sentences in all) after each batch.
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
-                `transformer.search_options.SearchOptions`.
+                `transformer.search.request.SearchOptions`.
 
         Returns: one translation a sentence, in the same order.
 
@@ -257,7 +263,7 @@ class Translator:
         with torch.inference_mode():
             encoded = self._encode(sources, wanted.reading(max(limits)), need_weights=True)
             found = search(
-                self._decoder.start(encoded, need_weights=True),
+                PackedSteps(self._decoder, encoded, need_weights=True),
                 limits,
                 wanted.settings,
                 prefixes=[wanted.forced] * len(sources),
@@ -279,7 +285,7 @@ class Translator:
     ) -> list[Found]:
         with torch.inference_mode():
             return search(
-                self._decoder.start(self._encode(sources, wanted.reading(max(limits)))),
+                PackedSteps(self._decoder, self._encode(sources, wanted.reading(max(limits)))),
                 limits,
                 wanted.settings,
                 prefixes=[wanted.forced] * len(sources),

@@ -14,9 +14,9 @@ from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 from tests.browser.pace import Trivial
 from tests.conftest import SENTENCES, random_model
 from tests.servers import serving
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import Tokenizer, train_tokenizer
 
 #: Generous: a busy machine is slow, and what never comes fails all the same.
 PATIENCE_MS = 60_000

@@ -10,7 +10,7 @@ from playwright.sync_api import sync_playwright
 
 from tests.browser.chromium import FLAGS, find_or_install
 from tests.servers import serving
-from ui.frame import PAGES
+from ui.frame.pages import PAGES
 
 THEMES = ("light", "dark")
 

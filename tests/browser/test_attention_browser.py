@@ -15,7 +15,7 @@ from figures.palette import Theme, attention_table, to_weight_bytes
 from tests.browser.pixels import as_drawn, grid_map, painted_pixels
 from transformer.measures.heads import kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
-from transformer.records import Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]

@@ -10,9 +10,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from figures.outcomes import nats
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
-from ui.beam_words import nats
 
 SENTENCE = "The cat <b>sat</b> on it."
 MINUTES = 180_000  # on a busy machine

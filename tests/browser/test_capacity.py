@@ -14,10 +14,10 @@ from figures.palette import attention_table, to_weight_bytes
 from tests.browser.pixels import as_drawn, grid_map
 from tests.conftest import random_model
 from tests.servers import serving
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.heads import HOWS, widen
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.components.grid import shrink
 

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from figures.compare import describe_difference
-from transformer.records import Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]

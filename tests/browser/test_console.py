@@ -9,7 +9,7 @@ from typing import Literal
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
-from ui.frame import PAGES
+from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"

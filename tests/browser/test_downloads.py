@@ -21,11 +21,11 @@ from figures.tables import unguard
 from tests.browser.pixels import pixels
 from tests.figures.exhibits import exhibit, hostile_panel, panel
 from tests.servers import ROOT
-from transformer.records import Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.grid import grid_sheet, still_grid
 from ui.components.lens import Map, still_lens
-from ui.offline import save
+from ui.export.html import save
 
 #: Its tokens want to be markup, a formula, or to turn the line around.
 SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 60

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
-from ui.frame import PAGES
+from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
 

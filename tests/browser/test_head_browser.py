@@ -9,9 +9,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from transformer.inspection import inspect_head
 from transformer.measures.softmax import spread
-from transformer.records import HeadStages
+from transformer.trace.inspection import inspect_head
+from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]

@@ -18,12 +18,12 @@ from tests.browser.pixels import as_drawn, grid_map
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
 from transformer.measures.heads import widen
-from transformer.records import Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.attention_maps import STORIES
+from ui.attention.maps import STORIES
 from ui.components.grid import MOST_AT_ONCE, Tab, grid_sheet, still_grid
 from ui.components.lens import Map, still_lens
-from ui.offline import save
+from ui.export.html import save
 
 pytestmark = pytest.mark.timeout(900)
 expect.set_options(timeout=180_000)

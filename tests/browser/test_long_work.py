@@ -18,9 +18,9 @@ from tests.browser.pace import N_TRIES, TRIVIAL_MS, WATCH, Trivial, answer
 from tests.browser.test_capacity import of_tokens
 from tests.conftest import random_model
 from tests.servers import serving
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.timeout(1200)
 PATIENCE_MS = 300_000

@@ -15,9 +15,9 @@ from tests.browser.pace import WATCH, Trivial, answer, compare
 from tests.browser.test_capacity import of_tokens
 from tests.conftest import random_model
 from tests.servers import Server, serving
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 
 pytestmark = pytest.mark.timeout(1200)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.servers import serving
-from transformer.measures.split import split_logits
+from transformer.trace.split import split_logits
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]

@@ -15,8 +15,9 @@ from headlight import show
 from tests.browser.test_downloads import open_offline
 from tests.factories import make_trace
 from tests.servers import ROOT
-from transformer.arrays import save_arrays
-from transformer.records import ATTENTION_KINDS, Trace
+from transformer.arrays.trace_file import save_arrays
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS
 
 TOKENS = ("▁The", "<script>document.title='run'</script>", "שלום", "w" * 200)
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_translate import ENTRIES, REVERSE, player_is_ready, query
-from transformer.records import Trace
-from transformer.sampling import Sampling
+from transformer.search.sampling import Sampling
+from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.examples import examples_for
+from ui.core.examples import examples_for
 
 OpenPage = Callable[..., Page]
 #: A model of words, whose sentences leave room for another choice.

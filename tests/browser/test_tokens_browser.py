@@ -9,7 +9,7 @@ from urllib.parse import quote
 from playwright.sync_api import Page, expect
 
 from transformer.translator import Translator
-from ui.token_views import cuts_of
+from ui.tokens.views import cuts_of
 
 OpenPage = Callable[..., Page]
 

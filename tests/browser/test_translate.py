@@ -14,10 +14,10 @@ from playwright.sync_api import Page, expect
 
 from figures.palette import Theme, attention_table
 from tests.servers import serving
-from transformer.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from transformer.tokenizer import clean
+from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
+from transformer.text.tokenizer import clean
 from transformer.translator import Translator
-from ui.roots import checkpoints_root
+from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
 ENTRIES = {entry.name: entry for entry in list_checkpoints(checkpoints_root())}

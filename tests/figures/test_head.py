@@ -11,10 +11,11 @@ import pytest
 from figures.exhibit import Exhibit, Panel, Series
 from figures.head import head_exhibit, head_name, split_exhibit
 from tests.factories import make_stages
-from transformer.inspection import inspect_head
-from transformer.measures.split import split_logits
-from transformer.records import AttentionKind, Trace
+from transformer.trace.inspection import inspect_head
+from transformer.trace.records import Trace
+from transformer.trace.split import split_logits
 from transformer.translator import Translator
+from transformer.types import AttentionKind
 
 
 @pytest.fixture(scope="module")

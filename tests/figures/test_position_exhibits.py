@@ -15,7 +15,7 @@ from figures.exhibit import Exhibit, Panel
 from figures.positions import cosines
 from transformer.config import ModelConfig
 from transformer.positions import StoredPositions, formula
-from ui import encodings
+from transformer.trace import position_vectors
 
 LAYOUTS = ("interleaved", "concatenated")
 
@@ -30,18 +30,18 @@ def run(exhibit: Exhibit, given: Mapping[str, Any] | None = None) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_table_curves_and_products(layout: Any) -> None:
-    table = encodings.encoding(9, 6, layout)
+    table = position_vectors.encoding(9, 6, layout)
     run(exhibits.table_exhibit(table, layout))
     run(exhibits.curves_exhibit(table, [1, 4], ["one", "four"], layout))
     run(exhibits.curves_exhibit(table, [], [], layout))
-    values = encodings.offset_products((0, 10), 12, 6)
+    values = position_vectors.offset_products((0, 10), 12, 6)
     run(exhibits.products_exhibit(table, values, (0, 10), layout))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(("pos", "k"), [(5, 3), (7, -4), (0, 0)])
 def test_shift(layout: Any, pos: int, k: int) -> None:
-    made = encodings.shift(pos, k, 10, layout)
+    made = position_vectors.shift(pos, k, 10, layout)
     run(exhibits.shift_exhibit(made.before, made.after, made.expected, pos, k, layout))
 
 
@@ -58,8 +58,8 @@ def test_beyond(with_tables: bool) -> None:
         "Encoder": translator.model.src_positions.table.numpy(),
         "Decoder": translator.model.tgt_positions.table.numpy(),
     }
-    values, names = encodings.around(12, 8, learned if with_tables else {})
-    pairs = encodings.pairs_around(12, 8)
+    values, names = position_vectors.around(12, 8, learned if with_tables else {})
+    pairs = position_vectors.pairs_around(12, 8)
     run(exhibits.beyond_exhibit(values, names, pairs, 8, ""), {"translator": translator})
 
 
@@ -70,7 +70,7 @@ def test_learned(side: str) -> None:
     rows = getattr(translator.model, attribute).table.numpy()
     tables = {
         "learned": cosines(rows),
-        "formula": cosines(encodings.encoding(len(rows), 8, "interleaved")),
+        "formula": cosines(position_vectors.encoding(len(rows), 8, "interleaved")),
     }
     run(exhibits.learned_exhibit(tables, side, ""), {"translator": translator})
 

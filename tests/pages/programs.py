@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Takes paths of programs, a line each; says the exit status of each. Errors go to `PATH.err`.
 RUNS = """
 import os, sys, traceback
-import transformer.arrays, transformer.inspection, transformer.translator
+import transformer.arrays.trace_file, transformer.trace.inspection, transformer.translator
 
 for line in sys.stdin:
     path = line.rstrip("\\n")

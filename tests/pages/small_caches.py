@@ -16,8 +16,8 @@ from pathlib import Path
 
 from streamlit.web import cli
 
-from ui.cache import TRACES
-from ui.computed import RESULTS
+from ui.work.cache import TRACES
+from ui.work.computed import RESULTS
 
 
 def watch(file: Path) -> None:

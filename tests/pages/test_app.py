@@ -12,17 +12,17 @@ import safetensors.torch
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from ui import controls
-from ui.frame import PAGES
-from ui.roots import checkpoints_root
+from ui.frame import sidebar
+from ui.frame.pages import PAGES
+from ui.work.roots import checkpoints_root
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def view_of(app: AppTest) -> controls.View:
+def view_of(app: AppTest) -> sidebar.View:
     view = app.session_state["headlight_view"]
-    assert isinstance(view, controls.View)
+    assert isinstance(view, sidebar.View)
     return view
 
 
@@ -201,8 +201,8 @@ def test_a_model_of_letters_has_a_sentence_of_its_own(
 def test_a_gpu_is_offered_and_preferred_where_there_is_one(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(controls, "available_devices", lambda: ("cuda", "cpu"))
-    monkeypatch.setattr(controls, "device_label", str.upper)
+    monkeypatch.setattr(sidebar, "available_devices", lambda: ("cuda", "cpu"))
+    monkeypatch.setattr(sidebar, "device_label", str.upper)
     app = run_app()
     assert app.sidebar.selectbox(key="device_box").value == "cuda"
     assert view_of(app).device == "cuda"

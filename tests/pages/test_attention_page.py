@@ -12,12 +12,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.factories import make_trace
-from transformer.arrays import save_arrays
+from transformer.arrays.trace_file import save_arrays
 from transformer.measures.heads import kept_lines
 from transformer.measures.words import group_labels, word_groups
-from transformer.records import ATTENTION_KINDS, Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.attention_choice import DISPLAYS
+from transformer.types import ATTENTION_KINDS
+from ui.attention.choice import DISPLAYS
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from figures.outcomes import nats, penalty_of, why_it_went, why_the_winner_won
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
-from ui.beam_words import nats, penalty_of, why_it_went, why_the_winner_won
-from ui.traces import TraceCache
+from ui.work.traces import TraceCache
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -144,7 +144,7 @@ def test_a_given_translation_has_no_search(run_app: RunApp) -> None:
 def test_a_record_that_was_too_large_is_missed_in_words(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ui.cache.TRACES", TraceCache(1000))
+    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(1000))
     app = open_page(run_app)
     assert "record of this search was left out" in app.info[0].value
     assert "beam of 4" in app.info[0].value

@@ -15,11 +15,11 @@ pytest.importorskip("transformers")
 
 from tests.pages.conftest import ROOT
 from tests.pages.test_compare_views import messages, said
-from tests.transformer import huggingface_models
-from transformer.arrays import save_arrays
-from transformer.huggingface import HuggingFaceModel
+from tests.transformer.huggingface import models as huggingface_models
+from transformer.arrays.trace_file import save_arrays
+from transformer.huggingface.model import HuggingFaceModel
 from transformer.translator import Translator
-from ui.compare_choice import DISPLAYS, TOPICS
+from ui.compare.choice import DISPLAYS, TOPICS
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."

@@ -14,16 +14,16 @@ from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import random_model
-from transformer.arrays import save_arrays
-from transformer.checkpoint import save_checkpoint
+from transformer.arrays.trace_file import save_arrays
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.compare import assign, divergence
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.compare_choice import Setup
-from ui.compare_matching import compared, work_of
-from ui.computed import ResultCache
-from ui.controls import View
+from ui.compare.choice import Setup
+from ui.compare.maps.matching import compared, work_of
+from ui.core.view import View
+from ui.work.computed import ResultCache
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -56,7 +56,7 @@ def root(
 @pytest.fixture(autouse=True)
 def _nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = ResultCache(16 * 2**20)
-    for module in ("ui.computed", "ui.compare_matching"):
+    for module in ("ui.work.computed", "ui.compare.maps.matching"):
         monkeypatch.setattr(f"{module}.RESULTS", fresh)
 
 

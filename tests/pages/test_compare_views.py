@@ -14,13 +14,13 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import ROOT
 from tests.ui.components.test_grid import inflated
-from transformer.inspection import inspect_head
 from transformer.measures.beam import beam_tree
 from transformer.measures.softmax import spread
+from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
-from ui.compare_choice import TOPICS
+from ui.compare.choice import TOPICS
 from ui.components.grid import Sheet
-from ui.frame import PAGES
+from ui.frame.pages import PAGES
 
 RunApp = Callable[..., AppTest]
 SHIPPED = ROOT / "checkpoints"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from figures.markdown import shorten
 from tests.factories import make_trace
 from tests.pages.kinds import offered_kinds
-from transformer.arrays import load_arrays, save_arrays
-from transformer.records import Trace
-from ui.controls import View
-from ui.frame import PAGES, PageSpec
-from ui.text import shorten
+from transformer.arrays.trace_file import load_arrays, save_arrays
+from transformer.trace.records import Trace
+from ui.core.view import View
+from ui.frame.pages import PAGES, PageSpec
 
 RunApp = Callable[..., AppTest]
 SCRIPT = "<script>alert(1)</script>"
@@ -184,8 +184,8 @@ def test_a_kind_that_is_not_there_gives_way(open_page: Callable[..., AppTest]) -
 def test_the_program_of_a_download_makes_the_same_numbers(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ui.attention_choice import Choice
-    from ui.attention_exhibits import exhibit
+    from ui.attention.choice import Choice
+    from ui.attention.exhibits import exhibit
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     for file in FILES:

@@ -17,8 +17,8 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.test_models_page import finished, opened, text_of
 from tests.transformer.damage import Damage, content
 from tests.transformer.importers.foreign import FAIRSEQ, JOEYNMT, fairseq, joeynmt
-from transformer.checkpoint import inspect_checkpoint
-from ui import import_jobs
+from transformer.checkpoint.folder import inspect_checkpoint
+from ui.models import import_jobs
 
 RunApp = Callable[..., AppTest]
 

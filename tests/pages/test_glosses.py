@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ui.glossary import term
+from ui.core.glossary import term
 
 RunApp = Callable[..., AppTest]
 

@@ -12,11 +12,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import random_model
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.records import ATTENTION_KINDS, HeadStages
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import HeadStages
 from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
 from ui.components.stages import Chosen
 
 RunApp = Callable[..., AppTest]

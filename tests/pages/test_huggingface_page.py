@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 pytest.importorskip("transformers")
 
 from tests.pages.kinds import offered_kinds
-from tests.transformer import huggingface_models
-from transformer.huggingface import HuggingFaceModel
+from tests.transformer.huggingface import models as huggingface_models
+from transformer.huggingface.model import HuggingFaceModel
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs across the green grass."
@@ -110,9 +110,9 @@ def test_the_program_of_a_download_makes_the_same_numbers(
 ) -> None:
     import numpy as np
 
-    from ui.attention_choice import Choice
-    from ui.attention_exhibits import exhibit
-    from ui.controls import View
+    from ui.attention.choice import Choice
+    from ui.attention.exhibits import exhibit
+    from ui.core.view import View
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     view = View("t5", root / "t5", "cpu", SENTENCE, beam_size=2, kind="huggingface")

@@ -12,11 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 pytest.importorskip("transformers")
 
-from tests.transformer import huggingface_models
+from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.importers.models import make_folder
-from transformer.importers.marian import import_marian
-from transformer.records import Trace
-from ui import cache
+from transformer.importers.marian.importer import import_marian
+from transformer.trace.records import Trace
+from ui.work import cache
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."
@@ -195,8 +195,8 @@ def test_another_language_drops_what_was_steered(open_app: Callable[..., AppTest
 def test_a_downloaded_program_tells_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
 ) -> None:
-    from ui.controls import View
-    from ui.takeaway import snippet_header, trace_of
+    from ui.core.view import View
+    from ui.export.download import snippet_header, trace_of
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     kind = "huggingface" if name == "nllb" else "checkpoint"
@@ -221,19 +221,19 @@ def test_programs_of_comparisons_tell_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str], given: dict[str, str]
 ) -> None:
     """Over sentences that are not the one on screen, and where one side follows the other."""
-    from ui import compare_exhibits, compare_matching
-    from ui.compare_choice import Setup
-    from ui.controls import View
+    from ui.compare.choice import Setup
+    from ui.compare.maps import exhibits, matching
+    from ui.core.view import View
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    for module in (compare_exhibits, compare_matching):
+    for module in (exhibits, matching):
         monkeypatch.setattr(module, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
     kind = "checkpoint" if names[0] == "tagged" else "huggingface"
     views = [View(name, root / name, "cpu", SENTENCE, beam_size=1, kind=kind, **given)  # type: ignore[arg-type]
              for name in names]  # fmt: skip
     setup = Setup("models", views[0], views[1], ())
-    made = compare_exhibits.heads_exhibit(setup, "encoder_self", (0, 0))
-    for each in (made, compare_exhibits.numbers_exhibit(setup)):
+    made = exhibits.heads_exhibit(setup, "encoder_self", (0, 0))
+    for each in (made, exhibits.numbers_exhibit(setup)):
         found: dict[str, object] = {}
         exec(compile(each.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
         for name, values in each.arrays.items():

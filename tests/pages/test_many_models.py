@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.test_models_page import opened, text_of
-from ui import models
-from ui.model_rows import MOST_ROWS
+from ui.models.rows import MOST_ROWS
+from ui.work import models
 
 RunApp = Callable[..., AppTest]
 N_GOOD, N_BROKEN = 75, 30

@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.transformer.importers.hub_site import NAME, Hub, serving
 from tests.transformer.importers.models import make_folder
-from transformer.checkpoint import inspect_checkpoint
-from ui import import_jobs
+from transformer.checkpoint.folder import inspect_checkpoint
+from ui.models import import_jobs
 
 RunApp = Callable[..., AppTest]
 
@@ -246,7 +246,7 @@ def test_a_damaged_model_is_one_line_and_leaves_nothing(run_app: RunApp, root: P
 def test_what_does_not_fit_is_not_begun(
     run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ui.import_plan.free_memory", lambda: 1000)
+    monkeypatch.setattr("ui.models.import_plan.free_memory", lambda: 1000)
     app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
     assert "of memory, but only 1.0 kB are free" in app.warning[0].value.replace("\\", "")
     assert not [each for each in app.button if each.key == "import_button"]

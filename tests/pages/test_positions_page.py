@@ -10,9 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import random_model
-from transformer.checkpoint import save_checkpoint
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer
 
 RunApp = Callable[..., AppTest]
 SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"

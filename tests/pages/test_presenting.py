@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from ui.presenter import SCALE
+from ui.core.presenter import SCALE
 
 RunApp = Callable[..., AppTest]
 

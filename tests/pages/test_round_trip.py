@@ -2,7 +2,8 @@
 
 Nothing here names a control. What AppTest finds on a page is changed to each of its ends, the URL
 is opened by somebody new, and there every widget has to say the same. Then every setting that a
-page shows (see `ui.state.show`), also those that only a component changes, goes into a URL and has
+page shows (see `ui.core.url_state.show`), also those that only a component changes, goes into a
+URL and has
 to come back out of it. A new control without a place in the URL fails here.
 """
 
@@ -22,9 +23,9 @@ from streamlit.testing.v1.element_tree import (
     Widget,
 )
 
-from ui import state
-from ui.frame import PAGES, PageSpec
-from ui.state import Param
+from ui.core import url_state
+from ui.core.url_state import Param
+from ui.frame.pages import PAGES, PageSpec
 
 RunApp = Callable[..., AppTest]
 Name = tuple[str, str]
@@ -215,13 +216,13 @@ def test_every_setting_of_a_page_goes_into_its_link_and_out_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     shown: dict[str, Param[Any]] = {}
-    show = state.show
+    show = url_state.show
 
     def listening(*params: Param[Any]) -> None:
         shown.update({param.name: param for param in params})
         show(*params)
 
-    monkeypatch.setattr(state, "show", listening)
+    monkeypatch.setattr(url_state, "show", listening)
     start = {"checkpoint": "alpha", "sentence": SENTENCE}
     open_page(spec, start)
     assert {"sentence", "checkpoint", "beam", "alpha"} <= shown.keys()

@@ -18,10 +18,11 @@ import pytest
 
 from tests.pages.session import PATIENCE, Session
 from tests.servers import ROOT, serving
-from transformer.records import ATTENTION_KINDS, Trace
+from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui import state
-from ui.traces import seal
+from transformer.types import ATTENTION_KINDS
+from ui.core import url_state
+from ui.work.traces import seal
 
 N_SESSIONS = 32
 N_INTERACTIONS = 1_000
@@ -110,7 +111,7 @@ def test_32_sessions_at_once_see_their_own_sentences_only(
         received()
         sees(session, traces[typed[index]])
         # Within this time an address from before is taken for the browser's late word.
-        time.sleep(2 * state._SETTLING)
+        time.sleep(2 * url_state._SETTLING)
         start.wait()
         session.open("attention", checkpoint=MODEL, sentence=opened[index], kind="cross")
         received()

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.test_translate import ask, message_to_player, players, said, trace_of
-from transformer.sampling import Sampling
+from transformer.search.sampling import Sampling
 from transformer.translator import Translator
 
 RunApp = Callable[..., AppTest]

@@ -15,8 +15,8 @@ from streamlit.testing.v1 import AppTest
 
 from figures.exhibit import Exhibit
 from tests.pages.programs import Programs, programs
-from ui import takeaway
-from ui.frame import PAGES, PageSpec
+from ui.export import download
+from ui.frame.pages import PAGES, PageSpec
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
@@ -76,13 +76,13 @@ def python(random_checkpoints: Path) -> Iterator[Programs]:
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
     """What the page on screen offers to take away, by key."""
     found: dict[str, Offered] = {}
-    draw = takeaway._button
+    draw = download._button
 
     def listening(make: Any, each: Any, key: str, name: str, n_numbers: int) -> None:
         found[key] = Offered(make, name)
         draw(make, each, key, name, n_numbers)
 
-    monkeypatch.setattr(takeaway, "_button", listening)
+    monkeypatch.setattr(download, "_button", listening)
     return found
 
 
@@ -113,7 +113,7 @@ def test_every_figure_can_be_taken_away(
     for key, each in offered.items():
         made = in_a_thread(each.make)
         assert made.name == each.name, "the file is called what the figure is called"
-        for form in takeaway.FORMATS:
+        for form in download.FORMATS:
             if form.ending == "png":
                 continue  # the picture is made from the drawing
             assert form.write(made), (key, form.ending)

@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 
 from tests.conftest import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
-from transformer.checkpoint import load_checkpoint, save_checkpoint
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.importers.fairseq import import_fairseq
-from transformer.tokenizer import train_tokenizer
+from transformer.importers.fairseq.importer import import_fairseq
+from transformer.text.tokenizer import train_tokenizer
 
 RunApp = Callable[..., AppTest]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from transformer.checkpoint import list_checkpoints
-from ui.glossary import TERMS
-from ui.tours import TOURS
+from transformer.checkpoint.folder import list_checkpoints
+from ui.core.glossary import TERMS
+from ui.tours.guide import TOURS
 from ui.tours.stops import Stop
 
 RunApp = Callable[..., AppTest]

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from transformer.checkpoint import CheckpointEntry, list_checkpoints
-from transformer.records import Trace
+from transformer.checkpoint.folder import CheckpointEntry, list_checkpoints
+from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui import cache
-from ui.controls import View
-from ui.examples import examples_for
-from ui.traces import TraceCache
+from ui.core.examples import examples_for
+from ui.core.view import View
+from ui.work import cache
+from ui.work.traces import TraceCache
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def test_a_search_too_large_to_keep_is_said(
 ) -> None:
     app = run_app(sentence="abc")
     assert "left out" not in app.main.caption[-1].value
-    monkeypatch.setattr("ui.cache.TRACES", TraceCache(1000))
+    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(1000))
     app = run_app(sentence="abc")
     assert "no tree of it on the page Beam search" in app.main.caption[-1].value
     header, _ = message_to_player(app)

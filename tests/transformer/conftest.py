@@ -36,7 +36,7 @@ def data(tmp_path: Path, one_thread: None) -> Path:
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A model of every family of the `transformers` library, by name: `huggingface_models.Pair`."""
-    from tests.transformer.huggingface_models import EVERY, make_pair
+    from tests.transformer.huggingface.models import EVERY, make_pair
 
     folder = tmp_path_factory.mktemp("huggingface")
     return {name: make_pair(name, folder) for name in EVERY}

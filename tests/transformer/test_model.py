@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from tests.conftest import random_model
 from transformer.config import ModelConfig
-from transformer.model import DecoderCache, HeadGates, Transformer
+from transformer.layers import DecoderCache
+from transformer.model import HeadGates, Transformer
 
 #: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
 CONFIGS = {

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.checkpoint.position_tables import about_stored
 from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import (
     LearnedPositions,
     SinusoidalPositions,
     StoredPositions,
-    about_stored,
     angular_frequencies,
     make_positions,
     shift_matrix,

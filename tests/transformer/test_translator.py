@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.conftest import SENTENCES, random_model
-from transformer.beam_rule import PAPER, hugging_face
 from transformer.config import ModelConfig
-from transformer.records import Trace
-from transformer.tokenizer import Tokenizer, clean, train_tokenizer
-from transformer.tracer import ABILITIES, Tracer
-from transformer.translator import InputError, Translator, available_devices
+from transformer.device import available_devices
+from transformer.errors import InputError
+from transformer.search.rules import PAPER, hugging_face
+from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
+from transformer.trace.records import Trace
+from transformer.trace.tracer import ABILITIES, Tracer
+from transformer.translator import Translator
 
 ANIMAL = SENTENCES[0]
 NASTY = [
@@ -333,7 +335,7 @@ def test_batches_are_reported_when_done(tiny_translator: Translator) -> None:
 def test_a_record_that_would_take_too_much_memory_is_refused(
     tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.reading.MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("transformer.search.reader.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="smaller beam"):
         tiny_translator.trace(ANIMAL, beam_size=64)
 
@@ -417,7 +419,7 @@ def test_traces_of_many_are_refused_in_one_line(
     assert tiny_translator.traces([]) == []
     with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
         tiny_translator.traces(["A dog.", "  "])
-    monkeypatch.setattr("transformer.reading.MAX_RECORD_BYTES", 1_000_000)
+    monkeypatch.setattr("transformer.search.reader.MAX_RECORD_BYTES", 1_000_000)
     tiny_translator.trace(SENTENCES[0])
     with pytest.raises(InputError, match="fewer sentences at once"):
         tiny_translator.traces(SENTENCES)

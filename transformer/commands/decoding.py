@@ -41,7 +41,8 @@ def add_steering(parser: argparse.ArgumentParser) -> None:
 
 def steering(options: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of `Translator.translate` and `trace` for the decoding options."""
-    from transformer.inputs import InputError, checked_sampling
+    from transformer.errors import InputError
+    from transformer.search.inputs import checked_sampling
 
     asked = {
         "--temperature": options.temperature,

@@ -18,9 +18,9 @@ def add(commands: Any) -> None:
 
 
 def _info(options: argparse.Namespace) -> None:
-    from transformer.card import summary_table
-    from transformer.opening import inspect_entry, list_entries
-    from transformer.weights import CheckpointError
+    from transformer.catalogue import inspect_entry, list_entries
+    from transformer.errors import CheckpointError
+    from transformer.training.card import summary_table
 
     path = Path(options.path)
     entries = list_entries([path]) or [inspect_entry(path)]

@@ -43,8 +43,8 @@ def add(commands: Any) -> None:
 
 
 def _show(options: argparse.Namespace) -> None:
-    from transformer.arrays import load_arrays
-    from transformer.inputs import InputError
+    from transformer.arrays.trace_file import load_arrays
+    from transformer.errors import InputError
 
     path = Path(options.file)
     if options.port is not None and not 1 <= options.port <= 65_535:

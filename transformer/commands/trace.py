@@ -22,9 +22,9 @@ def add(commands: Any) -> None:
 
 
 def _trace(options: argparse.Namespace) -> None:
-    from transformer.arrays import npz_path, save_arrays
-    from transformer.inputs import InputError
-    from transformer.tracing import unknown_text
+    from transformer.arrays.trace_file import npz_path, save_arrays
+    from transformer.errors import InputError
+    from transformer.search.reader import unknown_text
 
     if options.tgt is not None and options.sample:
         raise InputError("--sample draws a translation, --tgt follows a given one: give one")

@@ -51,10 +51,10 @@ def add(commands: Any) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from transformer.recipe import Recipe
+    from transformer.training.recipe import Recipe
 
     recipe = Recipe.load(options.recipe)
-    from transformer.train import train
+    from transformer.training.run import train
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     folder = train(
@@ -73,7 +73,7 @@ def _train(options: argparse.Namespace) -> None:
 
 def _data(options: argparse.Namespace) -> None:
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    from transformer.download import fetch
+    from transformer.training.download import fetch
 
     folder = fetch(
         options.corpus,
@@ -87,7 +87,7 @@ def _data(options: argparse.Namespace) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    from transformer.publish import publish
+    from transformer.training.publish import publish
 
     folder = publish(
         Path(options.run_folder),

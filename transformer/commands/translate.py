@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from transformer.commands.decoding import add_decoding, add_steering, listed, load, steering
 
 if TYPE_CHECKING:
-    from transformer.records import Translation
+    from transformer.search.records import Translation
 
 #: Most sentences that a line about what they hold names.
 _NAMED = 10
@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 
 
 def _translate(options: argparse.Namespace) -> None:
-    from transformer.inputs import InputError
+    from transformer.errors import InputError
 
     translator = load(options)
     settings = steering(options)
@@ -107,8 +107,8 @@ def _stdin_lines() -> Iterator[list[str]]:
 def _evaluate(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from transformer.evaluate import evaluate_files
-    from transformer.weights import check_place, write_atomic
+    from transformer.files.atomic import check_place, write_atomic
+    from transformer.training.evaluate import evaluate_files
 
     if options.output:
         check_place(Path(options.output))

@@ -10,16 +10,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from transformer.config import ModelConfig
-from transformer.importers import Report
-from transformer.weights import (
-    CheckpointError,
+from transformer.checkpoint.weights import (
     check_memory,
     check_type,
     expected_shapes,
     in_memory,
     stored_names,
 )
+from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.types import Report
 
 _TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _STORED = {torch.float16: "float16", torch.bfloat16: "bfloat16"}

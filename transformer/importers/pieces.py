@@ -8,16 +8,16 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer.checkpoint import read_small
 from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.files.safe import is_folder, is_there, read_small
 from transformer.importers.spm_proto import restricted
-from transformer.merges import read_codes
-from transformer.preparation import Preparation
-from transformer.rule_tokenizer import RuleTokenizer
-from transformer.table_tokenizer import Marks, Numbered, TableTokenizer
-from transformer.tokenizer import TokenizerError
-from transformer.tokenizer_files import blaming
-from transformer.untrusted import CheckpointError, is_folder, is_there
+from transformer.text.files import blaming
+from transformer.text.merges import read_codes
+from transformer.text.normalise import Preparation
+from transformer.text.rules import RuleTokenizer
+from transformer.text.table import Marks, Numbered, TableTokenizer
+from transformer.text.tokenizer import TokenizerError
 
 #: Names that SentencePiece models and files of merges often have; {} is the language.
 MODELS = (

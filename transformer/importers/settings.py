@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.untrusted import CheckpointError
+from transformer.errors import CheckpointError
 
 #: What `ModelConfig` calls the decoder's size where it is not the encoder's.
 _DECODERS = {"vocab_size": "tgt_vocab_size", "n_heads": "n_decoder_heads", "d_ff": "decoder_d_ff"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from transformer.tokenizer import TokenizerError
+from transformer.text.tokenizer import TokenizerError
 
 _PIECE, _TEXT, _KIND = 1, 1, 3
 _NORMAL, _UNUSED = 1, 5

@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.pickles import ALLOWED, check_pickles
-from transformer.untrusted import CheckpointError, check_file
+from transformer.errors import CheckpointError
+from transformer.files.pickles import ALLOWED, check_pickles
+from transformer.files.safe import check_file
 
-#: What its pickles may name beside what state dicts are made of, see `transformer.pickles`.
+#: What its pickles may name beside what state dicts are made of, see `transformer.files.pickles`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 
@@ -50,7 +51,7 @@ def read_content(path: Path, convert: str) -> dict[str, Any]:
             f"{path}: holds more than weights{what}, or is damaged; it is not loaded, since it "
             f"could run code; {convert}"
         ) from None
-    except Exception as error:  # noqa: BLE001 - a damaged pickle can fail in any way
+    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
     if not isinstance(content, dict):

@@ -18,9 +18,11 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.beam_rule import PAPER, BeamRule
-from transformer.compact import Compact
-from transformer.records import Fate, Floats, Hypothesis, SearchRecord, SearchStep, Trace
+from transformer.search.compact import Compact
+from transformer.search.records import Fate, Hypothesis, SearchRecord, SearchStep
+from transformer.search.rules import PAPER, BeamRule
+from transformer.trace.records import Trace
+from transformer.types import Floats
 
 #: What became of a node:
 #: "continued": in the beam, and some continuation of it was kept or ended at the next step.

@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.records import Floats
+from transformer.types import Floats
 
 Reals = NDArray[np.float64]
 

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from transformer.beam_rule import PAPER, BeamRule
 from transformer.measures.beam import Node, Tree
+from transformer.search.rules import PAPER, BeamRule
 
 #: The alphas that the app lets one choose.
 ALPHAS = (0.0, 2.0)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.records import Floats
+from transformer.types import Floats
 
 #: How several heads become one map. A row of a maximum may sum to more than 1.
 How = Literal["mean", "max"]

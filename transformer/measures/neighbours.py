@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.records import Floats, Ints
+from transformer.types import Floats, Ints
 
 #: The definition in one sentence, for the screen.
 COSINE_RULE = (

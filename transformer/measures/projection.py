@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.records import Floats
+from transformer.types import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from transformer.records import Floats
+from transformer.types import Floats
 
 #: Contiguous positions of each word, in order; together they are all positions of an axis.
 Groups = tuple[tuple[int, ...], ...]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from transformer.records import AttentionKind, Floats, Trace
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats
 from ui.tours.stops import (
     Question,
     Scene,

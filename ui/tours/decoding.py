@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from transformer.records import Trace
+from transformer.trace.records import Trace
 from ui.tours.stops import (
     Question,
     Scene,

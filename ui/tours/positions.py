@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ui import encodings
+from transformer.trace import position_vectors
 from ui.tours.stops import Question, Scene, Stop, Tour, numbers
 
 
@@ -18,12 +18,12 @@ def _whose(scene: Scene) -> str:
         return "This checkpoint learned its positions (table 3, row E); take the paper's sines. "
     if scene.config.positions == "stored":
         return "This checkpoint keeps its positions as a table of numbers; take the paper's sines. "
-    unlike = encodings.unlike_the_paper(scene.config)
+    unlike = position_vectors.unlike_the_paper(scene.config)
     return unlike and f"{unlike} "
 
 
 def _fastest(scene: Scene) -> Question:
-    period = float(encodings.wavelengths(_width(scene))[0])
+    period = float(position_vectors.wavelengths(_width(scene))[0])
     options, answer = numbers(period, [2, 12, 100, 10_000], lambda x: f"about {x:,.0f}")
     return Question(
         f"{_whose(scene)}Two of the dimensions change fastest. After how many positions do they "
@@ -37,7 +37,7 @@ def _fastest(scene: Scene) -> Question:
 
 def _slowest(scene: Scene) -> Question:
     width = _width(scene)
-    period = float(encodings.wavelengths(width)[-1])
+    period = float(position_vectors.wavelengths(width)[-1])
     options, answer = numbers(
         period, [period / 100, period / 10, 10 * period], lambda x: f"about {x:,.0f}"
     )
@@ -55,8 +55,8 @@ def _distance(scene: Scene) -> Question:
     pairs = ((40, 43), (5, 13), (3, 12), (8, 24))
 
     def product(i: int, j: int) -> float:
-        table = encodings.encoding(2, width, "interleaved", i)
-        other = encodings.encoding(1, width, "interleaved", j)
+        table = position_vectors.encoding(2, width, "interleaved", i)
+        other = position_vectors.encoding(1, width, "interleaved", j)
         return float(table[0] @ other[0])
 
     target = product(5, 8)
@@ -74,7 +74,7 @@ def _distance(scene: Scene) -> Question:
 
 
 def _rotation(scene: Scene) -> Question:
-    turned = encodings.shift(5, 3, _width(scene), "interleaved")
+    turned = position_vectors.shift(5, 3, _width(scene), "interleaved")
     angle = math.degrees(float(turned.angles[0]))
     options, answer = numbers(angle, [30, 90, 360], lambda x: f"{x:.0f}°")
     return Question(
@@ -91,7 +91,7 @@ def _rotation(scene: Scene) -> Question:
 def _beyond(scene: Scene) -> Question:
     width = _width(scene)
     limit = scene.trained or 100
-    slow = int((encodings.wavelengths(width) > limit).sum())
+    slow = int((position_vectors.wavelengths(width) > limit).sum())
     pairs = width // 2
     options, answer = numbers(slow, [0, pairs // 4, pairs, pairs // 2], "{:.0f}".format)
     known = (

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from figures.markdown import plain, shorten
 from transformer.config import ModelConfig
-from transformer.records import Floats, Trace
-from ui.text import plain, shorten
+from transformer.trace.records import Trace
+from transformer.types import Floats
 
 #: Options of a question at most; more do not fit one line.
 MOST_OPTIONS = 6

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from transformer.objective import learning_rate
-from transformer.recipe import TrainingRecipe
-from transformer.records import Floats
+from transformer.training.objective import learning_rate
+from transformer.training.recipe import TrainingRecipe
+from transformer.types import Floats
 from ui.tours.stops import Question, Scene, Stop, Tour, among, numbers
 
 #: The paper's base model (sections 5.1 to 5.4): updates, target tokens of a batch, width.

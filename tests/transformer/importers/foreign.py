@@ -18,7 +18,7 @@ from torch import Tensor
 
 from tests.conftest import SENTENCES
 from tests.transformer.importers.reference import Reference, drawn, learned_merges
-from transformer.merges import Merges
+from transformer.text.merges import Merges
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
 TEXTS = {"en": ENGLISH, "de": GERMAN}

@@ -22,18 +22,20 @@ import yaml
 pytest.importorskip("transformers")
 
 from tests.conftest import random_model
-from tests.transformer import huggingface_models
+from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.importers.foreign import fairseq, joeynmt
 from tests.transformer.importers.models import make_folder
-from transformer import checkpoint, weights
 from transformer.__main__ import main
-from transformer.checkpoint import load_checkpoint, save_checkpoint
+from transformer.catalogue import list_entries, open_tracer
+from transformer.checkpoint import weights
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.importers import FORMATS, marian_weights
-from transformer.importers.marian import import_marian
-from transformer.opening import list_entries, open_tracer
-from transformer.tokenizer import Tokenizer
-from transformer.weights import CheckpointError
+from transformer.errors import CheckpointError
+from transformer.files import safe
+from transformer.importers.marian import weights as marian_weights
+from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
+from transformer.text.tokenizer import Tokenizer
 
 Damage = Callable[[Path], object]
 
@@ -387,21 +389,21 @@ def test_a_small_file_that_is_exchanged_for_a_pipe_or_grows(
 ) -> None:
     path = tmp_path / "config.json"
     path.write_text("{}")
-    real = checkpoint.check_file
+    real = safe.check_file
 
     def check(given: Path) -> int:
         size = real(given)
         replaced_by_pipe(path)
         return size
 
-    monkeypatch.setattr(checkpoint, "check_file", check)
+    monkeypatch.setattr(safe, "check_file", check)
     with pytest.raises(CheckpointError, match="not a file any more"):
-        checkpoint.read_small(path)
-    monkeypatch.setattr(checkpoint, "check_file", lambda given: 2)
+        safe.read_small(path)
+    monkeypatch.setattr(safe, "check_file", lambda given: 2)
     path.unlink()
     path.write_bytes(b"x" * 101)
     with pytest.raises(CheckpointError, match="at most 100 are allowed"):
-        checkpoint.read_small(path, 100)
+        safe.read_small(path, 100)
 
 
 @pytest.mark.parametrize("kind", ["own", "hf", "marian", "joeynmt", "fairseq"])

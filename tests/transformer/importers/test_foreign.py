@@ -24,16 +24,17 @@ from tests.transformer.importers.foreign import (
     written,
 )
 from tests.transformer.importers.reference import Reference
-from transformer.beam_rule import hugging_face
-from transformer.checkpoint import inspect_checkpoint
+from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.checkpoint.position_tables import off_formula
 from transformer.config import ModelConfig
-from transformer.importers import FORMATS
-from transformer.inputs import search_settings
-from transformer.packed import PackedDecoder
-from transformer.positions import off_formula
-from transformer.preparation import Preparation
-from transformer.search import search
-from transformer.table_tokenizer import Numbered
+from transformer.fast.packed import PackedDecoder
+from transformer.fast.steps import PackedSteps
+from transformer.importers.registry import FORMATS
+from transformer.search.beam import search
+from transformer.search.inputs import search_settings
+from transformer.search.rules import hugging_face
+from transformer.text.normalise import Preparation
+from transformer.text.table import Numbered
 from transformer.translator import Translator
 
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
@@ -118,7 +119,8 @@ def test_generates_the_same(pair: Pair) -> None:
             settings = search_settings(config, beam, 0.6, allow_unknown=True, top_k=3, **more)
             with torch.inference_mode():
                 encoded = pair.ours.model.encode(torch.tensor([src]))
-                ours = search(PackedDecoder(pair.ours.model).start(encoded), [12], settings)[0]
+                steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)
+                ours = search(steps, [12], settings)[0]
                 theirs = search(pair.theirs.stepping(src), [12], settings)[0]
             assert [each.ids for each in ours.hypotheses] == [
                 each.ids for each in theirs.hypotheses

@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 from tests.transformer.damage import Damage, content, cut, write
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.__main__ import main
-from transformer.checkpoint import list_checkpoints
-from transformer.importers import FORMATS
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.errors import CheckpointError
 from transformer.importers.explanations import explanation
+from transformer.importers.registry import FORMATS
 from transformer.importers.spm_proto import restricted
-from transformer.tokenizer import TokenizerError
-from transformer.weights import CheckpointError
+from transformer.text.tokenizer import TokenizerError
 
 KEYS = {"fairseq": "model", "joeynmt": "model_state"}
 FILES = {"fairseq": "checkpoint_best.pt", "joeynmt": "7.ckpt"}

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.transformer.importers.models import make_folder
-from transformer.checkpoint import inspect_checkpoint
-from transformer.importers import FORMATS
-from transformer.importers.finishing import put_in_place
-from transformer.importers.marian import FILES, import_marian
-from transformer.weights import CheckpointError
+from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.errors import CheckpointError
+from transformer.importers.finish import put_in_place
+from transformer.importers.marian.importer import FILES, import_marian
+from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

@@ -15,9 +15,9 @@ import torch
 from tests.transformer.damage import Damage, cut, edit, remove, weights, write
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
-from transformer.checkpoint import list_checkpoints, load_checkpoint
-from transformer.importers.marian import import_marian
-from transformer.weights import CheckpointError
+from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
+from transformer.errors import CheckpointError
+from transformer.importers.marian.importer import import_marian
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
-from transformer.checkpoint import inspect_checkpoint, load_checkpoint
-from transformer.importers.marian import import_marian
-from transformer.untrusted import CheckpointError
+from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint
+from transformer.errors import CheckpointError
+from transformer.importers.marian.importer import import_marian
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from tests.factories import make_trace
 from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
 from transformer.measures.beam import LEAVES, Tree, attention_along, beam_tree, compare
-from transformer.penalty import length_penalty
-from transformer.records import SearchRecord, Trace
-from transformer.sampling import Sampling
+from transformer.search.records import SearchRecord
+from transformer.search.rules import length_penalty
+from transformer.search.sampling import Sampling
+from transformer.trace.records import Trace
 
 searches = st.builds(
     searched,

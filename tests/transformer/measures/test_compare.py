@@ -20,7 +20,7 @@ from transformer.measures.compare import (
     parting,
     similarity,
 )
-from transformer.records import Floats
+from transformer.types import Floats
 
 
 def maps(count: int, seed: int, queries: int = 4, keys: int = 6) -> Floats:

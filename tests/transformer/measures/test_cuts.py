@@ -19,7 +19,7 @@ from transformer.measures.cuts import (
     piece_texts,
     total_log_probability,
 )
-from transformer.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import Tokenizer, train_tokenizer
 
 HOSTILE = (
     "a 🐕é z",

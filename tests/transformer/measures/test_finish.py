@@ -9,7 +9,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tests.searched import searched
-from transformer.beam_rule import PAPER, BeamRule, hugging_face
 from transformer.measures.beam import Node, beam_tree
 from transformer.measures.finish import (
     could_reach,
@@ -20,7 +19,7 @@ from transformer.measures.finish import (
     reigns,
     score_at,
 )
-from transformer.search import length_penalty
+from transformer.search.rules import PAPER, BeamRule, hugging_face, length_penalty
 
 
 def leaf(total: float, length: int) -> Node:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from transformer.measures.softmax import spread
-from transformer.records import Floats
+from transformer.types import Floats
 
 ROWS = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-30, 30))
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from figures.outcomes import OUTCOMES
 from figures.palette import CHROME, THEMES, contrast
 from tests.searched import searched
 from transformer.measures.beam import Tree, beam_tree
-from ui.beam_words import OUTCOMES
 from ui.components.tree import Choice, branch_colours, choice_in, encode
 
 

@@ -21,9 +21,9 @@ from figures.attention import entropy_bits, mass_on
 from figures.labels import show_token
 from figures.palette import to_weight_bytes
 from transformer.measures.heads import Head, How, widen
-from transformer.records import Floats
-from ui.components.held import listener, message, still
+from transformer.types import Floats
 from ui.components.packing import attention_look, component, deflate
+from ui.components.selection import listener, message, still
 
 #: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
 MAX_SIDE = 128

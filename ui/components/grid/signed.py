@@ -12,7 +12,7 @@ from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.measures.compare import difference, divergence
 from transformer.measures.heads import How, widen
-from transformer.records import Floats
+from transformer.types import Floats
 from ui.components.grid import MAX_SIDE, Sheet, fold, name_of
 from ui.components.packing import attention_look, colours_as_text, deflate
 

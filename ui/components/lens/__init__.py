@@ -17,9 +17,9 @@ from figures.attention import check_map, describe
 from figures.compare import describe_difference, scale_limit
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
-from transformer.records import Floats
-from ui.components.held import listener, message, still
+from transformer.types import Floats
 from ui.components.packing import attention_look, colours_as_text, component
+from ui.components.selection import listener, message, still
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
 from transformer.measures.heads import Head, kept_lines
-from transformer.records import Floats
-from ui.components.held import listener, message, still
+from transformer.types import Floats
 from ui.components.packing import component
+from ui.components.selection import listener, message, still
 
 #: A pinned token: its side and its position.
 Pin = tuple[Literal["query", "key"], int]

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ui.components.held import listener, message, still
 from ui.components.packing import attention_look, component
+from ui.components.selection import listener, message, still
 
 _component = component("match")
 

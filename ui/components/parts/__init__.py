@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
-from transformer.records import Floats
+from transformer.types import Floats
 from ui.components.packing import colours_as_text, component, pack
 
 _component = component("parts")

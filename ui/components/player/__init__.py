@@ -16,7 +16,8 @@ import numpy as np
 
 from figures.labels import show_token
 from transformer.measures.words import Groups, group_labels, word_groups
-from transformer.records import Bools, Trace
+from transformer.trace.records import Trace
+from transformer.types import Bools
 from ui.components.packing import attention_colours, component, pack
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.

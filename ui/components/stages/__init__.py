@@ -15,9 +15,9 @@ import numpy as np
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.measures.softmax import spread
-from transformer.records import HeadStages
-from ui.components.held import listener, message, still
+from transformer.trace.records import HeadStages
 from ui.components.packing import colours_as_text, component
+from ui.components.selection import listener, message, still
 
 _component = component("stages")
 

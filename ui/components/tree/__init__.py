@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from figures.labels import show_token
+from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
-from ui.beam_words import OUTCOMES
 from ui.components.packing import component, pack
 
 _tree = component("tree")

@@ -1,0 +1,260 @@
+"""What a search did, in sentences with its own numbers: why the winner won, why a node went.
+
+Everything here returns Markdown in which tokens and translations are code spans, so that nothing
+in them is formatted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from figures.markdown import code
+from transformer.measures.beam import Node, Tree, compare
+from transformer.measures.finish import (
+    ALPHAS,
+    Reign,
+    could_reach,
+    needed_then,
+    ranking,
+    reigns,
+    score_at,
+)
+from transformer.search.rules import PAPER, BeamRule
+
+#: The whole text of a translation, from the ids of its tokens.
+Decode = Callable[[Sequence[int]], str]
+
+_LONGEST = 44  # characters of a translation quoted in a sentence
+_SHORTEST = 14  # of its end, where all that differs is shorter
+
+#: An outcome in a word or two, for lists and pictures.
+OUTCOMES = {
+    "continued": "kept",
+    "exhausted": "kept, a dead end",
+    "finished": "ended",
+    "cut": "cut at the length limit",
+    "outranked": "dropped",
+    "stopped": "dropped when the search ended",
+    "passed": "not taken",
+}
+
+
+def nats(value: float, digits: int = 2) -> str:
+    """A log-probability or score, with a minus sign where there is something to subtract."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def percent(log_prob: float) -> str:
+    """A probability, from its logarithm."""
+    value = math.exp(log_prob)
+    return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
+
+
+def penalty_of(length: int, alpha: float, rule: BeamRule = PAPER) -> str:
+    """The length penalty with its numbers put in."""
+    base = str(length) if rule.plain_length else f"((5 + {length}) / 6)"
+    return f"{base}^{alpha:g} = {rule.penalty(length, alpha):.3f}"
+
+
+def text_of(tree: Tree, index: int, decode: Decode) -> str:
+    """The translation up to a node, as text."""
+    return decode([node.token_id for node in tree.prefix(index)])
+
+
+def why_the_winner_won(tree: Tree, decode: Decode) -> str:
+    """One to three sentences on what decided this search."""
+    if not tree.leaves:
+        return "The search found nothing."
+    winner = tree.node(tree.leaves[0])
+    if tree.beam_size == 1:
+        return _why_greedy(tree, winner)
+    sums = (
+        f"its log P of {nats(winner.total)} over {_tokens(winner.length)}, divided by "
+        f"{penalty_of(winner.length, tree.alpha, tree.rule)}, scores **{nats(winner.score)}**"
+    )
+    if winner.outcome != "finished":
+        return (
+            f"**Nothing ended within {_tokens(tree.max_length)}.** Of those cut there, the best is "
+            f"shown: {sums}."
+        )
+    if len(tree.leaves) == 1:
+        return f"**The only one that ended:** {sums}."
+    rival = tree.node(tree.leaves[1])
+    first = (
+        f"**Why it won:** {sums}, the best of {len(tree.leaves)} that ended. Next comes "
+        f"{_quoted(tree, rival, decode)} with {nats(rival.score)}: log P {nats(rival.total)}, "
+        f"{_tokens(rival.length)}, penalty {tree.penalty(rival.length):.3f}."
+    )
+    return f"{first} {_other_alphas(tree, decode)}"
+
+
+def _other_alphas(tree: Tree, decode: Decode) -> str:
+    """Who would have won with another length penalty."""
+    leaves = [tree.node(index) for index in tree.leaves]
+    likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
+    rules = reigns(leaves, rule=tree.rule)
+    if len(rules) == 1:
+        also = " It is also the most probable of them." if likeliest is leaves[0] else ""
+        return f"It would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
+    said = []
+    if likeliest is not leaves[0]:
+        said.append(
+            f"Without the penalty (α = 0) {_quoted(tree, likeliest, decode)} would have won, with "
+            f"log P {nats(likeliest.total)}."
+        )
+    else:
+        said.append("It is also the most probable of them (α = 0).")
+    said += [_change(tree, leaves, before, after, decode) for before, after in pairwise(rules)]
+    return " ".join(said)
+
+
+def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, decode: Decode) -> str:
+    """Where one winner gives way to the next."""
+    border = f"{after.low:.3f}"
+    if after.place == 0:
+        return f"This one leads from α = {border}."
+    taker = leaves[after.place]
+    if before.place == 0:
+        return f"Above α = {border} the longer {_quoted(tree, taker, decode)} would win."
+    return f"From α = {border} it would be {_quoted(tree, taker, decode)}."
+
+
+def _why_greedy(tree: Tree, winner: Node) -> str:
+    """A beam of one: nothing is compared but the tokens of a step."""
+    start = (
+        f"**A beam of one** keeps a single hypothesis: log P {nats(winner.total)} over "
+        f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."
+    )
+    if tree.sampled:
+        steps = [node for node in tree.prefix(winner.index) if node.step >= tree.n_forced]
+        lower = sum(node.rank > 0 for node in steps)
+        return (
+            f"{start} Its tokens were drawn at random: at {lower} of {len(steps)} steps not the "
+            "most probable one."
+        )
+    close = closest_call(tree)
+    if close is None:
+        return start
+    taken, other = close
+    return (
+        f"{start} The closest call was step {taken.step + 1}: {code(taken.token)} "
+        f"{percent(taken.log_prob)} before {code(other.token)} {percent(other.log_prob)}. "
+        "What follows from the other one, this search never saw."
+    )
+
+
+def closest_call(tree: Tree) -> tuple[Node, Node] | None:
+    """Of a beam of one: the token taken with the least lead, and its runner-up."""
+    calls = []
+    for index in tree.winner[tree.n_forced :]:
+        taken = tree.node(index)
+        others = [tree.node(i) for i in tree.steps[taken.step] if i != index]
+        if others:
+            calls.append((taken, max(others, key=lambda node: node.log_prob)))
+    return min(calls, key=lambda each: each[0].log_prob - each[1].log_prob, default=None)
+
+
+def why_it_went(tree: Tree, node: Node) -> str:
+    """What became of a node, and by how much."""
+    in_beam = f"rank {node.rank + 1} of the {len(tree.steps[node.step])} compared at this step"
+    if node.outcome == "finished":
+        place = tree.leaves.index(node.index) + 1
+        return (
+            f"**Ended** in {code(node.token)} and was set aside with its score: place {place} of "
+            f"the {len(tree.leaves)} that ended."
+        )
+    if node.outcome == "cut":
+        return f"**Cut** at the length limit of {_tokens(tree.max_length)}."
+    if node.outcome == "passed":
+        return _why_passed(tree, node)
+    if node.outcome == "outranked":
+        last = tree.last_in_beam(node.step)
+        return (
+            f"**Dropped:** {in_beam}, and the beam holds {tree.beam_size}. The last one in it, "
+            f"{code(last.token)}, had log P {nats(last.total)}; this one has "
+            f"{nats(last.total - node.total)} less."
+        )
+    if node.outcome == "stopped":
+        return _why_stopped(tree, node)
+    if node.outcome == "exhausted":
+        text = f"**Kept, a dead end:** {in_beam}, but none of its continuations got into the next."
+        below = [tree.node(index) for index in tree.children[node.index]]
+        if below:
+            last = tree.last_in_beam(node.step + 1)
+            text += (
+                f" The best, {code(below[0].token)}, came to log P {nats(below[0].total)}; the "
+                f"last in the beam had {nats(last.total)}."
+            )
+        return text
+    if node.step < tree.n_forced:
+        return "**Given:** a prefix left no choice at this step."
+    if tree.beam_size == 1:
+        return f"**Taken:** rank {node.rank + 1} by probability."
+    return f"**Kept:** {in_beam}; the beam holds {tree.beam_size}."
+
+
+def _why_passed(tree: Tree, node: Node) -> str:
+    taken = tree.last_in_beam(node.step)
+    if node.log_prob > taken.log_prob:
+        why = "this one may never be written"
+        if node.step < tree.n_forced:
+            why = "that one was given"
+        elif tree.sampled:
+            why = "that one was drawn"
+        return f"**Not taken,** though more probable than {code(taken.token)}: {why}."
+    return (
+        f"**Not taken:** {percent(node.log_prob)} against {percent(taken.log_prob)} for "
+        f"{code(taken.token)}."
+    )
+
+
+def _why_stopped(tree: Tree, node: Node) -> str:
+    needed, reach = needed_then(tree, node.step), could_reach(tree, node)
+    if needed is None or reach > needed:
+        return "**Dropped when the search ended** after this step."
+    return (
+        f"**Dropped when the search ended:** log-probabilities only fall, so even at the greatest "
+        f"length, {_tokens(tree.max_length)}, it could score no more than {nats(reach)}; "
+        f"{tree.beam_size} had already ended with {nats(needed)} or better."
+    )
+
+
+def summary(tree: Tree, decode: Decode) -> str:
+    """The tree in one sentence, as plain text for screen readers."""
+    kept = sum(node.fate != "dropped" for node in tree.nodes)
+    ended = sum(node.outcome == "finished" for node in tree.nodes)
+    best = text_of(tree, tree.leaves[0], decode) if tree.leaves else ""
+    return (
+        f"Search tree: {len(tree.steps)} steps, beam {tree.beam_size}, {kept} nodes kept, "
+        f"{len(tree.nodes) - kept} dropped, {ended} ended. The winner: {best}"
+    )
+
+
+def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
+    """A finished translation's rank, from 1, and score with another alpha."""
+    leaves = [tree.node(index) for index in tree.leaves]
+    return ranking(leaves, alpha, tree.rule).index(place) + 1, score_at(
+        leaves[place], alpha, tree.rule
+    )
+
+
+def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
+    """A translation that ended, by its place and by what it says where the winner says other."""
+    place = tree.leaves.index(node.index) + 1
+    shared = compare(tree, node.index, tree.leaves[0]).shared
+    ids = [each.token_id for each in tree.prefix(node.index)]
+    text, before = decode(ids), decode(ids[:shared])
+    start = len(before) if text.startswith(before) else 0
+    start += text[start : start + 1] == " "
+    # The rest alone may be half a word or a full stop; whole words before it say where it stands.
+    while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
+        start = text.rfind(" ", 0, start - 1) + 1
+    quoted = f"… {text[start:]}" if start else text
+    return f"#{place} {code(quoted or '</s>', _LONGEST)}"
+
+
+def _tokens(count: int) -> str:
+    return "1 token" if count == 1 else f"{count} tokens"

@@ -1,0 +1,81 @@
+"""A whole trace as one page: the player, and every kind of attention, layer and head in it."""
+
+from __future__ import annotations
+
+from figures.exhibit import Exhibit, Offline, Panel, file_stem
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind
+from ui.attention.choice import Choice, kinds_of
+from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
+from ui.attention.maps import Maps, maps_of, sheet_of, shown_map
+from ui.components.grid import still_grid
+from ui.components.lens import still_lens
+from ui.components.player import Place, encode
+from ui.translate.words import why_no_player
+
+
+def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
+    """The trace as a figure for `ui.export.html`: views of all its kinds, and its numbers.
+
+    Args:
+        name: what the trace came from, such as a file's name.
+        snippet: a program that makes `trace`, where there is one.
+    """
+    views: list[Offline] = []
+    parts: list[Panel] = []
+    large = False
+    if {"decoder_self", "cross"} <= set(kinds_of(trace)) and why_no_player(trace) is None:
+        message = encode(trace, "still", Place(1), steerable=False, origin="As recorded")
+        views.append(Offline("player", message))
+    for kind in kinds_of(trace):
+        maps = maps_of(trace, kind, "tokens")
+        choice = _all_heads(kind)
+        large = large or maps.weights.size > MOST_FOLLOWING
+        views += [
+            Offline("grid", still_grid(sheet_of(maps, choice), choice.cell), title=_title(maps)),
+            Offline("lens", still_lens(shown_map(maps, choice)), lenses(maps, choice)),
+        ]
+        heads = [
+            (layer, head) for layer, row in enumerate(maps.weights) for head in range(len(row))
+        ]
+        parts += [_named(panel(maps, maps.weights[at], *at), maps) for at in heads]
+    return Exhibit(
+        name=file_stem(name),
+        title=trace.source or name,
+        caption=_caption(trace, name, large),
+        parts=tuple(parts),
+        snippet=snippet,
+        offline=tuple(views),
+    )
+
+
+def _all_heads(kind: AttentionKind) -> Choice:
+    """Every head in the grid, and their mean under the lens."""
+    return Choice(
+        kind=kind, display="grid", units="tokens", how="mean", dim=False, cell=(None, None),
+        chosen=False, heads=(), mass=0.0, pin=None, queries=(), keys=(),
+    )  # fmt: skip
+
+
+def _title(maps: Maps) -> str:
+    layers, heads, queries, keys = maps.weights.shape
+    size = f"{layers} layer{'s' * (layers != 1)}, {heads} head{'s' * (heads != 1)}"
+    return f"{maps.story.name}: {size}, {queries} queries, {keys} keys"
+
+
+def _named(part: Panel, maps: Maps) -> Panel:
+    return Panel(
+        f"{maps.story.name}: {part.title[:1].lower()}{part.title[1:]}", part.values, part.rows,
+        part.columns, part.row_title, part.column_title,
+    )  # fmt: skip
+
+
+def _caption(trace: Trace, name: str, large: bool) -> str:
+    said = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
+    mean = (
+        " With so many weights, the large maps show the mean over all heads only." if large else ""
+    )
+    return (
+        f"{said}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
+        f"read it large.{mean} Attention is not by itself an explanation."
+    )

@@ -1,0 +1,157 @@
+"""The sentences on the page of the search tree hold the search's own numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from figures.outcomes import (
+    closest_call,
+    nats,
+    penalty_of,
+    percent,
+    place_at,
+    summary,
+    why_it_went,
+    why_the_winner_won,
+)
+from tests.searched import PIECES, searched
+from transformer.measures.beam import Tree, beam_tree
+from transformer.measures.finish import ranking, reigns, score_at
+from transformer.search.rules import hugging_face, length_penalty
+from transformer.search.sampling import Sampling
+
+
+def decode(ids: Sequence[int]) -> str:
+    return "".join(PIECES[token] for token in ids if token > 2).replace("▁", " ").strip()
+
+
+def told(tree: Tree) -> str:
+    return why_the_winner_won(tree, decode)
+
+
+@given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]), st.integers(2, 5))
+@settings(max_examples=30)
+def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: int) -> None:
+    tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
+    winner, text = tree.node(tree.leaves[0]), told(tree)
+    assert f"log P of {nats(winner.total)} over {winner.length} token" in text
+    assert f"**{nats(winner.score)}**" in text
+    lp = ((5 + winner.length) / 6) ** alpha
+    assert f"((5 + {winner.length}) / 6)^{alpha:g} = {lp:.3f}" in text
+    if winner.outcome == "finished" and len(tree.leaves) > 1:
+        rival = tree.node(tree.leaves[1])
+        assert f"with {nats(rival.score)}: log P {nats(rival.total)}, {rival.length} token" in text
+
+
+@given(st.integers(0, 3_000))
+@settings(max_examples=40)
+def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_apart(
+    seed: int,
+) -> None:
+    tree = beam_tree(searched(seed, 4, 0.6, end=1.0))
+    for quoted, rest in re.findall(r"#(\d+) `… ([^`]*)`", told(tree)):
+        whole = decode([node.token_id for node in tree.prefix(tree.leaves[int(quoted) - 1])])
+        said = rest.removesuffix("…")
+        starts = [i + 1 for i, letter in enumerate(whole) if letter == " "]
+        assert any(whole[i:].startswith(said) and len(whole) - i >= 14 for i in starts), whole
+
+
+@given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]))
+@settings(max_examples=30)
+def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
+    tree = beam_tree(searched(seed, 4, alpha, end=1.0))
+    leaves = [tree.node(index) for index in tree.leaves]
+    if leaves[0].outcome != "finished" or len(leaves) < 2:
+        return
+    text, rules = told(tree), reigns(leaves)
+    likeliest = ranking(leaves, 0.0)[0]
+    assert ("most probable of them" in text) == (likeliest == 0)
+    if likeliest:
+        assert f"(α = 0) #{likeliest + 1} " in text
+    assert ("every α from 0 to 2" in text) == (len(rules) == 1)
+    for border in re.findall(r"α = (\d\.\d{3})", text):
+        below, above = float(border) - 2e-3, float(border) + 2e-3
+        assert ranking(leaves, below)[0] != ranking(leaves, above)[0]
+
+
+def test_greedy_names_its_closest_call() -> None:
+    tree = beam_tree(searched(11, beam_size=1, max_length=6))
+    close = closest_call(tree)
+    assert close is not None
+    taken, other = close
+    assert taken.step == other.step
+    assert (taken.fate != "dropped", other.outcome) == (True, "passed")
+    leads = []
+    for index in tree.winner:
+        node = tree.node(index)
+        rest = [tree.node(i) for i in tree.steps[node.step] if i != index]
+        leads.append(node.log_prob - max(each.log_prob for each in rest))
+    assert taken.log_prob - other.log_prob == pytest.approx(min(leads))
+    assert f"step {taken.step + 1}" in told(tree)
+    assert percent(taken.log_prob) in told(tree)
+
+
+def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
+    drawn = told(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
+    assert "drawn at random" in drawn
+    cut = told(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
+    assert cut.startswith("**Nothing ended within 4 tokens.**")
+    lonely = beam_tree(searched(0, 1, max_length=1, end=30.0))
+    assert "A beam of one" in told(lonely)
+
+
+@given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))
+@settings(max_examples=40)
+def test_every_node_has_a_reason_with_true_numbers(seed: int, beam: int, end: float) -> None:
+    tree = beam_tree(searched(seed, beam, end=end, max_length=8))
+    for node in tree.nodes:
+        text = why_it_went(tree, node)
+        assert text.startswith("**") and text.endswith(".")
+        if node.outcome == "outranked":
+            lack = tree.last_in_beam(node.step).total - node.total
+            assert lack >= 0 and f"this one has {nats(lack)} less" in text
+        if node.outcome == "finished":
+            assert f"place {tree.leaves.index(node.index) + 1} of the {len(tree.leaves)}" in text
+
+
+def test_tokens_are_code_and_never_markup() -> None:
+    for seed in range(8):
+        for beam in (1, 3):
+            tree = beam_tree(searched(seed, beam))
+            texts = [told(tree), *(why_it_went(tree, node) for node in tree.nodes)]
+            for text in texts:
+                outside = re.sub(r"`[^`]*`", "", text)
+                assert "<b>" not in outside and "*a*" not in outside.replace("**", "")
+
+
+def test_numbers_have_a_true_minus_and_no_minus_zero() -> None:
+    assert nats(-1.234) == "−1.23"
+    assert nats(-0.001) == "0.00"
+    assert nats(0.5, 1) == "0.5"
+    assert percent(0.0) == "100%"
+    assert percent(-2.4) == "9.1%"
+    assert percent(-20.0) == "<0.1%"
+    assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
+    assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
+
+
+def test_places_with_another_alpha() -> None:
+    tree = beam_tree(searched(4, 4, end=1.0))
+    leaves = [tree.node(index) for index in tree.leaves]
+    for place, node in enumerate(leaves):
+        assert place_at(tree, place, tree.alpha) == (place + 1, pytest.approx(node.score))
+        rank, score = place_at(tree, place, 0.0)
+        assert score == score_at(node, 0.0) == node.total
+        assert rank == 1 + sum(other.total > node.total for other in leaves)
+    assert length_penalty(3, 0.0) == 1.0
+
+
+def test_the_summary_counts() -> None:
+    tree = beam_tree(searched(4, 3))
+    kept = sum(node.fate != "dropped" for node in tree.nodes)
+    assert f"{len(tree.steps)} steps, beam 3, {kept} nodes kept" in summary(tree, decode)

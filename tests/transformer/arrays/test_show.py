@@ -1,0 +1,109 @@
+"""`python -m transformer show`: a page, or the app on one file, as a user calls it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from transformer.__main__ import main
+from transformer.arrays.trace_file import save_arrays
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return save_arrays(make_trace(S=5, T=4), tmp_path / "one sentence.npz")
+
+
+def test_a_page_is_written(path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.html"
+    command = [sys.executable, "-m", "transformer", "show", str(path), "--html", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{out}\n"
+    assert out.read_text("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["{tmp}/none.npz"], "none.npz: no such file"),
+        (["{tmp}/bad.npz"], "row (0, 0, 0) sums to 3"),
+        (["{ok}", "--port", "0"], "--port 0 is not a port"),
+        (["{ok}", "--port", "8000", "--html", "x.html"], "--html does not start"),
+        ([], "FILE.npz"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_status_2(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
+) -> None:
+    np.savez(tmp_path / "bad.npz", attention=np.ones((3, 3)))
+    given = [each.format(tmp=tmp_path, ok=path) for each in arguments]
+    try:
+        status = main(["show", *given])
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    out, err = capsys.readouterr()
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert why in err
+
+
+def test_a_bad_file_leaves_no_page(tmp_path: Path) -> None:
+    (tmp_path / "bad.npz").write_bytes(b"PK")
+    command = [sys.executable, "-m", "transformer", "show", str(tmp_path / "bad.npz")]
+    done = subprocess.run(
+        [*command, "--html", str(tmp_path / "x.html")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "not a whole .npz file" in done.stderr
+    assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_the_app_is_started_on_the_file_and_ended(path: Path, ended_by: signal.Signals) -> None:
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "transformer", "show", str(path), "--port", str(port)]
+    environment = dict(
+        os.environ, OMP_NUM_THREADS="1", HEADLIGHT_CHECKPOINTS=str(path.parent / "x")
+    )
+    shown = subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        text=True,
+    )  # fmt: skip
+    try:
+        assert shown.stdout is not None
+        line = shown.stdout.readline()
+        address = re.search(r"http://\S+", line)
+        assert line.startswith("one sentence.npz is shown at ") and address is not None
+        parts = urllib.parse.urlsplit(address[0])
+        assert parts.path == "/attention" and parts.port == port
+        assert urllib.parse.parse_qs(parts.query) == {"checkpoint": ["one sentence.npz"]}
+        assert "Ctrl-C" in shown.stdout.readline()
+        with urllib.request.urlopen(address[0], timeout=60) as answer:
+            assert answer.status == 200
+        shown.send_signal(ended_by)
+        assert shown.wait(60) == 0
+    finally:
+        shown.kill()
+        shown.communicate()
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        with socket.socket() as tried:
+            if tried.connect_ex(("localhost", port)):
+                return
+        time.sleep(0.2)
+    pytest.fail("the app still answers")

@@ -1,0 +1,54 @@
+"""Models without memory have the shapes of models, and take no time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer.checkpoint.outline import outline
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+
+ROOT = Path(__file__).parents[3]
+
+FIRST_TRANSLATION = """
+import sys
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.translator import Translator
+assert list_checkpoints("checkpoints")
+translator = Translator.load("checkpoints/reverse-toy", device="cpu")
+assert translator.trace("abc").text == "cba"
+assert "torch" in sys.modules and not {"sympy", "torch._dynamo"} & sys.modules.keys()
+"""
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_shapes_are_the_models_and_take_no_memory(positions: str, norm: str) -> None:
+    config = ModelConfig.from_dict(
+        {
+            "vocab_size": 17,
+            "d_model": 12,
+            "n_heads": 3,
+            "d_ff": 20,
+            "n_encoder_layers": 2,
+            "n_decoder_layers": 1,
+            "positions": positions,
+            "norm": norm,
+            "max_positions": 9,
+        }
+    )
+    model, empty = Transformer(config), outline(config)
+    assert {name: each.shape for name, each in empty.state_dict().items()} == {
+        name: each.shape for name, each in model.state_dict().items()
+    }
+    tensors = [*empty.parameters(), *empty.buffers()]
+    assert tensors and all(tensor.is_meta for tensor in tensors)
+    assert [each.shape for each in empty.buffers()] == [each.shape for each in model.buffers()]
+
+
+def test_a_first_translation_does_without_torchs_compiler() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_TRANSLATION], cwd=ROOT, check=True, timeout=250)

@@ -1,0 +1,105 @@
+"""What was seen of files is kept until they change, for many folders."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SENTENCES, random_model
+from transformer.catalogue import list_entries
+from transformer.checkpoint import folder, weights
+from transformer.checkpoint.folder import list_checkpoints, save_checkpoint
+from transformer.config import ModelConfig
+from transformer.files.file_cache import Looks
+from transformer.text.tokenizer import train_tokenizer
+
+N_MANY = 600
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """600 checkpoints, the smallest there are."""
+    root = tmp_path_factory.mktemp("many")
+    tokenizer = train_tokenizer(SENTENCES, 110)
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=4, n_heads=2, d_ff=3, n_encoder_layers=1,
+        n_decoder_layers=1,
+    )  # fmt: skip
+    first = save_checkpoint(root / "c000", random_model(config), tokenizer)
+    for index in range(1, N_MANY):
+        shutil.copytree(first, root / f"c{index:03}")
+    return root
+
+
+def seconds(work: Callable[[], object], times: int) -> float:
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begun)
+    return min(taken)
+
+
+def test_a_second_listing_of_many_reads_nothing(
+    many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No config, tokenizer or weights; and it takes a small part of the first one's time."""
+    reads: list[str] = []
+    for module, name in (
+        (folder, "read_small"), (folder, "check_weights"), (weights, "describe_weights"),
+    ):  # fmt: skip
+        real = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda *given, real=real: (reads.append(str(given[0])), real(*given))[1]
+        )
+    first = seconds(lambda: list_entries([many]), 1)
+    assert len(reads) >= 3 * N_MANY
+    reads.clear()
+    found = list_entries([many])
+    assert len(found) == N_MANY and all(each.ok for each in found)
+    assert list_checkpoints(many) and not reads
+    again = seconds(lambda: list_entries([many]), 3)
+    assert not reads
+    assert again < first / 4
+    # One that changed is looked at again, and only that one.
+    (many / "c123" / "config.json").write_text("{")
+    (broken,) = [each for each in list_entries([many]) if not each.ok]
+    assert broken.name == "c123"
+    assert reads and all("c123" in each for each in reads)
+
+
+def test_one_look_is_kept_for_each_place() -> None:
+    looks: Looks[int] = Looks(most=2)
+    made: list[str] = []
+
+    def look(name: str, mark: int) -> int:
+        return looks.at(Path(name), mark, lambda: made.append(name) or len(made))  # type: ignore[func-returns-value]
+
+    assert [look("a", 1), look("a", 1), look("b", 1), look("a", 2), look("a", 1)] == [1, 1, 2, 3, 4]
+    look("a", 1), look("c", 1), look("a", 1)
+    assert made == ["a", "b", "a", "a", "c"]
+    look("b", 1)  # was asked for least recently, so it went
+    assert made[-1] == "b"
+
+
+def test_looks_may_be_shared_by_threads() -> None:
+    looks: Looks[int] = Looks(most=5)
+    wrong: list[object] = []
+
+    def work(offset: int) -> None:
+        for index in range(500):
+            number = (index * 7 + offset) % 11
+            if looks.at(Path(str(number)), number, lambda number=number: number) != number:  # type: ignore[misc]
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(each,)) for each in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not wrong

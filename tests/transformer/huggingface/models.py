@@ -1,0 +1,211 @@
+"""Tiny random models of every family that the `transformers` library has, with tiny tokenizers."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # before transformers is imported
+
+import sentencepiece as spm
+import torch
+import transformers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+from tests.conftest import SENTENCES
+from tests.transformer.importers.models import make_folder, pieces_of, sentence_pieces
+from transformer.huggingface.model import HuggingFaceModel
+
+Made = tuple[Any, Any]
+
+
+def unigram(special: list[str]) -> list[tuple[str, float]]:
+    """The pieces of a SentencePiece model with their scores, special ones first."""
+    cut = spm.SentencePieceProcessor(model_proto=sentence_pieces(SENTENCES, 110))
+    rest = ((cut.id_to_piece(index), cut.get_score(index)) for index in range(3, len(cut)))
+    return [*((name, 0.0) for name in special), *rest]
+
+
+def byte_level(special: list[str], vocab_size: int = 300) -> Tokenizer:
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=special, show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    made.train_from_iterator(SENTENCES, trainer)
+    return made
+
+
+def vocabulary(made: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Pieces with their ids, and the merges of BPE."""
+    model = json.loads(made.to_str())["model"]
+    return model["vocab"], [tuple(pair) for pair in model.get("merges", ())]
+
+
+def t5(folder: Path) -> Made:
+    pieces = unigram(["<pad>", "</s>", "<unk>"])
+    cut = transformers.T5Tokenizer(vocab=pieces, extra_ids=4, model_max_length=512)
+    config = transformers.T5Config(
+        vocab_size=len(cut) + 5, d_model=20, d_kv=7, d_ff=24, num_layers=2, num_decoder_layers=3,
+        num_heads=5, feed_forward_proj="gated-gelu", decoder_start_token_id=0, pad_token_id=0,
+        eos_token_id=1, relative_attention_num_buckets=8,
+    )  # fmt: skip
+    return save(folder, transformers.T5ForConditionalGeneration, config, cut)
+
+
+def bart(folder: Path) -> Made:
+    made = byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    vocab, merges = vocabulary(made)
+    cut = transformers.BartTokenizer(vocab=vocab, merges=merges)
+    config = transformers.BartConfig(
+        vocab_size=len(cut), d_model=18, encoder_layers=3, decoder_layers=1,
+        encoder_attention_heads=3, decoder_attention_heads=6, encoder_ffn_dim=20,
+        decoder_ffn_dim=22, max_position_embeddings=64, pad_token_id=1, bos_token_id=0,
+        eos_token_id=2, decoder_start_token_id=2,
+    )  # fmt: skip
+    return save(
+        folder, transformers.BartForConditionalGeneration, config, cut, forced_bos_token_id=0
+    )
+
+
+def m2m100(folder: Path) -> Made:
+    folder.mkdir(parents=True, exist_ok=True)
+    model = sentence_pieces(SENTENCES, 110)
+    names = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)]
+    (folder / "vocab.json").write_text(json.dumps({name: at for at, name in enumerate(names)}))
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    cut = transformers.M2M100Tokenizer(
+        folder / "vocab.json", folder / "sentencepiece.bpe.model", src_lang="en", tgt_lang="fr"
+    )
+    return save(folder, *many_languages(len(names) + 108), cut)
+
+
+def nllb(folder: Path) -> Made:
+    made = Tokenizer(models.BPE(unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    special = ["<s>", "<pad>", "</s>", "<unk>"]
+    trainer = trainers.BpeTrainer(vocab_size=120, special_tokens=special, show_progress=False)
+    made.train_from_iterator(SENTENCES, trainer)
+    vocab, merges = vocabulary(made)
+    cut = transformers.NllbTokenizer(
+        vocab=vocab, merges=merges, src_lang="eng_Latn",
+        extra_special_tokens=["deu_Latn", "eng_Latn", "fra_Latn", "arb_Arab"],
+    )  # fmt: skip
+    return save(folder, *many_languages(len(cut)), cut)
+
+
+def many_languages(vocab_size: int) -> tuple[Any, Any]:
+    config = transformers.M2M100Config(
+        vocab_size=vocab_size, d_model=24, encoder_layers=2, decoder_layers=3,
+        encoder_attention_heads=3, decoder_attention_heads=4, encoder_ffn_dim=20,
+        decoder_ffn_dim=22, max_position_embeddings=80, pad_token_id=1, bos_token_id=0,
+        eos_token_id=2, decoder_start_token_id=2,
+    )  # fmt: skip
+    return transformers.M2M100ForConditionalGeneration, config
+
+
+def mbart(folder: Path) -> Made:
+    pieces = unigram(["<s>", "<pad>", "</s>", "<unk>"])
+    cut = transformers.MBartTokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="de_DE")
+    config = transformers.MBartConfig(
+        vocab_size=len(cut), d_model=20, encoder_layers=1, decoder_layers=2,
+        encoder_attention_heads=2, decoder_attention_heads=5, encoder_ffn_dim=20,
+        decoder_ffn_dim=22, max_position_embeddings=70, pad_token_id=1, bos_token_id=0,
+        eos_token_id=2,
+    )  # fmt: skip
+    return save(folder, transformers.MBartForConditionalGeneration, config, cut)
+
+
+def marian(folder: Path) -> Made:
+    model = make_folder(folder, "separate vocabularies")
+    return model.requires_grad_(False), transformers.MarianTokenizer.from_pretrained(folder)
+
+
+def gpt2(folder: Path) -> Made:
+    vocab, merges = vocabulary(byte_level(["<|endoftext|>"]))
+    cut = transformers.GPT2Tokenizer(vocab=vocab, merges=merges)
+    config = transformers.GPT2Config(
+        vocab_size=len(cut), n_embd=21, n_layer=3, n_head=3, n_positions=48, bos_token_id=0,
+        eos_token_id=0,
+    )  # fmt: skip
+    return save(folder, transformers.GPT2LMHeadModel, config, cut)
+
+
+def llama(folder: Path) -> Made:
+    made = Tokenizer(models.Unigram(unigram(["<unk>", "<s>", "</s>"]), unk_id=0))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    cut = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+    config = transformers.LlamaConfig(
+        vocab_size=len(cut), hidden_size=24, intermediate_size=20, num_hidden_layers=2,
+        num_attention_heads=6, num_key_value_heads=3, max_position_embeddings=90,
+        bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    return save(folder, transformers.LlamaForCausalLM, config, cut)
+
+
+def bert(folder: Path) -> Made:
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    trainer = trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False)
+    made.train_from_iterator(SENTENCES, trainer)
+    vocab, _ = vocabulary(made)
+    cut = transformers.BertTokenizer(vocab=vocab, do_lower_case=False)
+    config = transformers.BertConfig(
+        vocab_size=len(cut), hidden_size=20, num_hidden_layers=3, num_attention_heads=5,
+        intermediate_size=24, max_position_embeddings=60,
+    )  # fmt: skip
+    return save(folder, transformers.BertForMaskedLM, config, cut)
+
+
+def save(folder: Path, kind: Any, config: Any, cut: Any, **decoding: Any) -> Made:
+    """A model with wide-spread random weights, written with its tokenizer."""
+    torch.manual_seed(3)
+    config._attn_implementation = "eager"
+    model = kind(config).eval().requires_grad_(False)
+    for name, weight in model.named_parameters():
+        if weight.dim() == 2 and "position" not in name:
+            weight.normal_(std=1.2 * weight.size(1) ** -0.5)
+    model.tie_weights()
+    if model.can_generate():
+        model.generation_config.update(**decoding)
+    model.save_pretrained(folder)
+    cut.save_pretrained(folder)
+    again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    return again.eval().requires_grad_(False), cut
+
+
+ENCODER_DECODERS: dict[str, Callable[[Path], Made]] = {
+    "t5": t5, "bart": bart, "m2m100": m2m100, "nllb": nllb, "mbart": mbart, "marian": marian,
+}  # fmt: skip
+DECODERS: dict[str, Callable[[Path], Made]] = {"gpt2": gpt2, "llama": llama}
+ENCODERS: dict[str, Callable[[Path], Made]] = {"bert": bert}
+EVERY = {**ENCODER_DECODERS, **DECODERS, **ENCODERS}
+
+
+class Pair(NamedTuple):
+    """One model twice: the library's with its tokenizer, and ours around the same files."""
+
+    name: str
+    theirs: Any
+    cut: Any
+    ours: HuggingFaceModel
+    folder: Path
+
+
+def make_pair(name: str, folder: Path) -> Pair:
+    theirs, cut = EVERY[name](folder / name)
+    return Pair(name, theirs, cut, HuggingFaceModel.load(folder / name, "cpu"), folder / name)

@@ -1,0 +1,307 @@
+"""Every family of the `transformers` library, held against that library's own answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.transformer.huggingface.models import (
+    DECODERS,
+    ENCODER_DECODERS,
+    ENCODERS,
+    EVERY,
+    Pair,
+    transformers,
+)
+from transformer.errors import InputError
+from transformer.huggingface.files import is_hugging_face
+from transformer.huggingface.model import HuggingFaceModel
+from transformer.trace.records import Trace
+from transformer.trace.tracer import ABILITIES, Tracer
+from transformer.types import ATTENTION_KINDS
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
+
+SENTENCE = "The animal didn't cross the street."
+TARGET = "Das Tier ging nicht."
+#: Options of the call, and the id of what `generate` is to begin with, by the tokenizer's name.
+LANGUAGES = {
+    "m2m100": ({"src_lang": "de", "tgt_lang": "ar"}, "__ar__"),
+    "nllb": ({"src_lang": "fra_Latn", "tgt_lang": "arb_Arab"}, "arb_Arab"),
+    "mbart": ({"src_lang": "en_XX", "tgt_lang": "ro_RO"}, "ro_RO"),
+}
+HOSTILE = (
+    "<script>alert('$x$ **y**')</script>",
+    "שלום עולם and مرحبا",
+    "x" * 40,
+    "Zwei\u200b Männer\x00 \x1b[31m 🎸 e\u0301 👩\u200d🚀 \ud800",
+    "</s> <pad> [MASK] <|endoftext|> __fr__ eng_Latn <unk>",
+    "Ω",
+)
+
+
+@pytest.fixture(params=EVERY)
+def pair(made: dict[str, Pair], request: pytest.FixtureRequest) -> Pair:
+    return made[request.param]
+
+
+@pytest.fixture(params=ENCODER_DECODERS)
+def translating(made: dict[str, Pair], request: pytest.FixtureRequest) -> Pair:
+    return made[request.param]
+
+
+@pytest.fixture(params=DECODERS)
+def writing(made: dict[str, Pair], request: pytest.FixtureRequest) -> Pair:
+    return made[request.param]
+
+
+@pytest.fixture(params=ENCODERS)
+def reading(made: dict[str, Pair], request: pytest.FixtureRequest) -> Pair:
+    return made[request.param]
+
+
+def sides(pair: Pair) -> tuple[Any, Any, dict[str, Any]]:
+    """Source and labels as the library's documentation has them, and how to begin."""
+    begin: dict[str, Any] = {}
+    if pair.name in LANGUAGES:
+        spoken, token = LANGUAGES[pair.name]
+        pair.cut.src_lang, pair.cut.tgt_lang = spoken["src_lang"], spoken["tgt_lang"]
+        index = pair.cut.convert_tokens_to_ids(token)
+        option = "decoder_start_token_id" if pair.name == "mbart" else "forced_bos_token_id"
+        begin = {option: index}
+    source = pair.cut(SENTENCE, return_tensors="pt")
+    labels = pair.cut(text_target=TARGET)["input_ids"]
+    return source, labels, begin
+
+
+def options(pair: Pair) -> dict[str, Any]:
+    return dict(LANGUAGES[pair.name][0]) if pair.name in LANGUAGES else {}
+
+
+def assert_maps(trace: Trace, **expected: Any) -> None:
+    for kind, layers in expected.items():
+        theirs = torch.cat(layers).numpy()
+        np.testing.assert_allclose(trace.attention(kind), theirs, atol=1e-6)  # type: ignore[arg-type]
+
+
+def assert_predictions(trace: Trace, logits: torch.Tensor) -> None:
+    """Log-probabilities, alternatives and entropy against logits, [T, V]."""
+    every = torch.log_softmax(logits.double(), -1).numpy()
+    rows = np.arange(len(trace.predicted_ids))
+    np.testing.assert_allclose(trace.log_probs, every[rows, trace.predicted_ids], atol=1e-5)
+    best = -np.sort(-every, axis=1)[:, : trace.top_ids.shape[1]]
+    np.testing.assert_allclose(trace.top_log_probs, best, atol=1e-5)
+    np.testing.assert_allclose(
+        np.take_along_axis(every, trace.top_ids, 1), trace.top_log_probs, atol=1e-5
+    )
+    np.testing.assert_allclose(trace.entropy, -(np.exp(every) * every).sum(1), atol=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_is_that_of_generate(translating: Pair, beam_size: int) -> None:
+    source, _, begin = sides(translating)
+    # Nothing of a model's own settings ends or shortens a search.
+    translating.theirs.generation_config.forced_eos_token_id = None
+    found = translating.theirs.generate(
+        **source, num_beams=beam_size, max_new_tokens=9, length_penalty=0.8, do_sample=False,
+        early_stopping=False, return_dict_in_generate=True, output_scores=True,
+        # T5's cache is as deep as its encoder, see `huggingface_decoding.generate`.
+        use_cache=translating.name != "t5", **begin,
+    )  # fmt: skip
+    trace = translating.ours.trace(
+        SENTENCE, beam_size=beam_size, alpha=0.8, max_length=9, top_k=7, **options(translating)
+    )
+    sequence = found.sequences[0].tolist()
+    assert [trace.tgt_ids[0], *trace.predicted_ids] == sequence
+    output = translating.theirs(
+        **source, decoder_input_ids=torch.tensor([sequence[:-1]]), output_attentions=True
+    )
+    assert_maps(
+        trace,
+        encoder_self=output.encoder_attentions,
+        decoder_self=output.decoder_attentions,
+        cross=output.cross_attentions,
+    )
+    assert_predictions(trace, output.logits[0])
+    assert trace.src_ids == tuple(source["input_ids"][0].tolist())
+    assert not trace.forced and trace.search is None
+    assert trace.complete == (sequence[-1] == translating.theirs.config.eos_token_id)
+    if beam_size > 1 and translating.name != "marian":  # which bans <pad>, and renormalises
+        assert trace.score == pytest.approx(float(found.sequences_scores[0]), abs=1e-4)
+
+
+def test_a_given_target_is_read_as_in_training(translating: Pair) -> None:
+    source, labels, _ = sides(translating)
+    # With labels, the library itself shifts the target.
+    output = translating.theirs(
+        **source, labels=torch.tensor([labels]), output_attentions=True, output_hidden_states=False
+    )
+    trace = translating.ours.trace(SENTENCE, TARGET, top_k=3, **options(translating))
+    assert trace.forced and trace.complete and trace.n_forced == len(trace.predicted_ids)
+    end = len(trace.predicted_ids)
+    if translating.name == "mbart":  # whose labels end with a language that is never predicted
+        assert [*trace.predicted_ids, trace.tgt_ids[0]] == labels
+    else:
+        assert list(trace.predicted_ids) == labels
+    assert_predictions(trace, output.logits[0, :end])
+    assert_maps(trace, encoder_self=output.encoder_attentions)
+    cross = torch.cat(output.cross_attentions)[:, :, :end].numpy()
+    np.testing.assert_allclose(trace.cross, cross, atol=1e-6)
+    own = torch.cat(output.decoder_attentions)[:, :, :end, :end].numpy()
+    np.testing.assert_allclose(trace.decoder_self, own, atol=1e-6)
+
+
+def test_a_text_predicts_each_of_its_tokens_and_one_more(writing: Pair) -> None:
+    rows = writing.cut(SENTENCE, return_tensors="pt")["input_ids"]
+    output = writing.theirs(rows, output_attentions=True)
+    trace = writing.ours.trace(SENTENCE, top_k=4)
+    assert list(trace.tgt_ids) == rows[0].tolist()
+    assert trace.predicted_ids[:-1] == trace.tgt_ids[1:]
+    assert trace.predicted_ids[-1] == trace.top_ids[-1, 0] == int(output.logits[0, -1].argmax())
+    assert_maps(trace, decoder_self=output.attentions)
+    assert_predictions(trace, output.logits[0])
+    n_heads = trace.decoder_self.shape[1]
+    assert trace.encoder_self.shape == (0, n_heads, 0, 0)
+    assert trace.cross.shape == (0, n_heads, len(trace.tgt_ids), 0)
+    assert trace.source == trace.text == SENTENCE
+    assert trace.src_tokens == () and trace.forced and trace.n_forced == len(trace.tgt_ids) - 1
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_text_continued(writing: Pair, beam_size: int) -> None:
+    given = writing.cut("The cat", return_tensors="pt")
+    found = writing.theirs.generate(
+        **given, max_new_tokens=6, num_beams=beam_size, do_sample=False, length_penalty=0.6,
+        pad_token_id=0,
+    )[0]  # fmt: skip
+    trace = writing.ours.trace("The cat", beam_size=beam_size, new_tokens=6)
+    assert list(trace.tgt_ids) == found.tolist()
+    assert trace.n_forced == given["input_ids"].shape[1] - 1 and not trace.forced
+    assert trace.text.startswith("The cat") and trace.source == "The cat"
+    output = writing.theirs(found[None], output_attentions=True)
+    assert_maps(trace, decoder_self=output.attentions)
+
+
+def test_a_text_is_only_read(reading: Pair) -> None:
+    rows = reading.cut(SENTENCE, return_tensors="pt")
+    output = reading.theirs(**rows, output_attentions=True)
+    trace = reading.ours.trace(SENTENCE)
+    assert_maps(trace, encoder_self=output.attentions)
+    n, n_heads = rows["input_ids"].shape[1], trace.encoder_self.shape[1]
+    assert trace.decoder_self.shape == (0, n_heads, 0, 0)
+    assert trace.cross.shape == (0, n_heads, 0, n)
+    assert trace.tgt_tokens == trace.predicted_tokens == () and trace.log_probs.shape == (0,)
+    assert trace.top_ids.shape[0] == 0 and trace.entropy.shape == (0,) and trace.text == ""
+    assert trace.src_special == (0, n - 1)
+
+
+@pytest.mark.parametrize("sentence", [SENTENCE, *HOSTILE])
+def test_what_every_trace_holds(pair: Pair, sentence: str) -> None:
+    trace = pair.ours.trace(sentence, beam_size=2, max_length=7)
+    pads = {pair.theirs.config.pad_token_id} if pair.name not in ("gpt2", "marian") else set()
+    typed = set(pair.cut(sentence.replace("\ud800", ""))["input_ids"])
+    assert not set(trace.src_ids) & (pads - typed)
+    sizes = {"encoder_self": trace.src_ids, "decoder_self": trace.tgt_ids}
+    for kind in ATTENTION_KINDS:
+        maps = trace.attention(kind)
+        queries, keys = trace.axis_tokens(kind)
+        assert maps.dtype == np.float32 and not maps.flags.writeable
+        assert maps.shape[2:] == (len(queries), len(keys))
+        assert (maps.shape[0] > 0) == (kind in pair.ours.kinds)
+        np.testing.assert_allclose(maps.sum(-1), np.ones(maps.shape[:-1]), atol=1e-5) if (
+            kind in pair.ours.kinds
+        ) else None
+        assert kind not in sizes or len(sizes[kind]) == len(queries)
+    assert (np.triu(trace.decoder_self, 1) == 0).all()
+    every = (*trace.src_tokens, *trace.tgt_tokens, *trace.predicted_tokens)
+    assert all(every) and not any(" " in piece or "\n" in piece for piece in every)
+    n_target = len(trace.tgt_ids)
+    assert len(trace.predicted_tokens) == len(trace.log_probs) == len(trace.top_tokens) == n_target
+    assert all(len(row) == trace.top_ids.shape[1] for row in trace.top_tokens)
+    for positions, tokens in (
+        (trace.src_special, trace.src_tokens), (trace.tgt_special, trace.tgt_tokens),
+        (trace.src_unknown, trace.src_tokens),
+    ):  # fmt: skip
+        assert all(0 <= position < len(tokens) for position in positions)
+    assert not set(trace.src_special) & set(trace.src_unknown)
+    assert "\x00" not in trace.source and "\ud800" not in trace.source
+
+
+def test_depths_and_heads_are_their_own(made: dict[str, Pair]) -> None:
+    shapes = {
+        name: [made[name].ours.trace("A dog.", max_length=3).attention(kind).shape[:2]
+               for kind in ATTENTION_KINDS]
+        for name in EVERY
+    }  # fmt: skip
+    assert shapes["t5"] == [(2, 5), (3, 5), (3, 5)]
+    assert shapes["bart"] == [(3, 3), (1, 6), (1, 6)]
+    assert shapes["nllb"] == shapes["m2m100"] == [(2, 3), (3, 4), (3, 4)]
+    assert shapes["llama"] == [(0, 6), (2, 6), (0, 6)]
+    assert shapes["bert"] == [(3, 5), (0, 5), (0, 5)]
+
+
+@pytest.mark.parametrize("sentence", ["", " \n\t ", "\u200b\x00"])
+def test_blank(pair: Pair, sentence: str) -> None:
+    with pytest.raises(InputError, match="the sentence is blank"):
+        pair.ours.trace(sentence)
+
+
+def test_what_it_lacks_is_said_in_one_sentence(pair: Pair) -> None:
+    assert isinstance(pair.ours, Tracer)
+    assert pair.ours.lacks("any_sentence") is None
+    for ability in ABILITIES:
+        said = pair.ours.lacks(ability)
+        assert said is None or (said.endswith(".") and said.count(". ") == 0 and "\n" not in said)
+        assert (said is None) == (ability == "any_sentence")
+
+
+def test_twice_the_same(pair: Pair) -> None:
+    first, second = (pair.ours.trace(SENTENCE, max_length=6) for _ in range(2))
+    assert first.predicted_ids == second.predicted_ids and first.src_tokens == second.src_tokens
+    for kind in ATTENTION_KINDS:
+        assert np.array_equal(first.attention(kind), second.attention(kind))
+
+
+def test_known_by_their_folder(pair: Pair, tiny_checkpoint: Path) -> None:
+    assert is_hugging_face(pair.folder) and not is_hugging_face(tiny_checkpoint)
+    assert not is_hugging_face(pair.folder.parent)
+    assert pair.ours.name == pair.name and pair.ours.device == "cpu"
+
+
+def test_a_device_that_is_not_here(made: dict[str, Pair]) -> None:
+    with pytest.raises(InputError, match="device 'tpu' is not here"):
+        HuggingFaceModel.load(made["bert"].folder, "tpu")
+
+
+def test_a_model_of_two_others(tmp_path: Path) -> None:
+    """An encoder and a decoder that were each a model: BERT to BERT."""
+    _, cut = EVERY["bert"](tmp_path / "bert")
+    encoder = transformers.BertConfig.from_pretrained(tmp_path / "bert")
+    decoder = transformers.BertConfig.from_pretrained(
+        tmp_path / "bert", is_decoder=True, add_cross_attention=True, num_hidden_layers=2
+    )
+    config = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, 3
+    transformers.EncoderDecoderModel(config).save_pretrained(tmp_path / "both")
+    cut.save_pretrained(tmp_path / "both")
+    trace = HuggingFaceModel.load(tmp_path / "both", "cpu").trace(SENTENCE, "A dog runs.")
+    assert [trace.attention(kind).shape[0] for kind in ATTENTION_KINDS] == [3, 2, 2]
+    assert trace.predicted_tokens[-1] == "[SEP]"
+
+
+def test_the_encoder_of_a_t5_alone(tmp_path: Path) -> None:
+    EVERY["t5"](tmp_path)
+    theirs = transformers.T5EncoderModel.from_pretrained(tmp_path, attn_implementation="eager")
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    ours = HuggingFaceModel.load(tmp_path, "cpu")
+    trace = ours.trace(SENTENCE)
+    assert ours.family == "encoder" and not trace.tgt_tokens
+    with torch.inference_mode():
+        seen = theirs.eval()(input_ids=torch.tensor([trace.src_ids]), output_attentions=True)
+    expected = torch.stack(seen.attentions)[:, 0].numpy()
+    np.testing.assert_allclose(trace.encoder_self, expected, atol=1e-6)

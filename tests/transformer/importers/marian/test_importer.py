@@ -1,0 +1,377 @@
+"""Marian models, held against Hugging Face's own code: states, logits, maps, and translations."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folder, transformers
+from transformer.checkpoint.folder import inspect_checkpoint, list_checkpoints
+from transformer.errors import CheckpointError, InputError
+from transformer.fast.packed import PackedDecoder
+from transformer.fast.steps import PackedSteps
+from transformer.importers.marian.importer import import_marian
+from transformer.search.beam import search
+from transformer.search.inputs import search_settings
+from transformer.search.rules import hugging_face
+from transformer.translator import Translator
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+class Pair(NamedTuple):
+    """One model twice: Hugging Face's with its tokenizer, and ours."""
+
+    theirs: Any
+    cut: Any
+    ours: Translator
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    return make_pair(tmp_path_factory.mktemp("marian"), request.param)
+
+
+def make_pair(folder: Path, shape: str, **changes: Any) -> Pair:
+    theirs = make_folder(folder / "theirs", shape, **changes)
+    path = import_marian(folder / "theirs", folder / "ours")
+    cut = transformers.MarianTokenizer.from_pretrained(folder / "theirs")
+    return Pair(theirs, cut, Translator.load(path, device="cpu"))
+
+
+def batch(pair: Pair) -> tuple[Tensor, Tensor]:
+    """Sources and decoder inputs of unequal lengths, padded."""
+    pad = pair.theirs.config.pad_token_id
+    sources = [pair.ours.read(text).ids for text in ENGLISH]
+    n_target = pair.ours.config.target_vocab_size
+    draw = torch.Generator().manual_seed(1)
+    targets = [
+        [pad, *torch.randint(6, n_target - 1, (length,), generator=draw).tolist()]
+        for length in (9, 4, 7, 1, 12)
+    ]
+    rows = [
+        torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(each) for each in side], batch_first=True, padding_value=pad
+        )
+        for side in (sources, targets)
+    ]
+    return rows[0], rows[1]
+
+
+def test_states_logits_and_every_map(pair: Pair) -> None:
+    check_states_logits_and_maps(pair)
+
+
+def check_states_logits_and_maps(pair: Pair) -> None:
+    src, tgt_in = batch(pair)
+    mask = src != pair.theirs.config.pad_token_id
+    expected = pair.theirs(
+        input_ids=src, attention_mask=mask.long(), decoder_input_ids=tgt_in,
+        output_attentions=True, output_hidden_states=True,
+    )  # fmt: skip
+    model = pair.ours.model
+    encoded = model.encode(src, need_weights=True)
+    decoded = model.decode(tgt_in, encoded, need_weights=True)
+    memory = encoded.memory * mask[:, :, None]
+    torch.testing.assert_close(
+        memory, expected.encoder_last_hidden_state * mask[:, :, None], **CLOSE
+    )
+    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
+    assert encoded.attention is not None
+    of_real = mask[:, None, :, None]  # what padding attends to means nothing
+    torch.testing.assert_close(
+        encoded.attention * of_real, torch.stack(expected.encoder_attentions) * of_real, **CLOSE
+    )
+    torch.testing.assert_close(
+        decoded.self_attention, torch.stack(expected.decoder_attentions), **CLOSE
+    )
+    torch.testing.assert_close(
+        decoded.cross_attention, torch.stack(expected.cross_attentions), **CLOSE
+    )
+    sharpest = max(float(maps.max()) for maps in expected.encoder_attentions)
+    assert sharpest > 0.3  # far from uniform
+
+
+def found_by_both(
+    pair: Pair, beam: int, penalty: float, n_new: int, early: Any, **more: Any
+) -> list[tuple[list[list[int]], list[list[int]]]]:
+    """Every hypothesis of every sentence, theirs and ours, without padding."""
+    config, pad = pair.ours.config, pair.theirs.config.pad_token_id
+    both = []
+    for text in ENGLISH[:3]:
+        ids = torch.tensor([pair.ours.read(text).ids])
+        made = pair.theirs.generate(
+            input_ids=ids, num_beams=beam, num_return_sequences=beam, max_new_tokens=n_new,
+            max_length=None, length_penalty=penalty, early_stopping=early, do_sample=False, **more,
+        )  # fmt: skip
+        theirs = [[each for each in row[1:] if each != pad] for row in made.tolist()]
+        settings = search_settings(
+            config, beam, penalty, allow_unknown=True, top_k=3, rule=hugging_face(early)
+        )
+        encoded = pair.ours.model.encode(ids)
+        with torch.inference_mode():
+            steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)
+            found = search(steps, [n_new], settings)[0]
+        both.append((theirs, [list(each.ids) for each in found.hypotheses]))
+    return both
+
+
+@pytest.mark.parametrize(
+    ("beam", "penalty", "n_new", "early"),
+    [
+        (1, 1.0, 14, False), (4, 1.0, 14, False), (4, 0.0, 10, True), (3, 2.0, 10, "never"),
+    ],
+)  # fmt: skip
+def test_generates_the_same(pair: Pair, beam: int, penalty: float, n_new: int, early: Any) -> None:
+    found = found_by_both(pair, beam, penalty, n_new, early)
+    for theirs, ours in found:
+        assert ours == theirs
+    if penalty == 1 and pair.ours.config.n_heads == 3 and pair.ours.config.tie_embeddings == "all":
+        # Some end of themselves, others at the limit.
+        assert len({len(ours[0]) for _, ours in found}) > 1
+
+
+def test_translations_of_a_batch_are_the_same(pair: Pair) -> None:
+    pair.cut.padding_side = "right"
+    inputs = pair.cut(list(ENGLISH), return_tensors="pt", padding=True)
+    made = pair.theirs.generate(
+        **inputs, num_beams=4, length_penalty=1.0, max_new_tokens=20, max_length=None
+    )
+    found = pair.ours.translate(
+        list(ENGLISH), 4, 1.0, max_length=20, allow_unknown=True, rule=hugging_face()
+    )
+    special = {pair.theirs.config.pad_token_id, pair.theirs.config.eos_token_id}
+    for row, ours in zip(made.tolist(), found, strict=True):
+        assert list(ours.ids) == [each for each in row if each not in special]
+        text = pair.cut.decode(row, skip_special_tokens=True)
+        assert ours.text.replace(" ⁇ ", "") == text.replace(" ⁇ ", "") or 1 in ours.ids
+
+
+def test_a_trace_holds_their_maps(pair: Pair) -> None:
+    """The search's own record, and one pass over a target, are what Hugging Face attends to."""
+    trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
+    follow = pair.ours.trace(ENGLISH[0], target=trace.predicted_ids)
+    expected = pair.theirs(
+        input_ids=torch.tensor([trace.src_ids]), decoder_input_ids=torch.tensor([trace.tgt_ids]),
+        output_attentions=True,
+    )  # fmt: skip
+    for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
+        for ours, maps in (
+            (each.encoder_self, expected.encoder_attentions),
+            (each.decoder_self, expected.decoder_attentions),
+            (each.cross, expected.cross_attentions),
+        ):
+            torch.testing.assert_close(torch.tensor(ours), torch.stack(maps)[:, 0], **CLOSE)
+    assert trace.tgt_tokens[0] == "<pad>"
+    assert trace.src_tokens[-1] == "</s>"
+
+
+@pytest.mark.parametrize("text", [
+    *ENGLISH, "", "  a   cat ", "the caat 漢字 sat", ">>fra<< The cat sat.", ">>deu<<A dog",
+    ">>xyz<< unknown tag", "a >>fra<< later", "<pad> </s>x", "▁the", "ﬁne ½ Å e\u0301",
+])  # fmt: skip
+def test_sentences_are_cut_alike(pair: Pair, text: str) -> None:
+    if "<" in text and not text.startswith(">>") and ">>" not in text:
+        # Special tokens typed as text are text here; Hugging Face obeys them.
+        assert not {pair.ours.config.pad_id, pair.ours.config.eos_id} & {
+            *pair.ours.tokenize(text).ids
+        }
+        return
+    cut = pair.ours.tokenize(text)
+    assert [*cut.ids, pair.ours.config.eos_id] == pair.cut(text).input_ids
+    assert [pair.cut.unk_token_id] * len(cut.unknown) == [cut.ids[each] for each in cut.unknown]
+    target = pair.ours.tokenizer.target.tokenize(text)
+    if not text.startswith(">>"):
+        assert [*target.ids, pair.ours.config.eos_id] == pair.cut(text_target=text).input_ids
+
+
+def test_a_tag_is_one_token(pair: Pair) -> None:
+    cut = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
+    assert cut.pieces[0] == TAGS[1]
+    assert pair.ours.tokenizer.id_to_piece(cut.ids[0]) == TAGS[1]
+    assert cut.pieces[1:] == pair.ours.tokenize("The cat sat.").pieces
+
+
+def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
+    assert pair.ours.path is not None
+    (entry,) = list_checkpoints(pair.ours.path.parent)[:1]
+    assert entry.ok
+    assert entry.name == "ours"
+    assert entry.config == pair.ours.config
+    assert entry.metrics["imported"]["format"] == "marian"
+    assert "Marian" in (pair.ours.path / "README.md").read_text()
+    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
+    found = pair.ours.translate([ENGLISH[0], "", ">>fra<<"], max_length=9)
+    assert len(found) == 3
+    assert found[1].tokens == ()
+    (begun,) = pair.ours.translate(["The cat"], prefix="Die Katze", max_length=20)
+    assert begun.text.startswith("Die Katze")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
+    """Half-precision files, as safetensors or as an old torch file that holds every alias."""
+    folder = tmp_path / "theirs"
+    model = make_folder(folder, "tied, unequal depths").to(getattr(torch, dtype))
+    if legacy:
+        state = model.state_dict()
+        assert "model.encoder.embed_positions.weight" in state
+        pair = stored_with(tmp_path, state)
+    else:
+        model.save_pretrained(folder)
+        pair = opened_by_both(tmp_path)
+    assert pair.ours.config.positions == ("stored" if legacy else "sinusoidal")
+    assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
+    size = (tmp_path / "ours" / "model.safetensors").stat().st_size
+    assert size < 2.6 * pair.ours.config.n_parameters + legacy * 2 * 4 * 80 * 24
+    check_states_logits_and_maps(pair)
+
+
+def opened_by_both(folder: Path) -> Pair:
+    """What lies in `theirs`, read by Hugging Face's code and by ours."""
+    theirs = transformers.MarianMTModel.from_pretrained(
+        folder / "theirs", attn_implementation="eager", dtype=torch.float32
+    ).eval()
+    ours = Translator.load(import_marian(folder / "theirs", folder / "ours"), "cpu")
+    return Pair(theirs, None, ours)
+
+
+def stored_with(folder: Path, state: dict[str, Tensor]) -> Pair:
+    """Both models after these tensors took the place of the weights in `theirs`."""
+    (folder / "theirs" / "model.safetensors").unlink()
+    torch.save(state, folder / "theirs" / "pytorch_model.bin")
+    return opened_by_both(folder)
+
+
+TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "tables", "said"),
+    [
+        (
+            "a decoder of its own shape",
+            "float16",
+            TABLES,
+            "sinusoids rounded to 16 bits each, as float16 (largest",
+        ),
+        (
+            "separate and untied",
+            "bfloat16",
+            TABLES,
+            "sinusoids rounded to 16 bits each, as bfloat16 (largest",
+        ),
+        (
+            "tied, unequal depths",
+            "bfloat16",
+            TABLES[1:],
+            "the encoder's holds exactly the sinusoids of",
+        ),
+    ],
+)
+def test_stored_sinusoids_are_computed_with_as_they_are(
+    tmp_path: Path, shape: str, dtype: str, tables: tuple[str, ...], said: str
+) -> None:
+    model = make_folder(tmp_path / "theirs", shape).to(getattr(torch, dtype))
+    state = model.state_dict()
+    for name in set(TABLES) - set(tables):
+        del state[name]
+    pair = stored_with(tmp_path, state)
+    check_states_logits_and_maps(pair)
+    for beam, penalty in ((1, 1.0), (4, 0.6)):
+        for theirs, ours in found_by_both(pair, beam, penalty, 14, False):
+            assert ours == theirs
+    assert pair.ours.path is not None
+    assert said in (pair.ours.path / "README.md").read_text()
+    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
+    with pytest.raises(InputError, match="at most 80"):
+        pair.ours.translate(["the cat " * 90])
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
+    """Tables unlike each other; learned where the config says so."""
+    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    state = theirs.state_dict()
+    for name in TABLES:
+        state[name].normal_()
+    if trained:
+        path = tmp_path / "theirs" / "config.json"
+        values = json.loads(path.read_text()) | {"static_position_embeddings": False}
+        path.write_text(json.dumps(values))
+    pair = stored_with(tmp_path, state)
+    assert pair.ours.config.positions == ("learned" if trained else "stored")
+    check_states_logits_and_maps(pair)
+    assert ("no sinusoids" in (tmp_path / "ours" / "README.md").read_text()) is not trained
+
+
+def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
+    """Renormalised probabilities, further suppressed ids, and no forced end."""
+    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    path = tmp_path / "theirs" / "generation_config.json"
+    settings = json.loads(path.read_text())
+    pad = theirs.config.pad_token_id
+    settings |= {"bad_words_ids": [[pad], [7], [9]], "renormalize_logits": True}
+    settings |= {"forced_eos_token_id": None, "suppress_tokens": [11, 9]}
+    settings |= {"decoder_start_token_id": 7}  # which the config says otherwise
+    path.write_text(json.dumps(settings))
+    ours = Translator.load(import_marian(tmp_path / "theirs", tmp_path / "ours"), "cpu")
+    assert ours.config.suppressed_ids == (7, 9, 11)
+    assert ours.config.bos_id == 7
+    assert ours.config.renormalise
+    assert not ours.config.forced_eos
+    theirs.generation_config.update(**settings)
+    theirs.generation_config.forced_eos_token_id = None
+    pair = Pair(theirs, None, ours)
+    for found, expected in found_by_both(pair, 4, 1.0, 8, False):
+        assert expected == found
+    step = ours.trace(ENGLISH[1], beam_size=1, top_k=100)
+    assert not {pad, 7, 9} & set(step.top_ids[step.top_log_probs > -1e9].tolist())
+
+
+def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "tied, unequal depths")
+    path = tmp_path / "theirs" / "generation_config.json"
+    settings = json.loads(path.read_text()) | {"eos_token_id": [0, 5], "min_length": 0}
+    settings |= {"no_repeat_ngram_size": 2, "repetition_penalty": 1.0}
+    path.write_text(json.dumps(settings))
+    import_marian(tmp_path / "theirs", tmp_path / "ours")
+    card = (tmp_path / "ours" / "README.md").read_text()
+    assert "also say `eos_token_id`, `no_repeat_ngram_size`, which is not done here" in card
+
+
+def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
+    """Embeddings padded to a round number, or a piece that was deleted."""
+    theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
+    path = tmp_path / "theirs" / "vocab.json"
+    ids = json.loads(path.read_text())
+    path.write_text(json.dumps({piece: index for piece, index in ids.items() if index != 40}))
+    pair = opened_by_both(tmp_path)
+    assert pair.ours.tokenizer.pieces[40] == "<no piece 40>"
+    assert 40 not in pair.ours.tokenize("<no piece 40>").ids
+    check_states_logits_and_maps(pair)
+    for found, expected in found_by_both(pair, 4, 1.0, 8, False):
+        assert expected == found
+    path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))
+    with pytest.raises(CheckpointError, match=rf"pieces, but config.json asks for {len(ids)}"):
+        import_marian(tmp_path / "theirs", tmp_path / "again")
+    assert theirs.config.vocab_size == len(ids)
+
+
+OPUS = os.environ.get("OPUS_MT_EN_DE", "")
+
+
+@pytest.mark.skipif(not OPUS, reason="OPUS_MT_EN_DE names no folder with opus-mt-en-de's files")
+def test_opus_mt_en_de_cuts_a_known_sentence(tmp_path: Path) -> None:
+    translator = Translator.load(import_marian(Path(OPUS), tmp_path / "ours"), "cpu")
+    assert translator.read("I am a small frog").ids == (38, 121, 14, 697, 38848, 0)
+    assert translator.translate(["I am a small frog."])[0].text == "Ich bin ein kleiner Frosch."

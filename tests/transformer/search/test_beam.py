@@ -1,0 +1,329 @@
+"""Beam search, on step functions that are tables: no model, so every answer can be worked out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from transformer.search.beam import Found, SearchSettings, StepOutput, search
+from transformer.search.records import Hypothesis
+from transformer.search.rules import length_penalty
+
+BOS, EOS = 1, 2
+
+
+class TableModel:
+    """A step function that gives every prefix of every sentence its own random distribution."""
+
+    def __init__(self, n_sentences: int, vocab: int, seed: int, sharpness: float = 1.5) -> None:
+        self.n_sentences, self.vocab, self.seed, self.sharpness = (
+            n_sentences, vocab, seed, sharpness,
+        )  # fmt: skip
+        self.rows: list[tuple[int, ...]] = [(index,) for index in range(n_sentences)]
+        self.calls: list[tuple[int, bool]] = []
+
+    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+        """[V] scores after `prefix`, which leaves out `<s>`; independent of all other rows."""
+        generator = np.random.default_rng([self.seed, sentence, *prefix])
+        return torch.from_numpy(self.sharpness * generator.normal(size=self.vocab)).float()
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        if parents is not None:
+            self.rows = [self.rows[parent] for parent in parents]
+        assert len(self.rows) == len(tokens)
+        self.calls.append((len(tokens), parents is not None))
+        self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
+        logits = torch.stack([self.logits(row[0], row[2:]) for row in self.rows])
+        # "Attention" that says which row and step it belongs to, to check the bookkeeping.
+        code = torch.tensor([hash(row) % 9973 for row in self.rows], dtype=torch.float32)
+        t = len(self.rows[0]) - 1
+        own = code[None, :, None, None].expand(2, -1, 3, t)
+        return StepOutput(logits, own, code[None, :, None, None].expand(2, -1, 3, 7))
+
+
+def run(model: TableModel, max_length: int = 5, **options: object) -> list[Found]:
+    prefixes = options.pop("prefixes", None)
+    settings = SearchSettings(**{"suppressed": (0, BOS), **options})  # type: ignore[arg-type]
+    lengths = [max_length] * model.n_sentences
+    return search(model, lengths, settings, prefixes=prefixes)  # type: ignore[arg-type]
+
+
+def brute_force(
+    model: TableModel, sentence: int, max_length: int, alpha: float
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Every finished sequence within `max_length` tokens, best first."""
+    content = [token for token in range(model.vocab) if token not in (0, BOS, EOS)]
+    scored = []
+    for length in range(1, max_length + 1):
+        for body in itertools.product(content, repeat=length - 1):
+            ids = (*body, EOS)
+            total = sum(
+                float(model.logits(sentence, ids[:t]).log_softmax(0)[ids[t]]) for t in range(length)
+            )
+            scored.append((total / ((5 + length) / 6) ** alpha, ids))
+    return sorted(scored, reverse=True)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
+    model = TableModel(n_sentences=2, vocab=6, seed=seed)
+    found = run(model, max_length=4, beam_size=6**4, alpha=alpha)
+    for sentence in range(2):
+        expected = brute_force(model, sentence, 4, alpha)
+        hypotheses = found[sentence].hypotheses
+        assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
+        assert [h.score for h in hypotheses] == pytest.approx([s for s, _ in expected], abs=1e-5)
+
+
+@given(seed=st.integers(0, 10_000), max_length=st.integers(1, 8))
+@settings(max_examples=40, deadline=None)
+def test_a_beam_of_one_is_greedy(seed: int, max_length: int) -> None:
+    model = TableModel(n_sentences=1, vocab=7, seed=seed)
+    ids: list[int] = []
+    while len(ids) < max_length and EOS not in ids:
+        scores = model.logits(0, ids)
+        scores[[0, BOS]] = -math.inf
+        ids.append(int(scores.argmax()))
+    best = run(model, max_length, beam_size=1)[0].hypotheses[0]
+    assert best.ids == tuple(ids)
+    assert best.complete == (ids[-1] == EOS)
+
+
+def wide_search(model: TableModel, max_length: int, beam: int, alpha: float) -> Hypothesis:
+    """The same search, run to the length limit with no early end: the reference for stopping."""
+    live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    finished: list[tuple[float, tuple[int, ...]]] = []
+    for _ in range(max_length):
+        grown = []
+        for total, ids in live:
+            log_probs = model.logits(0, ids).log_softmax(0).tolist()
+            grown += [
+                (total + log_probs[token], (*ids, token))
+                for token in range(model.vocab)
+                if token not in (0, BOS)
+            ]
+        best = sorted(grown, reverse=True)[:beam]
+        finished += [(s / length_penalty(len(i), alpha), i) for s, i in best if i[-1] == EOS]
+        live = [(s, i) for s, i in best if i[-1] != EOS]
+    score, ids = max(finished) if finished else (live[0][0], live[0][1])
+    return Hypothesis(ids, (), 0.0, score, (), bool(finished))
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    beam=st.integers(1, 5),
+    alpha=st.sampled_from([0.0, 0.3, 0.6, 1.0, 3.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_ending_early_never_changes_the_best(seed: int, beam: int, alpha: float) -> None:
+    model = TableModel(n_sentences=1, vocab=6, seed=seed)
+    expected = wide_search(model, 9, beam, alpha)
+    for n_best in {1, beam}:
+        fresh = TableModel(n_sentences=1, vocab=6, seed=seed)
+        best = run(fresh, 9, beam_size=beam, alpha=alpha, n_best=n_best)[0].hypotheses[0]
+        assert (best.ids, best.complete) == (expected.ids, expected.complete)
+
+
+@given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_a_batch_equals_its_sentences_alone(seed: int, beam: int) -> None:
+    """Sentences end at different steps, so this also says that dropping ended ones is harmless."""
+    model = TableModel(n_sentences=4, vocab=6, seed=seed)
+    together = run(model, 7, beam_size=beam, n_best=1)
+    for sentence in range(4):
+        alone = TableModel(n_sentences=1, vocab=6, seed=seed)
+        alone.rows = [(sentence,)]
+        assert run(alone, 7, beam_size=beam, n_best=1)[0].hypotheses == (
+            together[sentence].hypotheses
+        )
+    assert all(rows <= 4 * beam for rows, _ in model.calls)
+
+
+def test_ended_sentences_take_no_rows() -> None:
+    model = TableModel(n_sentences=6, vocab=6, seed=3)
+    found = run(model, 12, beam_size=1)
+    lengths = [len(each.hypotheses[0].ids) for each in found]
+    assert len(set(lengths)) > 1
+    for step, (rows, _) in enumerate(model.calls):
+        assert rows == sum(length > step for length in lengths)
+
+
+def test_rows_that_stay_are_not_moved() -> None:
+    model = TableModel(n_sentences=1, vocab=20, seed=5)
+    run(model, 8, beam_size=1)
+    assert len(model.calls) > 2
+    assert not any(moved for _, moved in model.calls)
+
+
+def test_a_forced_prefix_is_kept_and_scored() -> None:
+    model = TableModel(n_sentences=2, vocab=8, seed=11)
+    prefixes = [(5, 3, 6), (4,)]
+    for found, prefix, sentence in zip(
+        run(model, 8, beam_size=3, prefixes=prefixes, record=True), prefixes, range(2), strict=True
+    ):
+        for hypothesis in found.hypotheses:
+            assert hypothesis.ids[: len(prefix)] == prefix
+            log_probs = [
+                float(model.logits(sentence, hypothesis.ids[:t]).log_softmax(0)[token])
+                for t, token in enumerate(hypothesis.ids)
+            ]
+            assert hypothesis.log_probs == pytest.approx(log_probs, abs=1e-5)
+            assert hypothesis.total == pytest.approx(sum(log_probs), abs=1e-5)
+        assert len(found.steps[len(prefix) - 1].candidates) == 1
+
+
+def test_a_prefix_may_hold_what_is_otherwise_suppressed() -> None:
+    model = TableModel(n_sentences=1, vocab=8, seed=2)
+    found = run(model, 8, prefixes=[(0, 4)], suppressed=(0, BOS))
+    assert found[0].hypotheses[0].ids[:2] == (0, 4)
+
+
+@pytest.mark.parametrize("prefix", [(EOS,), (3, EOS), (3,) * 8])
+def test_a_prefix_that_leaves_nothing_to_search_is_refused(prefix: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="prefix"):
+        run(TableModel(1, 6, 0), 8, prefixes=[prefix])
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=30, deadline=None)
+def test_suppressed_tokens_never_appear(seed: int) -> None:
+    model = TableModel(n_sentences=2, vocab=7, seed=seed)
+    for found in run(model, 8, beam_size=4, suppressed=(0, BOS, 3), record=True):
+        for hypothesis in found.hypotheses:
+            assert not {0, BOS, 3} & set(hypothesis.ids)
+        for step in found.steps:
+            assert not {0, BOS, 3} & {candidate.token_id for candidate in step.candidates}
+
+
+def test_a_larger_alpha_prefers_longer_translations() -> None:
+    lengths = []
+    for alpha in (0.0, 1.0, 4.0):
+        found = run(TableModel(8, 6, seed=1), 6, beam_size=6**3, alpha=alpha)
+        lengths.append(sum(len(each.hypotheses[0].ids) for each in found))
+    assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_the_length_penalty_is_the_one_of_the_paper() -> None:
+    assert length_penalty(1, 0.6) == 1.0
+    assert length_penalty(7, 0.0) == 1.0
+    assert length_penalty(7, 1.0) == 2.0
+    assert length_penalty(13, 0.6) == pytest.approx(3**0.6)
+
+
+def test_the_length_limit_cuts() -> None:
+    class Endless(TableModel):
+        def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+            scores = super().logits(sentence, prefix)
+            scores[EOS] = -math.inf
+            return scores
+
+    found = run(Endless(1, 6, 0), 4, beam_size=2, record=True)[0]
+    assert [h.complete for h in found.hypotheses] == [False, False]
+    assert all(len(h.ids) == 4 and EOS not in h.ids for h in found.hypotheses)
+    assert len(found.steps) == 4
+    assert [c.fate for c in found.steps[-1].candidates] == ["kept", "kept", "dropped", "dropped"]
+
+
+def test_nothing_that_can_follow_ends_the_search() -> None:
+    class DeadEnd(TableModel):
+        def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+            scores = torch.full((self.vocab,), -math.inf)
+            scores[0 if prefix else 4] = 0.0  # afterwards only a suppressed token
+            return scores
+
+    found = run(DeadEnd(1, 6, 0), 5, beam_size=2)[0]
+    assert [h.ids for h in found.hypotheses] == [(4,)]
+    assert not found.hypotheses[0].complete
+
+
+def test_scores_that_are_not_numbers_are_reported() -> None:
+    class Broken(TableModel):
+        def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
+            scores = super().logits(sentence, prefix)
+            scores[3] = math.nan
+            return scores
+
+    with pytest.raises(FloatingPointError, match="NaN"):
+        run(Broken(1, 6, 0))
+
+
+@given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
+@settings(max_examples=30, deadline=None)
+def test_the_record_is_what_happened(seed: int, beam: int) -> None:
+    model = TableModel(n_sentences=2, vocab=7, seed=seed)
+    for sentence, found in enumerate(run(model, 6, beam_size=beam, record=True, top_k=4)):
+        prefixes: list[tuple[int, ...]] = [()]
+        for t, step in enumerate(found.steps):
+            n_rows = len(prefixes)
+            assert step.top_ids.shape == step.top_log_probs.shape == (n_rows, 4)
+            assert step.decoder_self.shape == (n_rows, 2, 3, t + 1)
+            assert step.cross.shape == (n_rows, 2, 3, 7)
+            for row, prefix in enumerate(prefixes):
+                log_probs = model.logits(sentence, prefix).log_softmax(0)
+                best = log_probs.topk(4)
+                assert step.top_ids[row].tolist() == best.indices.tolist()
+                assert step.top_log_probs[row] == pytest.approx(best.values.tolist(), abs=1e-5)
+                entropy = -float((log_probs.exp() * log_probs).sum())
+                assert step.entropy[row] == pytest.approx(entropy, abs=1e-5)
+                code = hash((sentence, BOS, *prefix)) % 9973
+                assert np.all(step.cross[row] == code) and np.all(step.decoder_self[row] == code)
+            scores = [candidate.score for candidate in step.candidates]
+            assert scores == sorted(scores, reverse=True)
+            rows: dict[int, tuple[int, ...]] = {}
+            for rank, candidate in enumerate(step.candidates):
+                grown = (*prefixes[candidate.parent], candidate.token_id)
+                assert candidate.score == candidate.total / length_penalty(t + 1, 0.6)
+                assert (candidate.row >= 0) <= (candidate.fate == "kept")
+                assert rank < beam or candidate.fate == "dropped"
+                assert (candidate.fate == "finished") == (rank < beam and grown[-1] == EOS)
+                if candidate.row >= 0:
+                    rows[candidate.row] = grown
+            last = t + 1 == len(found.steps)
+            assert (not rows) == last
+            prefixes = [rows[row] for row in range(len(rows))]
+        for hypothesis in found.hypotheses:
+            for t, row in enumerate(hypothesis.rows):
+                code = hash((sentence, BOS, *hypothesis.ids[:t])) % 9973
+                assert np.all(found.steps[t].cross[row] == code)
+
+
+def test_recorded_arrays_are_read_only() -> None:
+    step = run(TableModel(1, 6, 0), record=True)[0].steps[0]
+    for array in (step.cross, step.decoder_self, step.top_ids, step.top_log_probs, step.entropy):
+        assert not array.flags.writeable
+
+
+def test_progress_counts_steps_and_may_stop() -> None:
+    seen: list[tuple[int, int]] = []
+
+    def stop_at_three(step: int, longest: int) -> None:
+        seen.append((step, longest))
+        if step == 3:
+            raise InterruptedError
+
+    settings = SearchSettings(beam_size=2, suppressed=(0, BOS, EOS))
+    with pytest.raises(InterruptedError):
+        search(TableModel(1, 6, 0), [9], settings, progress=stop_at_three)
+    assert seen == [(1, 9), (2, 9), (3, 9)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beam_size": 0}, {"alpha": -0.1}, {"alpha": math.nan}, {"n_best": 5, "beam_size": 4}],
+)
+def test_settings_that_mean_nothing_are_refused(options: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="|".join(options)):
+        SearchSettings(**options)  # type: ignore[arg-type]
+
+
+def test_no_sentences_is_no_work() -> None:
+    assert search(TableModel(0, 6, 0), [], SearchSettings()) == []

@@ -1,0 +1,253 @@
+"""The model as a step function: with a cache as without, whatever rows are moved or dropped."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.fast.packed import PackedDecoder, PackedEncoder
+from transformer.fast.steps import PackedSteps
+from transformer.layers import Encoded
+from transformer.model import Transformer
+from transformer.search.beam import Found, SearchSettings, StepOutput, search
+from transformer.search.cached_steps import CachedSteps
+
+CONFIGS = {
+    "post": ModelConfig(
+        vocab_size=30, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
+        n_encoder_layers=2, n_decoder_layers=3, output_bias=True,
+    ),
+    "pre": ModelConfig(
+        vocab_size=30, d_model=18, n_heads=3, d_ff=20, n_encoder_layers=3, n_decoder_layers=2,
+        norm="pre", positions="learned", max_positions=64, tie_embeddings="none",
+        attention_bias=True, activation="gelu", output_bias=True,
+    ),
+    "separate": ModelConfig(
+        vocab_size=25, tgt_vocab_size=30, d_model=20, n_heads=5, d_ff=20, n_encoder_layers=1,
+        n_decoder_layers=2, tie_embeddings="decoder", position_layout="concatenated",
+        scale_embedding=False, activation="silu",
+    ),
+}  # fmt: skip
+
+#: Chosen so that the four sentences end at different steps.
+SEEDS = {"post": 14, "pre": 6, "separate": 16}
+
+#: Four sources of unequal length, padded with 0 at the end.
+SOURCES = torch.tensor(
+    [[5, 9, 7, 12, 21, 2], [14, 2, 0, 0, 0, 0], [8, 8, 23, 11, 2, 0], [20, 6, 2, 0, 0, 0]]
+)
+LENGTHS = [6, 2, 5, 3]
+
+
+def varied_model(config: ModelConfig, seed: int) -> Transformer:
+    """Random weights of its own, so that how a model is initialised does not matter here.
+
+    The last norm has random signs: with tied embeddings, a model would else repeat its input.
+    """
+    torch.manual_seed(seed)
+    model = Transformer(config).double().eval().requires_grad_(False)
+    draw = torch.Generator().manual_seed(seed)
+
+    def noise(parameter: Tensor, scale: float) -> Tensor:
+        return scale * torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
+
+    for name, parameter in sorted(model.named_parameters()):
+        if parameter.dim() == 2:
+            parameter.copy_(noise(parameter, 1.5 * parameter.size(1) ** -0.5))
+        else:
+            parameter.copy_(noise(parameter, 0.2) + float("norm.weight" in name))
+    pre = config.norm == "pre"
+    last = model.decoder_norm if pre else model.decoder[-1].around_feed_forward.norm
+    last.weight.copy_(noise(last.weight, 1.5))
+    if model.generator.bias is not None:
+        model.generator.bias[config.eos_id] = 3.0
+    return model
+
+
+@pytest.fixture(scope="module", params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """In float64, so that a difference is a mistake and not rounding."""
+    return varied_model(CONFIGS[request.param], SEEDS[request.param])
+
+
+class Uncached:
+    """The plainest step function: every prefix is read again from its start, alone."""
+
+    def __init__(self, model: Transformer, src: Tensor) -> None:
+        self.model = model
+        self.rows = [(sentence, ()) for sentence in range(len(src))]
+        self.src = [row[row != 0][None] for row in src]
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        if parents is not None:
+            self.rows = [self.rows[parent] for parent in parents]
+        self.rows = [
+            (sentence, (*prefix, token))
+            for (sentence, prefix), token in zip(self.rows, tokens, strict=True)
+        ]
+        logits, own, cross = [], [], []
+        width = max(src.size(1) for src in self.src)
+        for sentence, prefix in self.rows:
+            encoded = self.model.encode(self.src[sentence])
+            decoded = self.model.decode(torch.tensor([prefix]), encoded, need_weights=True)
+            assert decoded.self_attention is not None and decoded.cross_attention is not None
+            logits.append(self.model.logits(decoded.hidden[0, -1]))
+            own.append(decoded.self_attention[:, 0, :, -1])  # [Ld, H, t]
+            seen = decoded.cross_attention[:, 0, :, -1]
+            cross.append(torch.nn.functional.pad(seen, (0, width - seen.size(-1))))
+        return StepOutput(torch.stack(logits), torch.stack(own, 1), torch.stack(cross, 1))
+
+
+def find(step: object, settings: SearchSettings, n: int = 4, **options: object) -> list[Found]:
+    with torch.inference_mode():
+        return search(step, [12] * n, settings, src_lengths=LENGTHS[:n], **options)  # type: ignore[arg-type]
+
+
+def assert_same(found: list[Found], expected: list[Found]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.ids for h in ours.hypotheses] == [h.ids for h in theirs.hypotheses]
+        for one, other in zip(ours.hypotheses, theirs.hypotheses, strict=True):
+            assert one.rows == other.rows
+            assert one.log_probs == pytest.approx(other.log_probs, abs=1e-4)
+        assert len(ours.steps) == len(theirs.steps)
+        for step, wanted in zip(ours.steps, theirs.steps, strict=True):
+            np.testing.assert_allclose(step.decoder_self, wanted.decoder_self, atol=1e-6)
+            np.testing.assert_allclose(step.cross, wanted.cross, atol=1e-6)
+
+
+def encode(model: Transformer, n: int = 4) -> Encoded:
+    src = SOURCES[:n]
+    return model.encode(src[:, : max(LENGTHS[:n])])
+
+
+def packed_steps(model: Transformer, encoded: Encoded, *, need_weights: bool) -> PackedSteps:
+    return PackedSteps(PackedDecoder(model), encoded, need_weights=need_weights)
+
+
+#: The two ways to decode with a cache.
+CACHED = {"reference": CachedSteps, "packed": packed_steps}
+
+
+@pytest.mark.parametrize("way", CACHED)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_cache_equals_no_cache(model: Transformer, beam: int, way: str) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
+    expected = find(Uncached(model, SOURCES), settings)
+    assert len({len(found.steps) for found in expected}) > 1, "sentences should end apart"
+    assert_same(find(CACHED[way](model, encode(model), need_weights=True), settings), expected)
+
+
+@pytest.mark.parametrize("way", CACHED)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_one_sentence_equals_no_cache(model: Transformer, beam: int, way: str) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
+    expected = find(Uncached(model, SOURCES[:1]), settings, 1)
+    assert_same(
+        find(CachedSteps(model, encode(model, 1), need_weights=True), settings, 1), expected
+    )
+
+
+@pytest.mark.parametrize("way", CACHED)
+def test_asking_for_weights_changes_nothing_else(model: Transformer, way: str) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), n_best=1)
+    plain = find(CACHED[way](model, encode(model), need_weights=False), settings)
+    looked_at = find(CACHED[way](model, encode(model), need_weights=True), settings)
+    assert_same(plain, looked_at)
+
+
+def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transformer) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
+    found = find(packed_steps(model, encode(model), need_weights=True), settings)
+    for sentence, each in enumerate(found):
+        best = each.hypotheses[0]
+        encoded = model.encode(SOURCES[sentence : sentence + 1, : LENGTHS[sentence]])
+        tgt_in = torch.tensor([[1, *best.ids[:-1]]])
+        decoded = model.decode(tgt_in, encoded, need_weights=True)
+        assert decoded.self_attention is not None and decoded.cross_attention is not None
+        for t, row in enumerate(best.rows):
+            step, wanted = each.steps[t], decoded.self_attention[:, 0, :, t, : t + 1]
+            np.testing.assert_allclose(step.decoder_self[row], wanted.numpy(), atol=1e-6)
+            wanted = decoded.cross_attention[:, 0, :, t]
+            np.testing.assert_allclose(step.cross[row], wanted.numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 6])
+def test_a_large_model_gives_the_same(
+    model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few rows take other products where weights come from memory; here one row up to 24."""
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
+    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
+    monkeypatch.setattr("transformer.fast.products.PACKED_FROM", 1)
+    monkeypatch.setattr("transformer.fast.steps.BLOCK_ROWS", 3)
+    assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
+
+
+@pytest.mark.parametrize("capacity", [1, 5, 9])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_full_pool_is_tidied_up(
+    model: Transformer, beam: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
+    expected = find(CachedSteps(model, encode(model), need_weights=True), settings)
+    monkeypatch.setattr("transformer.fast.steps.FIRST_CAPACITY", capacity)
+    steps = packed_steps(model, encode(model), need_weights=True)
+    assert_same(find(steps, settings), expected)
+    if beam > 1:  # by then every row has written something that nobody descends from
+        assert steps.taken < beam * steps.length
+
+
+def test_in_single_precision_packed_products_are_used(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
+    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
+    monkeypatch.setattr("transformer.fast.products.PACKED_FROM", 1)
+    single = copy.deepcopy(model).float()
+    found = find(packed_steps(single, encode(single), need_weights=True), settings)
+    for ours, exact in zip(found, expected, strict=True):
+        assert ours.hypotheses[0].ids == exact.hypotheses[0].ids
+        for step, wanted in zip(ours.steps, exact.steps, strict=True):
+            np.testing.assert_allclose(step.cross, wanted.cross, atol=1e-4)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_the_packed_encoder_is_the_encoder(model: Transformer, weights: bool) -> None:
+    with torch.inference_mode():
+        expected = model.encode(SOURCES, need_weights=weights)
+        found = PackedEncoder(model).encode(SOURCES, need_weights=weights)
+    real = (SOURCES != 0)[..., None]
+    torch.testing.assert_close(found.memory * real, expected.memory * real)
+    assert (found.attention is None) == (expected.attention is None) == (not weights)
+    if found.attention is not None and expected.attention is not None:
+        torch.testing.assert_close(found.attention, expected.attention)
+
+
+def test_packed_teacher_forcing_is_that_of_the_model(model: Transformer) -> None:
+    tgt_in = torch.tensor([[1, 7, 9, 4, 12], [1, 8, 8, 20, 5], [1, 4, 6, 7, 7], [1, 9, 8, 7, 6]])
+    with torch.inference_mode():
+        encoded = model.encode(SOURCES)
+        expected = model.decode(tgt_in, encoded, need_weights=True)
+        found, logits = PackedDecoder(model).read(tgt_in, encoded)
+        torch.testing.assert_close(logits, model.logits(expected.hidden))
+    torch.testing.assert_close(found.self_attention, expected.self_attention)
+    torch.testing.assert_close(found.cross_attention, expected.cross_attention)
+
+
+def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> None:
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    encoded = encode(model)
+    memory = encoded.memory.clone()
+    decoder = PackedDecoder(model)
+    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3))
+    first = find(PackedSteps(decoder, encoded), settings)
+    assert_same(find(PackedSteps(decoder, encoded), settings), first)
+    assert torch.equal(memory, encoded.memory)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name])

@@ -1,0 +1,327 @@
+"""Sampling, on tables whose distributions are known, and through the translator."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.conftest import SENTENCES
+from tests.transformer.search.test_beam import BOS, EOS, TableModel, run
+from transformer.__main__ import main
+from transformer.errors import InputError
+from transformer.search.beam import SearchSettings, StepOutput, search
+from transformer.search.sampling import Sampling, distribution, draw
+from transformer.translator import Translator
+
+ANIMAL = SENTENCES[0]
+
+#: With distinct values, so that what is most probable is never a tie.
+log_prob_rows = st.lists(
+    st.integers(-12_000, 0), min_size=2, max_size=40, unique=True
+).map(lambda hundredths: normalised(np.array(hundredths) / 1000))  # fmt: skip
+samplings = st.builds(
+    Sampling,
+    temperature=st.floats(0.05, 5),
+    top_k=st.integers(0, 45),
+    top_p=st.floats(0.01, 1),
+    seed=st.integers(0, 2**32 - 1),
+)
+
+
+def normalised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    return scores - np.log(np.exp(scores).sum())
+
+
+@given(log_prob_rows, samplings)
+def test_what_is_drawn_from_is_a_distribution_most_probable_first(
+    row: NDArray[np.float64], sampling: Sampling
+) -> None:
+    ids, probabilities = distribution(row, sampling)
+    assert probabilities.sum() == pytest.approx(1)
+    assert np.all(np.diff(probabilities) <= 0)
+    assert ids[0] == row.argmax()
+    if sampling.top_k:
+        assert len(ids) <= sampling.top_k
+    assert set(ids) == set(np.argsort(-row)[: len(ids)])
+
+
+@given(log_prob_rows, samplings)
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p(
+    row: NDArray[np.float64], sampling: Sampling
+) -> None:
+    ids, _ = distribution(row, sampling)
+    before = distribution(row, Sampling(sampling.temperature, sampling.top_k))[1]
+    assert before[: len(ids)].sum() >= sampling.top_p - 1e-9 or len(ids) == len(before)
+    assert before[: len(ids) - 1].sum() < sampling.top_p
+
+
+@given(log_prob_rows, samplings, st.integers(0, 500))
+def test_a_draw_is_one_of_those_allowed_and_the_same_every_time(
+    row: NDArray[np.float64], sampling: Sampling, step: int
+) -> None:
+    drawn = draw(row, sampling, step)
+    assert drawn.token in distribution(row, sampling)[0]
+    assert draw(row, sampling, step).token == drawn.token
+
+
+@given(log_prob_rows, st.integers(0, 10_000))
+def test_three_ways_to_be_greedy(row: NDArray[np.float64], seed: int) -> None:
+    for sampling in (
+        Sampling(temperature=1e-6, seed=seed),
+        Sampling(temperature=1e-300, seed=seed),
+        Sampling(top_k=1, seed=seed),
+        Sampling(top_p=1e-9, seed=seed),
+    ):
+        assert draw(row, sampling, step=3).token == row.argmax()
+
+
+@given(log_prob_rows, samplings)
+def test_what_is_suppressed_or_impossible_is_never_drawn(
+    row: NDArray[np.float64], sampling: Sampling
+) -> None:
+    best = int(row.argmax())
+    row = row.copy()
+    ids, probabilities = distribution(row, sampling, suppressed=[best])
+    assert best not in ids
+    assert probabilities.sum() == pytest.approx(1)
+    row[:-1] = -math.inf
+    assert distribution(row, sampling)[0].tolist() == [len(row) - 1]
+    with pytest.raises(ValueError, match="no token"):
+        distribution(row, sampling, suppressed=[len(row) - 1])
+
+
+@pytest.mark.parametrize(
+    "sampling", [Sampling(), Sampling(temperature=2.0), Sampling(top_k=3), Sampling(top_p=0.7)]
+)
+def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> None:
+    """Pearson's statistic over 4,000 seeds stays below the 99.99% point of its distribution."""
+    row = normalised(np.array([0.3, 2.0, -1.0, 1.2, 0.0, -0.4]))
+    ids, probabilities = distribution(row, sampling)
+    n = 4000
+    seeded = (
+        Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed) for seed in range(n)
+    )
+    counts = Counter(draw(row, each, step=0).token for each in seeded)
+    assert set(counts) <= set(ids.tolist())
+    wanted = n * probabilities
+    statistic = sum(
+        (counts[int(token)] - count) ** 2 / count
+        for token, count in zip(ids, wanted, strict=True)
+    )  # fmt: skip
+    # 25.7 at five degrees of freedom; fewer have less.
+    assert statistic < 25.7
+
+
+def test_steps_draw_independently() -> None:
+    """Pairs of neighbouring steps cover all pairs of two even tokens alike."""
+    row = np.log(np.array([0.5, 0.5]))
+    pairs = Counter(
+        tuple(draw(row, Sampling(seed=seed), step).token for step in (0, 1)) for seed in range(4000)
+    )
+    assert len(pairs) == 4
+    assert sum((count - 1000) ** 2 / 1000 for count in pairs.values()) < 21.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0}, "temperature 0 .* above 0"),
+        ({"temperature": math.nan}, "temperature nan"),
+        ({"temperature": -1.0}, "temperature -1.0"),
+        ({"temperature": 101}, "at most 100"),
+        ({"temperature": True}, "temperature True"),
+        ({"top_k": -1}, "top_k -1 .* at least 0"),
+        ({"top_k": 2.5}, "top_k 2.5"),
+        ({"top_p": 0}, "top_p 0 .* at most 1"),
+        ({"top_p": 1.01}, "top_p 1.01"),
+        ({"seed": -1}, "seed -1 .* 0 to"),
+        ({"seed": "7"}, "seed '7'"),
+    ],
+)
+def test_bad_settings_say_what_is_allowed(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Sampling(**options)  # type: ignore[arg-type]
+
+
+def test_a_beam_cannot_be_sampled() -> None:
+    with pytest.raises(ValueError, match="must be 1"):
+        SearchSettings(beam_size=2, sampling=Sampling())
+
+
+class Fixed:
+    """A step function that scores tokens alike whatever came before."""
+
+    def __init__(self, logits: Sequence[float]) -> None:
+        self.logits = torch.tensor([logits])
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        return StepOutput(self.logits.expand(len(tokens), -1))
+
+
+def test_a_search_draws_in_proportion_and_records_the_models_own_probabilities() -> None:
+    logits = [0.0, 0.0, 1.0, 0.5, 2.0, -1.0]
+    own = torch.tensor(logits).log_softmax(0)
+    counts: Counter[int] = Counter()
+    for seed in range(1500):
+        settings = SearchSettings(
+            beam_size=1, suppressed=(0, BOS), record=True, top_k=4,
+            sampling=Sampling(temperature=1.5, seed=seed),
+        )  # fmt: skip
+        (found,) = search(Fixed(logits), [2], settings)
+        best = found.hypotheses[0]
+        assert best.log_probs == pytest.approx([float(own[token]) for token in best.ids])
+        counts[best.ids[0]] += 1
+    left = torch.tensor(logits[2:]).div(1.5).softmax(0)
+    statistic = sum(
+        (counts[token + 2] - 1500 * p) ** 2 / (1500 * p) for token, p in enumerate(left.tolist())
+    )
+    assert statistic < 21.1
+
+
+@given(seed=st.integers(0, 3000), length=st.integers(1, 8))
+def test_greedy_ways_through_a_search(seed: int, length: int) -> None:
+    (greedy,) = run(TableModel(1, 7, seed), length, beam_size=1)
+    for sampling in (Sampling(1e-6), Sampling(top_k=1, seed=9), Sampling(top_p=1e-9, seed=9)):
+        (sampled,) = run(TableModel(1, 7, seed), length, beam_size=1, sampling=sampling)
+        assert sampled.hypotheses[0].ids == greedy.hypotheses[0].ids
+        assert sampled.hypotheses[0].total == pytest.approx(greedy.hypotheses[0].total)
+
+
+@given(seed=st.integers(0, 3000), drawn=st.integers(0, 99), cut=st.integers(1, 7))
+def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, cut: int) -> None:
+    options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
+    (whole,) = run(TableModel(1, 9, seed), 8, **options)
+    ids = whole.hypotheses[0].ids
+    prefix = [token for token in ids[:cut] if token != EOS][:7]
+    (again,) = run(TableModel(1, 9, seed), 8, prefixes=[prefix], **options)
+    assert again.hypotheses[0].ids == ids
+
+
+@given(seed=st.integers(0, 3000), drawn=st.integers(0, 99))
+def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> None:
+    options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
+    together = run(TableModel(3, 7, seed), 6, **options)
+    for sentence in range(3):
+        alone = TableModel(1, 7, seed)
+        alone.rows = [(sentence,)]
+        (one,) = run(alone, 6, **options)
+        assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
+
+
+def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
+    tiny_translator: Translator,
+) -> None:
+    sampling = Sampling(temperature=1.3, top_k=5, top_p=0.8, seed=3)
+    trace = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
+    again = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
+    assert trace.predicted_ids == again.predicted_ids
+    (translation,) = tiny_translator.translate([ANIMAL], beam_size=1, sampling=sampling)
+    assert translation.text == trace.text
+    assert trace.search is not None and trace.search.sampling == sampling
+    assert trace.allowed is not None and trace.n_allowed is not None
+    assert trace.allowed.shape == trace.top_ids.shape
+    forced = tiny_translator.trace(ANIMAL, target=trace.predicted_ids, top_k=8)
+    np.testing.assert_allclose(trace.log_probs, forced.log_probs, atol=1e-4)
+    np.testing.assert_allclose(trace.top_log_probs, forced.top_log_probs, atol=1e-4)
+    for t, token in enumerate(trace.predicted_ids):
+        allowed = trace.top_ids[t][trace.allowed[t]]
+        assert token in allowed
+        assert len(allowed) == trace.n_allowed[t] <= 5
+        assert not {0, BOS, 3} & set(allowed.tolist())
+
+
+def test_seeds_differ(tiny_translator: Translator) -> None:
+    texts = {
+        tiny_translator.translate([ANIMAL], 1, sampling=Sampling(temperature=2, seed=seed))[0].text
+        for seed in range(5)
+    }
+    assert len(texts) > 1
+
+
+def test_sampling_needs_a_beam_of_one_and_settings(tiny_translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"beam size 4 .* allowed is 1"):
+        tiny_translator.trace(ANIMAL, sampling=Sampling())
+    with pytest.raises(InputError, match="must be a Sampling"):
+        tiny_translator.translate([ANIMAL], 1, sampling=0.7)  # type: ignore[arg-type]
+
+
+def test_forced_steps_are_counted(tiny_translator: Translator) -> None:
+    ids = tiny_translator.tokenize("Das Tier").ids
+    for options in ({"beam_size": 3}, {"beam_size": 1, "sampling": Sampling(seed=5)}):
+        trace = tiny_translator.trace(ANIMAL, prefix=ids, **options)  # type: ignore[arg-type]
+        assert trace.n_forced == len(ids)
+        assert trace.search is not None and trace.search.n_forced == len(ids)
+        assert trace.predicted_ids[: len(ids)] == ids
+        for t in range(len(ids)):
+            assert [each.token_id for each in trace.search.steps[t].candidates] == [ids[t]]
+        free = tiny_translator.trace(ANIMAL, **options)  # type: ignore[arg-type]
+        assert free.n_forced == 0
+    target = tiny_translator.trace(ANIMAL, target="Das Tier")
+    assert target.n_forced == len(target.predicted_ids)
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 3}, {"beam_size": 1, "sampling": Sampling(seed=2)}, {"prefix": "Die"}]
+)
+def test_recorded_attention_is_that_of_teacher_forcing(
+    tiny_translator: Translator, options: dict[str, object]
+) -> None:
+    trace = tiny_translator.trace(ANIMAL, **options)  # type: ignore[arg-type]
+    gap = tiny_translator.forcing_gap(trace)
+    assert 0 <= gap < 1e-5
+    moved = trace.cross.copy()
+    moved[1, 2, -1, 0] += 0.25
+    changed = tiny_translator.forcing_gap(type(trace)(**{**vars(trace), "cross": moved}))
+    assert changed == pytest.approx(0.25, abs=1e-4)
+
+
+def test_the_command_line_samples(
+    tiny_checkpoint: Path, tiny_translator: Translator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ["--sample", "--temperature", "1.5", "--sample-top-k", "9", "--top-p", "0.9"]
+    flags += ["--seed", "4"]
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, ANIMAL]) == 0
+    sampling = Sampling(1.5, 9, 0.9, 4)
+    (expected,) = tiny_translator.translate([ANIMAL], 1, sampling=sampling)
+    assert capsys.readouterr().out == f"{expected.text}\n"
+
+
+def test_the_command_line_writes_a_steered_trace(
+    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.npz"
+    flags = ["--sample", "--seed", "2", "--prefix", "Das", "--src", ANIMAL, "--out", str(path)]
+    assert main(["trace", "--checkpoint", str(tiny_checkpoint), *flags]) == 0
+    expected = tiny_translator.trace(ANIMAL, beam_size=1, prefix="Das", sampling=Sampling(seed=2))
+    with np.load(path, allow_pickle=False) as arrays:
+        assert tuple(arrays["predicted_ids"].tolist()) == expected.predicted_ids
+        assert arrays["n_forced"] == expected.n_forced > 0
+        np.testing.assert_array_equal(arrays["n_allowed"], expected.n_allowed)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--temperature", "0.5"], "--temperature 0.5 needs --sample"),
+        (["--seed", "0"], "--seed 0 needs --sample"),
+        (["--sample", "--temperature", "0"], "temperature 0.0"),
+        (["--sample", "--sample-top-k", "-1"], "top_k -1"),
+        (["--sample", "--top-p", "2"], "top_p 2.0"),
+        (["--sample", "--beam", "4"], "allowed is 1"),
+    ],
+)
+def test_the_command_line_refuses_in_one_line(
+    tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+) -> None:
+    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, "A dog."]) == 2
+    said = capsys.readouterr().err
+    assert message in said and said.count("\n") == 1

@@ -1,0 +1,98 @@
+"""What a search looks at, against the plain way to compute it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.search import scoring
+from transformer.search.sampling import Sampling
+from transformer.search.scoring import Wanted, best, normalised, score
+
+
+@given(
+    n_rows=st.integers(1, 5), size=st.integers(1, 300), count=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+)  # fmt: skip
+def test_the_best_by_groups_are_the_best(n_rows: int, size: int, count: int, seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    scores = torch.randn(n_rows, size, generator=draw)
+    count = min(count, size)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "LONG_ROW", 1)
+        patch.setattr(scoring, "GROUP", 4)
+        values, ids = best(scores, count)
+    expected = scores.topk(count, dim=1)
+    assert torch.equal(values, expected.values)
+    assert torch.equal(ids, expected.indices)
+
+
+def test_a_long_row_is_searched_by_groups_of_the_usual_size() -> None:
+    scores = torch.randn(3, 2 * scoring.LONG_ROW + 7, generator=torch.Generator().manual_seed(0))
+    scores[1, -1] = 9.0  # beyond the last whole group
+    values, ids = best(scores, 10)
+    assert torch.equal(ids, scores.topk(10, dim=1).indices)
+    assert ids[1, 0] == scores.size(1) - 1 and values[1, 0] == 9.0
+
+
+@given(
+    n_rows=st.integers(1, 7), size=st.integers(2, 60), scale=st.sampled_from([0.1, 3.0, 60.0]),
+    seed=st.integers(0, 1000), blocks=st.integers(1, 4),
+)  # fmt: skip
+def test_scores_are_log_probabilities_and_entropy_is_theirs(
+    n_rows: int, size: int, scale: float, seed: int, blocks: int
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(n_rows, size, generator=draw)
+    forced = torch.randint(size, (n_rows,), generator=draw).tolist()
+    wanted = Wanted(n_chosen=3, n_shown=5, forced=forced)
+    found = score(iter(logits.split(-(-n_rows // blocks))), wanted)
+    exact = logits.double().log_softmax(1)
+    for row in range(n_rows):
+        chosen = exact[row, found.ids[row]].tolist()
+        assert found.log_probs[row] == pytest.approx(chosen, rel=1e-6, abs=1e-5)
+        assert found.forced[row] == pytest.approx(
+            float(exact[row, forced[row]]), rel=1e-6, abs=1e-5
+        )
+    assert found.top_ids is not None and found.top_log_probs is not None
+    np.testing.assert_array_equal(found.top_ids, logits.topk(min(5, size), dim=1).indices)
+    np.testing.assert_allclose(
+        found.entropy, torch.special.entr(exact.exp()).sum(1), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_what_is_left_out_has_no_probability() -> None:
+    logits = torch.tensor([[5.0, 1.0, 2.0, -1.0]])
+    found = score(logits, Wanted(n_chosen=4, n_shown=4, excluded=(0, 3)))
+    assert found.ids[0][:2] == [2, 1]
+    assert sum(np.exp(found.log_probs[0])) == pytest.approx(1.0)
+    assert found.log_probs[0][2:] == [-np.inf, -np.inf]
+    assert np.isfinite(found.entropy).all()
+
+
+def test_what_a_row_is_certain_of_has_no_entropy() -> None:
+    found = score(torch.tensor([[500.0, 0.0, -500.0]]), Wanted(n_chosen=3, n_shown=3))
+    assert found.log_probs[0] == [0.0, -500.0, -1000.0]
+    assert found.entropy is not None and found.entropy[0] == 0.0
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_what_is_no_number_is_said(bad: float) -> None:
+    logits = torch.zeros(2, 5)
+    logits[1, 3] = bad
+    with pytest.raises(FloatingPointError, match="NaN"):
+        score(logits, Wanted(n_chosen=2))
+
+
+def test_blocks_are_drawn_from_like_one() -> None:
+    logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(3))
+    wanted = Wanted(n_chosen=1, n_shown=4, sampling=Sampling(seed=7), step=2, suppressed=(1,))
+    together, apart = score(logits, wanted), score(iter(logits.split(2)), wanted)
+    assert together.drawn is not None and apart.drawn is not None
+    assert together.drawn.tokens == apart.drawn.tokens
+    own = normalised(logits).gather(1, torch.tensor(together.drawn.tokens)[:, None])[:, 0]
+    assert together.drawn.log_probs == pytest.approx(own.tolist(), abs=1e-6)
+    assert len(apart.drawn.allowed) == 5

@@ -1,0 +1,148 @@
+"""What lies in a root is opened by what it is; what cannot be says how it could."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from transformer.__main__ import main
+from transformer.arrays.archived import LACKS, ArchivedTrace
+from transformer.arrays.trace_file import save_arrays
+from transformer.catalogue import inspect_entry, kind_of, list_entries, mark_of, open_tracer
+from transformer.errors import CheckpointError, InputError
+from transformer.huggingface import files
+from transformer.trace.tracer import ABILITIES, Tracer
+from transformer.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
+    root = tmp_path_factory.mktemp("opening")
+    shutil.copytree(tiny_checkpoint, root / "ours")
+    save_arrays(make_trace(S=5, T=4), root / "one.npz")
+    (root / "half.npz").write_bytes((root / "one.npz").read_bytes()[:500])
+    foreign = root / "opus"
+    foreign.mkdir()
+    (foreign / "config.json").write_text(json.dumps({"model_type": "marian"}))
+    (root / "fairseq").mkdir()
+    for name in ("model.pt", "dict.en.txt", "dict.de.txt"):
+        (root / "fairseq" / name).write_bytes(b"")
+    (root / "gpt2").mkdir()
+    (root / "gpt2" / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
+    (root / "notes.txt").write_text("nothing")
+    (root / "empty").mkdir()
+    (root / ".hidden.npz").write_bytes(b"")
+    return root
+
+
+def test_everything_is_listed_with_what_it_is_or_why_it_cannot_be_used(root: Path) -> None:
+    found = {entry.name: entry for entry in list_entries([root, root / "none", root])}
+    assert list(found) == ["fairseq", "gpt2", "half.npz", "one.npz", "opus", "ours"]
+    assert {name: entry.kind for name, entry in found.items()} == {
+        "fairseq": "foreign", "gpt2": "huggingface", "half.npz": "archive", "one.npz": "archive",
+        "opus": "foreign", "ours": "checkpoint",
+    }  # fmt: skip
+    assert [name for name, entry in found.items() if entry.ok] == ["one.npz", "ours"]
+    assert found["one.npz"].about == "One recorded sentence: 3 layers, 3 heads; 2 layers, 3 heads."
+    assert found["ours"].config is not None
+    for name, words in (
+        ("opus", f"python -m transformer import marian {root / 'opus'} --out PATH"),
+        ("fairseq", f"python -m transformer import fairseq {root / 'fairseq'} --out PATH"),
+        ("half.npz", "not a whole .npz file"),
+        ("gpt2", "the file is missing"),
+    ):
+        error = str(found[name].error)
+        assert words in error and "\n" not in error, name
+        assert str(root / name) in error
+
+
+def test_a_name_in_two_roots_is_that_of_the_first(root: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "one.npz", attention=np.eye(3))
+    listed = {entry.name: entry.path for entry in list_entries([tmp_path, root])}
+    assert listed["one.npz"] == tmp_path / "one.npz"
+
+
+def test_without_the_library_a_models_entry_says_how_to_install_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(root / "gpt2", tmp_path / "gpt2")
+    monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
+    entry = inspect_entry(tmp_path / "gpt2")
+    assert "pip install .[hf]" in str(entry.error)
+    with pytest.raises(CheckpointError, match=r"pip install \.\[hf\]"):
+        open_tracer(tmp_path / "gpt2")
+
+
+def test_what_is_opened_follows_the_protocol(root: Path) -> None:
+    ours, one = open_tracer(root / "ours", "cpu"), open_tracer(root / "one.npz")
+    assert isinstance(ours, Translator) and isinstance(one, ArchivedTrace)
+    for each in (ours, one):
+        assert isinstance(each, Tracer)
+        assert each.device == "cpu" and each.max_tokens == 512 and len(each.kinds) == 3
+    assert not any(ours.lacks(ability) for ability in ABILITIES)
+    sentences = [one.lacks(ability) for ability in ABILITIES]
+    assert sentences == [LACKS[ability] for ability in ABILITIES]
+    assert all(text and text.endswith(".") for text in sentences)
+
+
+def test_an_archive_has_one_sentence(root: Path) -> None:
+    one = ArchivedTrace.load(root / "one.npz")
+    trace = one.trace(one.sentence, beam_size=3, progress=None)
+    assert trace is one.record and trace.source == one.sentence
+    with pytest.raises(InputError, match="holds one sentence"):
+        one.trace("Another one.")
+    with pytest.raises(InputError, match="no other translation"):
+        one.trace(one.sentence, target="Eine andere.")
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("opus", "import marian"), ("fairseq", "import fairseq"), ("none", "no such checkpoint"),
+     ("none.npz", "no such file"), ("empty", "missing"), ("notes.txt", "not a whole .npz")],
+)  # fmt: skip
+def test_what_cannot_be_opened_is_one_line(root: Path, name: str, why: str) -> None:
+    with pytest.raises(CheckpointError) as raised:
+        open_tracer(root / name, "cpu")
+    assert why in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_change_of_a_file_is_seen(root: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "gpt2"
+    shutil.copytree(root / "gpt2", folder)
+    before = mark_of(folder)
+    (folder / "tokenizer.json").write_text("{}")
+    assert mark_of(folder) != before
+    path = tmp_path / "one.npz"
+    shutil.copy(root / "one.npz", path)
+    before = mark_of(path)
+    save_arrays(make_trace(S=4, T=3), path)
+    assert mark_of(path) != before
+    assert mark_of(tmp_path / "none") == ""
+
+
+def test_a_config_that_becomes_another_librarys_is_noticed(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "x"
+    shutil.copytree(tiny_checkpoint, folder)
+    assert kind_of(folder) == "checkpoint"
+    (folder / "config.json").write_text('{"model_type": "bert"}')
+    assert kind_of(folder) == "huggingface"
+
+
+def test_info_says_what_a_file_of_arrays_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", str(root / "one.npz")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "one.npz", "  One recorded sentence: 3 layers, 3 heads; 2 layers, 3 heads.",
+    ]  # fmt: skip
+    assert main(["info", "--json", str(root / "one.npz")]) == 0
+    assert json.loads(capsys.readouterr().out)["kind"] == "archive"
+    assert main(["info", str(root / "half.npz")]) == 2
+    assert "not a whole .npz file" in capsys.readouterr().err
+    assert main(["info", str(root)]) == 0
+    assert "ours\n  parameters: " in capsys.readouterr().out

@@ -1,0 +1,263 @@
+"""Tokenizers that cut by a file of codes, at spaces or everywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.text.files import read_tokenizer
+from transformer.text.layout import files_of
+from transformer.text.merges import LONGEST_WORD, Merges, read_codes
+from transformer.text.normalise import Preparation
+from transformer.text.rules import RuleTokenizer
+from transformer.text.table import Numbered
+from transformer.text.tokenizer import TokenizerError
+from transformer.translator import Translator
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+IDS = {"bos_id": 0, "pad_id": 1, "eos_id": 2, "unk_id": 3}
+#: Learned by hand: low, lowest, new, newer share pieces.
+PAIRS = [("l", "o"), ("lo", "w</w>"), ("e", "r</w>"), ("lo", "w"), ("n", "e"), ("ne", "w"),
+         ("e", "s"), ("es", "t</w>")]  # fmt: skip
+WORDS = ("low", "low@@", "er", "est", "new@@", "l@@", "o@@", "w", "n@@", "e@@", "w@@", "s@@", "t",
+         "x", "e", "r", "a", ",")  # fmt: skip
+
+
+def tokenizer(unit: str = "merges", words: Sequence[str] = WORDS, **more: object) -> RuleTokenizer:
+    table = [*SPECIAL, *words]
+    config = ModelConfig(vocab_size=len(table), d_model=8, n_heads=1, **IDS)
+    return RuleTokenizer(unit, table, config, **more)  # type: ignore[arg-type]
+
+
+BPE = tokenizer(merges=PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"),
+    [
+        ("low", ("low",)), ("lower", ("low", "er")), ("newest", ("new", "est")),
+        ("newlow", ("new", "low")), ("x", ("x",)), ("we", ("w", "e")), ("lol", ("lo", "l")),
+    ],
+)  # fmt: skip
+def test_merges_in_their_order(word: str, pieces: tuple[str, ...]) -> None:
+    assert Merges(PAIRS).cut(word) == pieces
+
+
+def test_an_earlier_merge_goes_first_even_where_it_spoils_a_longer_piece() -> None:
+    assert Merges([("b", "c"), ("a", "b"), ("ab", "c</w>")]).cut("abcx") == ("a", "bc", "x")
+    # Neighbours that overlap are merged from the left.
+    assert Merges([("a", "a")]).cut("aaaab") == ("aa", "aa", "b")
+    assert Merges([("a", "a")]).cut("aaab") == ("aa", "a", "b")
+    # Of a pair that stands there twice, the first counts.
+    assert Merges([("a", "b"), ("b", "c"), ("a", "b")]).cut("abcx") == ("ab", "c", "x")
+
+
+def test_the_mark_of_a_words_end_apart() -> None:
+    """Codes without a version: the mark is a symbol of its own until it is merged."""
+    pairs = [("o", "w"), ("l", "ow"), ("low", "</w>")]
+    assert Merges(pairs, end_apart=True).cut("low") == ("low",)
+    assert Merges(pairs, end_apart=True).cut("lowx") == ("low", "x")
+    assert Merges(pairs).cut("low") == ("l", "o", "w")
+
+
+def test_merges_that_the_vocabulary_lacks_are_taken_back() -> None:
+    known = {"lo@@", "w", "er"}
+    assert Merges(PAIRS, known=known).cut("low") == ("lo", "w")
+    assert Merges(PAIRS, known=known).cut("lower") == ("lo", "w", "er")
+    assert Merges(PAIRS, known={"lo~~", "w"}, joint="~~").cut("low") == ("lo", "w")
+    assert Merges(PAIRS, known={"z"}).cut("low") == ("l", "o", "w")
+    assert Merges([("a", "</w>")], end_apart=True, known={"z"}).cut("ba") == ("b", "a")
+
+
+@given(st.text("lowern st", max_size=40), st.booleans(), st.booleans())
+def test_pieces_are_the_words_letters(word: str, apart: bool, within: bool) -> None:
+    merges = Merges(PAIRS, end_apart=apart, known=WORDS if within else ())
+    assert "".join(merges.cut(word)) == word
+    assert all(merges.cut(word)) or not word
+
+
+def test_a_word_without_end_stays_in_characters() -> None:
+    long = "low" * LONGEST_WORD
+    assert Merges(PAIRS).cut(long) == tuple(long)
+
+
+def test_codes_as_both_programs_write_them() -> None:
+    assert read_codes(b"#version: 0.2\nl o\nlo w</w>\n") == ([("l", "o"), ("lo", "w</w>")], False)
+    assert read_codes(b"l o 123\nlo w</w> 45\n") == ([("l", "o"), ("lo", "w</w>")], False)
+    assert read_codes(b"l o\r\nlo w</w>\r\n") == ([("l", "o"), ("lo", "w</w>")], True)
+    assert read_codes("#version: 0.2\n\u2028 \u00a0\n".encode())[0] == [("\u2028", "\u00a0")]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "line 1 is not a pair"), (b"#version: 0.3\na b\n", "not version"),
+        (b"#version: 0.2\na b\nab\n", "line 3"), (b"a b 1\na b\n", "line 2"),
+        (b"a b c\n", "line 1"), (b"\xff\xfe\n", "UTF-8"), (b"a  b\n", "line 1"),
+        (b"#version:", "not version"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_codes(data: bytes, message: str) -> None:
+    with pytest.raises(TokenizerError, match=message):
+        read_codes(data)
+
+
+def test_sentences_and_back() -> None:
+    cut = BPE.tokenize("newer  low\tlowest q <unk> </s>")
+    assert cut.pieces[:5] == ("▁new", "er", "▁low", "▁low", "est")
+    assert [BPE.pieces[i] for i in cut.ids[:5]] == ["new@@", "er", "low", "low@@", "est"]
+    assert cut.surfaces[:2] == ("new", "er")
+    # Letters without a piece are unknown, and so are special tokens that were typed.
+    assert cut.pieces[5] == "▁q"
+    assert 5 in cut.unknown
+    assert not {0, 1, 2} & {*cut.ids}
+    assert BPE.decode(BPE.encode("newer low lowest")) == "newer low lowest"
+    assert BPE.decode([0, BPE.piece_to_id("new@@"), 2, 1]) == "new"
+    assert "".join(cut.pieces) == BPE.normalize("newer  low\tlowest q <unk> </s>")
+    assert "".join(BPE.tokenize("low@@ er").pieces) == BPE.normalize("low@@ er")
+    assert BPE.tokenize(" ").ids == ()
+    assert BPE.normalize("  ") == ""
+    assert (BPE.kind, BPE.n_best("low", 3), BPE.sample("low", alpha=0.5)) == ("merges", [], [4])
+
+
+def test_shown_pieces_start_words() -> None:
+    ids = BPE.encode("newer low")
+    assert BPE.shown((*ids, 2)) == ("▁new", "er", "▁low", "</s>")
+    assert BPE.shown(ids[1:], after=ids[0]) == ("er", "▁low")
+    assert BPE.shown(ids[1:], after=2) == ("▁er", "▁low")
+    assert BPE.shown((3, ids[0])) == ("<unk>", "▁new")
+    words = tokenizer("word", ("low", "new@@"))
+    assert words.shown((4, 5, 2)) == ("▁low", "▁new@@", "</s>")
+    marked = tokenizer("word", ("low@@", "er", "@@"), joint="@@")
+    assert marked.shown((4, 5, 4, 5, 6)) == ("▁low", "er", "▁low", "er", "▁@@")
+    assert marked.tokenize("low@@ er er").pieces == ("▁low", "er", "▁er")
+    assert marked.normalize("low@@ er er") == "▁lower▁er"
+    assert marked.decode([4, 5, 5]) == "lower er"
+    letters = tokenizer("char", ("▁", "a", "b"))
+    assert letters.shown(letters.encode("ab a")) == ("a", "b", "▁", "a")
+
+
+def test_words_and_characters() -> None:
+    words = tokenizer("word", ("new@@", "er", "low"))
+    assert words.encode("new@@ er low") == [4, 5, 6]
+    assert words.decode([4, 5, 6, 3, 2]) == "new@@ er low <unk>"
+    letters = tokenizer("char", ("▁", "a", "b"))
+    assert letters.encode("ab  a") == [5, 6, 4, 5]
+    assert letters.decode([5, 6, 4, 5]) == "ab a"
+    assert letters.normalize("ab a") == "ab▁a"
+    assert letters.tokenize("a?").unknown == (1,)
+
+
+def test_text_is_prepared_and_joined_again() -> None:
+    moses = Preparation(moses="en", dash_splits=True, lowercase=True)
+    table = ("it", "&apos;s", "well", "@-@", "known", ",", "really", ".")
+    prepared = tokenizer("word", table, preparation=moses)
+    ids = prepared.encode("It's well-known, really.")
+    assert ids == list(range(4, 12))
+    assert prepared.decode(ids) == "it's well-known, really."
+    normalised = Preparation(normalise=True)
+    assert normalised("“Ａ  b ?”") == '"A b?"'
+    assert normalised.undo("a b ?") == "a b?"
+    assert Preparation.of(moses.settings()) == moses
+    assert Preparation()("as  it is") == "as it is"
+
+
+def test_merges_of_another_vocabulary() -> None:
+    with pytest.raises(TokenizerError, match=r"only 0 of the 8 pieces .* not of one model"):
+        tokenizer(words=("katze", "hund"), merges=PAIRS)
+
+
+@pytest.mark.parametrize("settings", [
+    [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1}, {"run": True},
+])  # fmt: skip
+def test_preparations_that_are_none(settings: object) -> None:
+    with pytest.raises(TokenizerError):
+        Preparation.of(settings)
+
+
+def again(one: Numbered, other: Numbered | None) -> Numbered:
+    files = files_of(one, other)
+    config = ModelConfig(
+        vocab_size=one.vocab_size, d_model=8, n_heads=1,
+        tgt_vocab_size=None if other is None else other.vocab_size, tie_embeddings="none", **IDS,
+    )  # fmt: skip
+    read = read_tokenizer(files, files.__getitem__, config)
+    assert isinstance(read, Numbered)
+    assert read.files() == files
+    return read
+
+
+def test_files_hold_it_whole() -> None:
+    assert again(BPE, None).encode("newest low") == BPE.encode("newest low")
+    moses = Preparation(moses="de")
+    target = tokenizer("word", ("Katze", "."), preparation=moses)
+    both = again(tokenizer(merges=PAIRS, within=True, end_apart=True), target)
+    assert both.settings["within"]
+    assert both.settings["end_apart"]
+    assert both.target.encode("Katze.") == [4, 5]
+    assert both.target is not both
+    assert both.target.kind == "word"
+    same_rules = again(tokenizer(merges=PAIRS), tokenizer(words=WORDS[:9], merges=PAIRS))
+    assert same_rules.target.vocab_size == 13
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
+        {"merges": [[1, 2]]},
+        {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
+        {"preparation": 3}, {"preparation": {"moses": "/etc"}},
+    ],
+)  # fmt: skip
+def test_rules_that_are_none(change: dict[str, object]) -> None:
+    files = files_of(BPE, None)
+    rules = json.loads(files["tokenizer_rules.json"]) | change
+    files["tokenizer_rules.json"] = json.dumps(rules).encode()
+    config = ModelConfig(vocab_size=BPE.vocab_size, d_model=8, n_heads=1, **IDS)
+    with pytest.raises(TokenizerError, match=r"tokenizer_rules\.json: "):
+        read_tokenizer(files, files.__getitem__, config)
+
+
+def test_a_trace_marks_where_words_start() -> None:
+    """Translations, their alternatives and the search all show pieces in this project's way."""
+    torch.manual_seed(3)
+    config = ModelConfig(
+        vocab_size=BPE.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
+        n_decoder_layers=2, max_positions=40, tie_embeddings="none", **IDS,
+    )  # fmt: skip
+    model = Transformer(config)
+    torch.nn.init.normal_(model.generator.weight, std=2.0)
+    translator = Translator(model, BPE, device="cpu")
+    trace = translator.trace("newer low", beam_size=3, max_length=12)
+    assert trace.src_tokens == ("▁new", "er", "▁low", "</s>")
+    assert trace.predicted_tokens == BPE.shown(trace.predicted_ids)
+    assert trace.tgt_tokens == BPE.shown(trace.tgt_ids)
+    words = [token for token in trace.predicted_tokens if token.startswith("▁")]
+    inside = [at for at, index in enumerate(trace.tgt_ids) if BPE.pieces[index].endswith("@@")]
+    assert words and inside  # this model writes pieces of both kinds
+    for at, row in enumerate(trace.top_tokens):
+        plain = [token for token, index in zip(row, trace.top_ids[at], strict=True) if index > 3]
+        assert {token.startswith("▁") for token in plain} == {at not in inside}
+    assert trace.search is not None
+    for hypothesis in trace.search.hypotheses:
+        assert hypothesis.tokens == BPE.shown(hypothesis.ids)
+    rows = {0: -1}
+    for step in trace.search.steps:
+        for each in step.candidates:
+            before = rows[each.parent]
+            shown = BPE.shown((each.token_id,), None if before < 0 else before)
+            assert each.token == shown[0]
+        rows = {each.row: each.token_id for each in step.candidates if each.row >= 0}
+    follow = translator.trace("newer low", target="lowest")
+    assert follow.predicted_tokens == ("▁low", "est", "</s>")
+    (found,) = translator.translate([BPE.encode("newer low")], 3, max_length=12)
+    assert found.tokens == BPE.shown(found.ids)
+    assert translator.read(BPE.encode("newer")).pieces == ("▁new", "er", "</s>")

@@ -1,0 +1,214 @@
+"""The tokenizer: nothing is lost in silence, whatever the text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.conftest import SENTENCES
+from transformer.text.cut_sampling import seed_sampling
+from transformer.text.tokenizer import (
+    BOS_ID,
+    EOS_ID,
+    PAD_ID,
+    SPECIAL_PIECES,
+    UNK_ID,
+    Tokenizer,
+    TokenizerError,
+    clean,
+    train_tokenizer,
+)
+
+UNIGRAM = train_tokenizer(SENTENCES, 110)
+BYTES = train_tokenizer(SENTENCES, 330, byte_fallback=True)
+BPE = train_tokenizer(SENTENCES, 110, model_type="bpe")
+TOKENIZERS = {"unigram": UNIGRAM, "byte fallback": BYTES, "bpe": BPE}
+
+#: Any text, lone surrogates, control characters and unassigned code points included.
+ANY_TEXT = st.text(st.characters(codec=None, categories=None), max_size=40)
+
+AWKWARD = (
+    "", " ", "\t\n\r\x0b\x0c", "\x00\x07\x1b[31m", "\ud800", "a\udfffb",
+    "\U0001f469\u200d\U0001f467 \U0001f44d\U0001f3fd", "שלום עולם", "\u202eevil\u202c text",
+    "\u00e9 e\u0301 \ufb01 \u00bd \u2167", "a\u200bb\u00adc\ufeffd", "日本語の文", "▁a▁ b",
+    "<s> </s> <unk> <pad> <0x41>", "\U0010ffff\ufffe", "<script>alert(1)</script>", "a" * 3_000,
+    "\u2028x\u2029",
+)  # fmt: skip
+
+
+def examples(test: Callable[..., None]) -> Callable[..., None]:
+    for text in AWKWARD:
+        test = example(text=text)(test)
+    return test
+
+
+def without_spaces(text: str) -> str:
+    """What SentencePiece compares by: NFKC, white space and its own space mark aside."""
+    text = unicodedata.normalize("NFKC", text.replace("▁", " "))
+    return "".join(c for c in text if not c.isspace() and c not in "\u200c\u200d\ufeff")
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@examples
+@given(text=ANY_TEXT)
+def test_any_text_comes_back_or_is_reported(name: str, text: str) -> None:
+    tokenizer = TOKENIZERS[name]
+    tokenized = tokenizer.tokenize(text)
+    assert len(tokenized.pieces) == len(tokenized.ids) == len(tokenized.surfaces)
+    assert list(tokenized.ids) == tokenizer.encode(text) == tokenizer.encode_many([text])[0]
+    assert all(0 <= index < tokenizer.vocab_size for index in tokenized.ids)
+    assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenized.ids)
+    lost = [index for index, token in enumerate(tokenized.ids) if token == UNK_ID]
+    assert set(lost) <= set(tokenized.unknown)
+    if not lost:
+        back = tokenizer.decode(tokenized.ids)
+        assert without_spaces(back) == without_spaces(clean(text))
+
+
+@examples
+@given(text=ANY_TEXT)
+def test_surfaces_are_the_text(text: str) -> None:
+    """Joined, they give the cleaned sentence: what each piece stands for, before normalisation."""
+    joined = "".join(UNIGRAM.tokenize(text).surfaces)
+    assert without_spaces(joined) == without_spaces(clean(text))
+
+
+@examples
+@given(text=ANY_TEXT)
+def test_clean_text_is_one_printable_line(text: str) -> None:
+    cleaned = clean(text)
+    assert cleaned == cleaned.strip()
+    assert "  " not in cleaned
+    cleaned.encode("utf-8")  # no lone surrogates are left
+    for character in cleaned:
+        assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
+    assert clean(cleaned) == cleaned
+
+
+def test_clean_keeps_what_scripts_and_emoji_need() -> None:
+    assert clean("👩‍👩‍👧") == "👩‍👩‍👧"
+    assert clean("می‌خواهم") == "می‌خواهم"
+    assert clean("Stra\u00adße\u200b\u202e!") == "Straße!"
+    assert clean("cafe\u0301") == "café"
+
+
+def test_unknown_characters_are_named() -> None:
+    tokenized = UNIGRAM.tokenize("A дог runs.")
+    assert [tokenized.surfaces[index] for index in tokenized.unknown] == ["дог"]
+    assert [tokenized.ids[index] for index in tokenized.unknown] == [UNK_ID]
+
+
+def test_byte_fallback_loses_nothing_and_still_tells() -> None:
+    tokenized = BYTES.tokenize("A дог runs. 👍")
+    assert UNK_ID not in tokenized.ids
+    assert BYTES.decode(tokenized.ids) == "A дог runs. 👍"
+    assert len(tokenized.unknown) == 3 * 2 + 4  # bytes of the Cyrillic letters and the emoji
+    assert "".join(tokenized.surfaces[index] for index in tokenized.unknown) == "дог👍"
+
+
+def test_known_text_is_not_reported() -> None:
+    for sentence in SENTENCES:
+        assert not UNIGRAM.tokenize(sentence).unknown
+        assert UNIGRAM.decode(UNIGRAM.encode(sentence)) == sentence
+
+
+def test_special_pieces_have_their_ids() -> None:
+    for tokenizer in TOKENIZERS.values():
+        assert tokenizer.pieces[:4] == SPECIAL_PIECES
+        for index, piece in enumerate(SPECIAL_PIECES):
+            assert tokenizer.piece_to_id(piece) == index
+    assert (UNIGRAM.pad_id, UNIGRAM.bos_id, UNIGRAM.eos_id, UNIGRAM.unk_id) == (0, 1, 2, 3)
+    assert UNIGRAM.piece_to_id("no such piece") == UNK_ID
+    assert UNIGRAM.id_to_piece(4) == UNIGRAM.pieces[4]
+
+
+def test_special_tokens_are_left_out_of_text() -> None:
+    ids = UNIGRAM.encode("A dog runs.")
+    assert UNIGRAM.decode([BOS_ID, *ids, EOS_ID, PAD_ID, PAD_ID]) == "A dog runs."
+
+
+@pytest.mark.parametrize("name", ["unigram", "bpe"])
+def test_sampling_is_a_function_of_the_seed(name: str) -> None:
+    tokenizer = TOKENIZERS[name]
+
+    def draw(seed: int) -> list[list[int]]:
+        seed_sampling(seed)
+        return [tokenizer.sample(text, alpha=0.2) for text in SENTENCES for _ in range(3)]
+
+    first, second, again = draw(7), draw(8), draw(7)
+    assert first == again
+    assert first != second
+    assert len({tuple(ids) for ids in first[:3]}) > 1
+    for text, ids in zip(SENTENCES, first[::3], strict=True):
+        assert tokenizer.decode(ids) == text
+
+
+def test_sampling_starts_anew_in_a_tokenizer_read_again() -> None:
+    """What a resumed run has to draw: the same pieces from another process's tokenizer."""
+    seed_sampling(3)
+    before = [UNIGRAM.sample(text, alpha=0.1) for text in SENTENCES]
+    UNIGRAM.sample(SENTENCES[0], alpha=0.1)
+    seed_sampling(3)
+    again = Tokenizer(UNIGRAM.to_bytes())
+    assert [again.sample(text, alpha=0.1) for text in SENTENCES] == before
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.model"
+    UNIGRAM.save(path)
+    loaded = Tokenizer.load(path)
+    assert loaded.pieces == UNIGRAM.pieces
+    assert loaded.to_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"\x00" * 100, None])
+def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "broken.model"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(TokenizerError) as caught:
+        Tokenizer.load(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_model_is_refused_or_usable(tmp_path: Path) -> None:
+    whole = UNIGRAM.to_bytes()
+    for end in range(0, len(whole), len(whole) // 25):
+        try:
+            tokenizer = Tokenizer(whole[:end])
+        except TokenizerError:
+            continue
+        tokenizer.tokenize(SENTENCES[0])
+
+
+def test_too_few_or_too_many_pieces() -> None:
+    with pytest.raises(TokenizerError, match="Vocabulary size too high"):
+        train_tokenizer(SENTENCES, 5_000)
+    with pytest.raises(TokenizerError, match="smaller than required_chars"):
+        train_tokenizer(SENTENCES, 20)
+    assert 110 <= train_tokenizer(SENTENCES, 5_000, fewer=True).vocab_size < 200
+
+
+def test_a_coverage_that_cannot_be_is_named() -> None:
+    with pytest.raises(TokenizerError, match=r"character_coverage=0.95 .* from 0.98 to 1"):
+        train_tokenizer(SENTENCES, 100, character_coverage=0.95)
+
+
+def test_long_lines_are_read_whole() -> None:
+    """SentencePiece leaves out lines of more than 4,192 bytes unless told otherwise."""
+    long = "a line with one ñ at the end, " * 300 + "ñ"
+    assert train_tokenizer([*SENTENCES, long], 120, fewer=True).tokenize("ñ").unknown == ()
+
+
+def test_characters_and_case() -> None:
+    tokenizer = train_tokenizer(["abc", "CBA"], 50, model_type="char", casefold=True)
+    assert tokenizer.vocab_size == 4 + 1 + 3  # special pieces, the space mark, three letters
+    assert tokenizer.encode("Abc") == tokenizer.encode("aBC")
+    assert len(tokenizer.encode("abc")) == 4
+    assert tokenizer.tokenize("abd").unknown == (3,)

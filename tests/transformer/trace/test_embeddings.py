@@ -1,0 +1,54 @@
+"""What enters the stacks is what the model adds up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.trace.embeddings import Side, embedding_tables, entering
+
+
+@pytest.mark.parametrize("changed", [{}, {"scale_embedding": False}, {"positions": "learned"}])
+def test_the_two_parts_add_up_to_what_the_stacks_get(
+    tiny_config: ModelConfig, changed: dict[str, object]
+) -> None:
+    model = random_model(tiny_config.replace(**changed))
+    ids = [5, 9, 5, 2, 17]
+    for side in ("source", "translation"):
+        parts = entering(model, ids, side)
+        embed = (
+            model._embed(torch.tensor([ids]), model.src_embedding, model.src_positions, 0)
+            if side == "source"
+            else model.embed_target(torch.tensor([ids]))
+        )
+        np.testing.assert_allclose(parts.content + parts.positions, embed[0], atol=1e-5)
+        np.testing.assert_array_equal(parts.content[0], parts.content[2])
+        assert parts.scale == (24**0.5 if tiny_config.replace(**changed).scale_embedding else 1)
+
+
+@pytest.mark.parametrize(
+    ("tying", "names"),
+    [
+        ("all", ["source, target and output"]),
+        ("decoder", ["source", "target and output"]),
+        ("none", ["source", "target", "output"]),
+    ],
+)
+def test_shared_matrices_appear_once(
+    tiny_config: ModelConfig, tying: str, names: list[str]
+) -> None:
+    model = random_model(tiny_config.replace(tie_embeddings=tying))
+    tables = embedding_tables(model)
+    assert list(tables) == names
+    for table in tables.values():
+        assert table.shape == (tiny_config.vocab_size, 24)
+    if tying == "none":
+        assert not np.allclose(tables["source"], tables["output"])
+    side: Side = "translation"
+    target = tables[names[-1 if tying != "none" else 1]]
+    np.testing.assert_allclose(
+        entering(model, [7], side).content[0], target[7] * 24**0.5, rtol=1e-6
+    )

@@ -1,0 +1,207 @@
+"""Inside a head: every stage follows from the one before, and the last from the trace's map."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.model import HeadGates, Transformer
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.inspection import inspect_head
+from transformer.trace.records import HeadStages, Trace
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS, AttentionKind
+
+SENTENCE = "The cat sat on the mat."
+TARGET = "Ein Hund rennt."
+CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
+
+#: All with three heads or one, unequal depths, and d_k != d_v.
+CHANGES = {
+    "as in the paper": {},
+    "pre-norm": {"norm": "pre"},
+    "biases": {"attention_bias": True},
+    "learned positions": {"positions": "learned", "max_positions": 60},
+    "one wide head": {"n_heads": 1, "d_k": 17, "d_v": 5},
+    "pre-norm, biases, separate tables": {
+        "norm": "pre", "attention_bias": True, "tie_embeddings": "none", "scale_embedding": False,
+    },
+}  # fmt: skip
+
+
+def make(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Trace]:
+    model = random_model(config)
+    for name, parameter in model.named_parameters():
+        if "attention" in name and name.endswith("bias"):
+            parameter.copy_(torch.linspace(-1, 1, len(parameter)))
+    trace = Translator(model, tokenizer, device="cpu").trace(SENTENCE, target=TARGET)
+    assert len(trace.src_tokens) != len(trace.tgt_tokens)
+    return model, trace
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    powers = np.exp(logits - logits.max())
+    return powers / powers.sum()
+
+
+def check(stages: HeadStages, trace: Trace) -> None:
+    """Every stage from the one before it, by NumPy, in float64."""
+    maps = trace.attention(stages.kind)
+    n_keys = maps.shape[3]
+    d_model, d_k, d_v = len(stages.x_query), len(stages.q), stages.values.shape[1]
+    assert stages.x_keys.shape == (n_keys, d_model)
+    assert stages.keys.shape == stages.products.shape == (n_keys, d_k)
+    assert stages.shapes == {
+        "W_Q": (d_model, d_k), "W_K": (d_model, d_k), "W_V": (d_model, d_v), "W_O": (d_v, d_model),
+    }  # fmt: skip
+    close = {"rtol": 1e-5, "atol": 1e-5}
+    np.testing.assert_allclose(stages.products, stages.q * stages.keys, rtol=1e-6)
+    size = np.abs(stages.products).sum(axis=1).max()  # what rounding errors scale with
+    np.testing.assert_allclose(
+        stages.products.sum(axis=1, dtype=np.float64), stages.dots, rtol=1e-6, atol=1e-6 * size
+    )
+    np.testing.assert_allclose(stages.scaled.logits, stages.dots / math.sqrt(d_k), rtol=1e-6)
+    np.testing.assert_array_equal(stages.unscaled.logits, stages.dots)
+    np.testing.assert_allclose(
+        stages.scaled.weights, maps[stages.layer, stages.head, stages.query], rtol=0, atol=1e-5
+    )
+    causal = stages.kind == "decoder_self"
+    np.testing.assert_array_equal(
+        stages.mask, np.arange(n_keys) <= (stages.query if causal else n_keys)
+    )
+    for each in (stages.scaled, stages.unscaled):
+        np.testing.assert_array_equal(np.isneginf(each.masked), ~stages.mask)
+        np.testing.assert_array_equal(each.masked[stages.mask], each.logits[stages.mask])
+        np.testing.assert_allclose(each.weights.sum(), 1, atol=1e-6)
+        assert not each.weights[~stages.mask].any()
+        np.testing.assert_allclose(
+            each.weights, softmax(each.masked.astype(np.float64)), rtol=0, atol=1e-5 + 1e-7 * size
+        )
+        np.testing.assert_allclose(
+            each.weighted, each.weights[:, None] * stages.values, rtol=1e-6, atol=1e-7
+        )
+        np.testing.assert_allclose(each.weighted.sum(axis=0), each.output, **close)
+        assert each.contribution.shape == (d_model,)
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_every_stage_follows_and_the_heads_add_up_to_the_blocks_output(
+    kind: AttentionKind,
+    changes: dict[str, object],
+    tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer,
+) -> None:
+    config = tiny_config.replace(**changes)
+    model, trace = make(config, tiny_tokenizer)
+    for layer in range(trace.attention(kind).shape[0]):
+        for query in (0, 2):
+            heads = [
+                inspect_head(model, trace, kind, layer, head, query)
+                for head in range(config.n_heads)
+            ]
+            for stages in heads:
+                check(stages, trace)
+                assert stages.has_bias == config.attention_bias
+                assert stages.query_token == trace.axis_tokens(kind)[0][query]
+            together = sum(stages.scaled.contribution for stages in heads) + heads[0].bias
+            np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
+            assert heads[0].bias.any() == config.attention_bias
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_first_encoder_block_reads_embeddings_and_positions(
+    norm: str, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    model, trace = make(tiny_config.replace(norm=norm), tiny_tokenizer)
+    stages = inspect_head(model, trace, "encoder_self", 0, 1, 3)
+    x = model.src_embedding(torch.tensor(trace.src_ids)) * math.sqrt(24)
+    x = x + model.src_positions(0, len(trace.src_ids))
+    if norm == "pre":
+        x = model.encoder[0].around_self.norm(x)
+    np.testing.assert_allclose(stages.x_keys, x.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(stages.x_query, stages.x_keys[3])
+
+
+def test_cross_attention_reads_the_encoders_output(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(SENTENCE, target=TARGET)
+    memory = tiny_translator.model.encode(torch.tensor([trace.src_ids])).memory[0]
+    for layer in range(3):
+        stages = inspect_head(tiny_translator.model, trace, "cross", layer, 0, 1)
+        np.testing.assert_allclose(stages.x_keys, memory.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_gate_scales_a_heads_contribution_and_what_comes_after(
+    tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    model, trace = make(tiny_config, tiny_tokenizer)
+    gates = HeadGates(
+        encoder_self=torch.tensor([[1.0, 0.0, 0.5], [1.0, 1.0, 1.0]]),
+        decoder_self=torch.tensor([[0.3, 1.0, 1.0]] * 3),
+        cross=torch.tensor([[1.0, 0.25, 1.0]] * 3),
+    )
+    src, tgt_in = torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids])
+    encoded = model.encode(src, gates=gates, need_weights=True)
+    decoded = model.decode(tgt_in, encoded, gates=gates, need_weights=True)
+    gated = {
+        "encoder_self": encoded.attention,
+        "decoder_self": decoded.self_attention,
+        "cross": decoded.cross_attention,
+    }
+    for kind, layer in (("encoder_self", 1), ("decoder_self", 2), ("cross", 2)):
+        factors = getattr(gates, kind)[layer]
+        heads = [inspect_head(model, trace, kind, layer, h, 2, gates=gates) for h in range(3)]  # type: ignore[arg-type]
+        for h, stages in enumerate(heads):
+            expected = gated[kind]
+            assert expected is not None
+            np.testing.assert_allclose(
+                stages.scaled.weights, expected[layer, 0, h, 2].numpy(), atol=1e-5
+            )
+            assert stages.gate == pytest.approx(float(factors[h]))
+        together = sum(stages.scaled.contribution for stages in heads)
+        np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
+    off = inspect_head(model, trace, "encoder_self", 0, 1, 2, gates=gates)
+    assert off.scaled.output.any() and not off.scaled.contribution.any()
+    plain = inspect_head(model, trace, "encoder_self", 1, 0, 2)
+    assert not np.allclose(
+        plain.q, inspect_head(model, trace, "encoder_self", 1, 0, 2, gates=gates).q
+    )
+
+
+@pytest.mark.parametrize("name", [path.parent.name for path in CHECKPOINTS.glob("*/config.json")])
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_a_shipped_checkpoint_says_inside_what_its_trace_says(
+    name: str, kind: AttentionKind
+) -> None:
+    translator = Translator.load(CHECKPOINTS / name, device="cpu")
+    sentence = "transformer" if "reverse" in name else "A dog runs."
+    trace = translator.trace(sentence, beam_size=2)
+    n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
+    for layer in range(n_layers):
+        heads = [
+            inspect_head(translator.model, trace, kind, layer, head, n_queries // 2)
+            for head in range(n_heads)
+        ]
+        for stages in heads:
+            check(stages, trace)
+        together = sum(stages.scaled.contribution for stages in heads) + heads[0].bias
+        np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [((2, 0, 0), "layer=2"), ((0, 3, 0), "head=3"), ((0, 0, 99), "query=99"),
+     ((-1, 0, 0), "layer=-1"), ((0, 0, -1), "query=-1")],
+)  # fmt: skip
+def test_what_does_not_exist_is_named(
+    tiny_translator: Translator, place: tuple[int, int, int], said: str
+) -> None:
+    trace = tiny_translator.trace(SENTENCE, target=TARGET)
+    with pytest.raises(ValueError, match=f"{said} does not exist"):
+        inspect_head(tiny_translator.model, trace, "encoder_self", *place)

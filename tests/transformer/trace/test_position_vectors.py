@@ -1,0 +1,139 @@
+"""Encodings for the page: the formula itself, worked out a second way."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.trace import position_vectors
+
+LAYOUTS = ("interleaved", "concatenated")
+
+
+def by_hand(pos: int, dimension: int, d_model: int) -> float:
+    angle = pos / 10_000 ** ((dimension - dimension % 2) / d_model)
+    return math.cos(angle) if dimension % 2 else math.sin(angle)
+
+
+@pytest.mark.parametrize("start", [0, 7, 100_000])
+def test_encoding_is_the_papers_formula(start: int) -> None:
+    table = position_vectors.encoding(5, 12, "interleaved", start=start)
+    expected = [[by_hand(start + pos, i, 12) for i in range(12)] for pos in range(5)]
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+    assert table.dtype == np.float32
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_names_and_pairs_find_the_columns(layout: str) -> None:
+    table = position_vectors.encoding(4, 10, layout)  # type: ignore[arg-type]
+    names = position_vectors.dimension_names(10, layout)  # type: ignore[arg-type]
+    for pair, (sine, cosine) in enumerate(position_vectors.pair_columns(10, layout)):  # type: ignore[arg-type]
+        assert (names[sine], names[cosine]) == (f"sin of pair {pair}", f"cos of pair {pair}")
+        for pos in range(4):
+            assert table[pos, sine] == pytest.approx(by_hand(pos, 2 * pair, 10), abs=1e-6)
+            assert table[pos, cosine] == pytest.approx(by_hand(pos, 2 * pair + 1, 10), abs=1e-6)
+
+
+def test_both_layouts_hold_the_same_numbers() -> None:
+    one, other = (position_vectors.encoding(6, 8, layout) for layout in LAYOUTS)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(np.sort(one, axis=1), np.sort(other, axis=1))
+    assert not np.array_equal(one, other)
+
+
+def test_wavelengths_run_from_two_pi_to_almost_ten_thousand_times_that() -> None:
+    waves = position_vectors.wavelengths(512)
+    assert waves[0] == pytest.approx(2 * math.pi)
+    assert waves[-1] == pytest.approx(2 * math.pi * 10_000 ** (510 / 512))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pos=st.integers(0, 5_000),
+    k=st.integers(-500, 500),
+    half=st.integers(1, 40),
+    layout=st.sampled_from(LAYOUTS),
+)
+def test_a_turned_encoding_is_the_shifted_one(pos: int, k: int, half: int, layout: str) -> None:
+    result = position_vectors.shift(pos, k, 2 * half, layout, n=16)  # type: ignore[arg-type]
+    assert result.largest_error < 2e-7
+    assert result.largest_error_anywhere < 2e-7
+    np.testing.assert_allclose(result.after, result.expected, atol=2e-7)
+    # Turning by hand: sine goes up, cosine to the right.
+    angles = np.arctan2(result.before[:, 0], result.before[:, 1]) + result.angles
+    np.testing.assert_allclose(np.sin(angles), result.expected[:, 0], atol=1e-6)
+
+
+def test_the_error_is_measured_and_not_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        position_vectors, "shift_matrix", lambda k, d, layout: torch.eye(d).double()
+    )
+    assert position_vectors.shift(3, 5, 8, "interleaved").largest_error > 0.1
+
+
+def test_products_depend_on_the_offset_alone() -> None:
+    values = position_vectors.offset_products((0, 10, 400), 30, 64)
+    np.testing.assert_allclose(values, np.broadcast_to(values[:, :1], values.shape), atol=1e-4)
+    assert values[0, 0] == pytest.approx(32, abs=1e-4)  # d / 2
+
+
+@pytest.mark.parametrize("kind", ["learned", "stored"])
+def test_tables_are_read_from_the_model(tiny_config: ModelConfig, kind: str) -> None:
+    changed = {"positions": kind, "max_positions": 20}
+    model = random_model(tiny_config.replace(**changed))
+    tables = position_vectors.tables_of(model)
+    assert list(tables) == ["Encoder", "Decoder"]
+    assert tables["Encoder"].shape == (20, tiny_config.d_model)
+    decoder = model.state_dict()["tgt_positions.table"]
+    np.testing.assert_array_equal(tables["Decoder"], decoder.numpy())
+    assert position_vectors.tables_of(random_model(tiny_config)) == {}
+    assert bool(position_vectors.stored_note(model)) == (kind == "stored")
+
+
+def test_sinusoids_unlike_the_papers_are_told_of(tiny_config: ModelConfig) -> None:
+    assert position_vectors.unlike_the_paper(tiny_config) == ""
+    other = tiny_config.replace(position_offset=2, position_frequencies="endpoint")
+    note = position_vectors.unlike_the_paper(other)
+    assert "counts its positions from 2 and has frequencies that end at exactly 1/10000" in note
+    assert position_vectors.unlike_the_paper(other.replace(positions="learned")) == ""
+
+
+@pytest.mark.parametrize(
+    ("metrics", "expected"),
+    [
+        ({"training": {"longest_source": 40, "longest_target": 44}}, 44),
+        ({"training": {"longest_source": 40}}, 40),
+        ({"training": {"longest_source": "many", "longest_target": True}}, None),
+        ({"training": None}, None),
+        ({}, None),
+    ],
+)
+def test_the_length_of_training_is_read_where_it_is_told(
+    metrics: dict[str, object], expected: int | None
+) -> None:
+    assert position_vectors.trained_positions(metrics) == expected
+
+
+def test_around_the_end_of_training_the_formula_goes_on_and_a_table_stops() -> None:
+    table = np.arange(1, 41, dtype=np.float32).reshape(20, 2)
+    values, names = position_vectors.around(15, 64, {"Decoder": table})
+    assert values.shape == (30, len(names))
+    assert names[-1].startswith("Decoder, learned dimension 0")
+    assert not np.isnan(values[:, :-1]).any()
+    np.testing.assert_allclose(values[:20, -1], table[:, 0] / 39)
+    assert np.isnan(values[20:, -1]).all()
+    for column, name in enumerate(names[:-1]):
+        pair = int(name.split("pair ")[1].split(",")[0])
+        assert values[29, column] == pytest.approx(by_hand(29, 2 * pair, 64), abs=1e-6)
+
+
+def test_a_tiny_width_has_fewer_curves_around_the_end() -> None:
+    values, names = position_vectors.around(8, 2, {})
+    assert values.shape == (16, 1)
+    assert len(names) == 1

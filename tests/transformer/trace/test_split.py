@@ -1,0 +1,127 @@
+"""The layer-1 split: four maps add up to the model's own logits."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.conftest import random_model
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import LogitSplit, Trace
+from transformer.trace.split import split_logits, why_not
+from transformer.translator import Translator
+from transformer.types import AttentionKind
+
+CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
+KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self")
+
+
+def make(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Trace]:
+    model = random_model(config)
+    for name, parameter in model.named_parameters():
+        if "attention" in name and name.endswith("bias"):
+            parameter.copy_(torch.linspace(-1, 1, len(parameter)))
+    translator = Translator(model, tokenizer, device="cpu")
+    return model, translator.trace("The cat sat on the mat.", target="Ein Hund rennt.")
+
+
+def check(split: LogitSplit, trace: Trace) -> None:
+    """The sum is the logits to 1e-5, and their softmax is the trace's map."""
+    total = np.sum([part.astype(np.float64) for part in split.parts.values()], axis=0)
+    np.testing.assert_allclose(total, split.logits, rtol=1e-5, atol=1e-5 * np.abs(total).max())
+    assert split.residual <= 1e-5 * max(1.0, float(np.abs(split.logits).max()))
+    masked = np.where(split.mask, total, -np.inf)
+    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
+    weights = powers / powers.sum(axis=1, keepdims=True)
+    own = trace.attention(split.kind)[0, split.head]
+    np.testing.assert_allclose(weights, own, rtol=0, atol=1e-5)
+    assert split.tokens == trace.axis_tokens(split.kind)[0]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"attention_bias": True}, {"positions": "learned", "max_positions": 60},
+     {"scale_embedding": False, "tie_embeddings": "none"}, {"position_layout": "concatenated"}],
+    ids=lambda changes: " ".join(changes) or "paper",
+)  # fmt: skip
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_parts_add_up(
+    kind: AttentionKind,
+    changes: dict[str, object],
+    tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer,
+) -> None:
+    model, trace = make(tiny_config.replace(**changes), tiny_tokenizer)
+    for head in range(3):
+        split = split_logits(model, trace, kind, head)
+        check(split, trace)
+        assert ("bias" in split.parts) == bool(changes.get("attention_bias"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_logits_are_the_models_own(
+    kind: AttentionKind, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    model, trace = make(tiny_config, tiny_tokenizer)
+    side = "encoder" if kind == "encoder_self" else "decoder"
+    block = getattr(model, side)[0].self_attention
+    ids = torch.tensor([trace.src_ids if side == "encoder" else trace.tgt_ids])
+    x = model.embed_source(ids) if side == "encoder" else model.embed_target(ids)
+    for head in range(3):
+        q, k = block.queries(x)[0, head], block.keys_values(x).k[0, head]
+        expected = (q @ k.T / math.sqrt(6)).numpy()
+        split = split_logits(model, trace, kind, head)
+        np.testing.assert_allclose(split.logits, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_part_depends_on_its_own_side_alone(
+    tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    """Content parts follow the tokens, position parts the places."""
+    model, trace = make(tiny_config, tiny_tokenizer)
+    split = split_logits(model, trace, "encoder_self", 1)
+    twice = [i for i, token in enumerate(split.tokens) if split.tokens.count(token) > 1]
+    first, second = next(
+        (i, j) for i in twice for j in twice if i < j and split.tokens[i] == split.tokens[j]
+    )
+    np.testing.assert_allclose(
+        split.content_content[first], split.content_content[second], atol=1e-5
+    )
+    assert not np.allclose(split.position_content[first], split.position_content[second])
+    other = Translator(model, tiny_tokenizer, device="cpu").trace("A dog runs across it.", "Ein")
+    n = min(len(trace.src_ids), len(other.src_ids))
+    moved = split_logits(model, other, "encoder_self", 1)
+    np.testing.assert_allclose(
+        moved.position_position[:n, :n], split.position_position[:n, :n], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("name", [path.parent.name for path in CHECKPOINTS.glob("*/config.json")])
+def test_it_is_exact_for_the_shipped_checkpoints(name: str) -> None:
+    translator = Translator.load(CHECKPOINTS / name, device="cpu")
+    trace = translator.trace("transformer" if "reverse" in name else "A dog runs.", beam_size=2)
+    for kind in KINDS:
+        for head in range(translator.config.n_heads):
+            check(split_logits(translator.model, trace, kind, head), trace)
+
+
+def test_there_is_none_where_it_would_not_be_exact(
+    tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    assert why_not(tiny_config) is None
+    pre = tiny_config.replace(norm="pre")
+    assert "LayerNorm" in str(why_not(pre))
+    model, trace = make(pre, tiny_tokenizer)
+    with pytest.raises(ValueError, match="pre-norm"):
+        split_logits(model, trace, "encoder_self", 0)
+    model, trace = make(tiny_config, tiny_tokenizer)
+    with pytest.raises(ValueError, match="cross-attention"):
+        split_logits(model, trace, "cross", 0)
+    with pytest.raises(ValueError, match="head=3"):
+        split_logits(model, trace, "encoder_self", 3)

@@ -1,0 +1,229 @@
+"""Parallel text: reading it, splitting it by source, and cutting it into batches."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.training.data import (
+    MULTI30K_TESTS,
+    Corpus,
+    DataError,
+    MissingFileError,
+    collate,
+    find_file,
+    in_chunks,
+    merge,
+    multi30k,
+    read_csv,
+    read_lines,
+    read_parallel,
+    read_tsv,
+    reversal,
+    source_key,
+    split_by_source,
+    tatoeba,
+    token_batches,
+)
+
+LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=60)
+
+
+@given(lengths=LENGTHS, budget=st.integers(1, 120), seed=st.integers(0, 9), epoch=st.integers(0, 9))
+def test_batches_hold_every_sentence_once_within_the_budget(
+    lengths: list[tuple[int, int]], budget: int, seed: int, epoch: int
+) -> None:
+    src, tgt = (np.array(side, dtype=np.int64) for side in zip(*lengths, strict=True))
+    batches = token_batches(src, tgt, budget, seed=seed, epoch=epoch)
+    assert sorted(int(row) for batch in batches for row in batch) == list(range(len(src)))
+    for batch in batches:
+        padded = (max(src[batch].max(), tgt[batch].max()) + 1) * len(batch)
+        assert padded <= budget or len(batch) == 1
+    again = token_batches(src, tgt, budget, seed=seed, epoch=epoch)
+    assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
+
+
+def test_batches_are_filled_and_of_similar_length() -> None:
+    rng = np.random.default_rng(0)
+    src, tgt = rng.integers(3, 40, 2_000), rng.integers(3, 40, 2_000)
+    batches = token_batches(src, tgt, 1_000, seed=1, epoch=0)
+    filled = [(max(src[b].max(), tgt[b].max()) + 1) * len(b) for b in batches]
+    assert np.mean(filled) > 900
+    assert np.mean([np.ptp(tgt[b]) for b in batches]) < 2
+
+
+def test_epochs_and_seeds_differ() -> None:
+    lengths = np.arange(1, 200) % 11 + 1
+    first, epoch, seed = (
+        np.concatenate(token_batches(lengths, lengths, 50, seed=s, epoch=e))
+        for s, e in ((1, 0), (1, 1), (2, 0))
+    )
+    assert not np.array_equal(first, epoch)
+    assert not np.array_equal(first, seed)
+
+
+TEXT = st.text(st.sampled_from("ab !AB"), max_size=4)
+
+
+@given(pairs=st.lists(st.tuples(TEXT, TEXT), max_size=40), order=st.randoms(use_true_random=False))
+def test_a_split_separates_sources_whatever_their_order(pairs, order) -> None:  # type: ignore[no-untyped-def]
+    parts = split_by_source(pairs, (0.5, 0.2, 0.3))
+    keys = [{source_key(src) for src, _ in part} for part in parts]
+    assert not keys[0] & keys[1]
+    assert not keys[0] & keys[2]
+    assert not keys[1] & keys[2]
+    assert sorted(sum(parts, ())) == sorted(pairs)
+    shuffled = list(pairs)
+    order.shuffle(shuffled)
+    assert [sorted(p) for p in split_by_source(shuffled, (0.5, 0.2, 0.3))] == [
+        sorted(p) for p in parts
+    ]
+    # Nor does it matter which other pairs there are.
+    assert split_by_source(pairs[:1], (0.5, 0.2, 0.3)) == tuple(
+        tuple(pair for pair in part if pair is pairs[0])[:1] if pairs else () for part in parts
+    )
+
+
+def test_a_split_has_about_its_shares() -> None:
+    pairs = [(f"sentence {n}", "x") for n in range(20_000)]
+    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
+    assert len(val) == pytest.approx(100, abs=35)
+    assert len(test) == pytest.approx(200, abs=45)
+    assert len(train) + len(val) + len(test) == 20_000
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.2, 0.2), (1.2, -0.1, -0.1)])
+def test_shares_sum_to_one(shares: tuple[float, float, float]) -> None:
+    with pytest.raises(ValueError, match="sum to 1"):
+        split_by_source([], shares)
+
+
+def test_sources_that_differ_in_case_or_punctuation_are_the_same() -> None:
+    assert source_key("It's  HOT!") == source_key("its hot")
+    assert source_key("It's hot") != source_key("It's hat")
+
+
+def test_merging_keeps_held_out_sources_out_of_training() -> None:
+    merged = merge(
+        [
+            Corpus((("Hi.", "Hallo."), ("Go.", "Geh.")), (("Run!", "Lauf!"),)),
+            Corpus((("run", "laufen"), ("No.", "Nein.")), (), {"t": (("go", "los"),)}),
+        ]
+    )
+    assert merged.train == (("Hi.", "Hallo."), ("No.", "Nein."))
+    assert merged.val == (("Run!", "Lauf!"),)
+    assert merged.tests == {"t": (("go", "los"),)}
+
+
+def test_collate_shifts_the_target_and_pads() -> None:
+    batch = collate([[5, 6, 7], [8]], [[9], [10, 11]])
+    assert batch.src.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
+    assert batch.tgt_in.tolist() == [[1, 9, 0], [1, 10, 11]]
+    assert batch.tgt_out.tolist() == [[9, 2, 0], [10, 11, 2]]
+    assert batch.src.dtype == torch.int64
+    assert batch.n_tokens == 5
+
+
+def test_chunks() -> None:
+    assert [list(part) for part in in_chunks(range(7), 3)] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+def write(path: Path, text: str | bytes) -> Path:
+    raw = text.encode() if isinstance(text, str) else text
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_lines_end_at_line_feeds_only(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path / name, "\ufeffone\r\ntwo\x0c\u2028still two\n\nfour")
+    assert read_lines(path) == ["one", "two\x0c\u2028still two", "", "four"]
+
+
+def test_two_files(tmp_path: Path) -> None:
+    write(tmp_path / "t.en", "a\nb\n")
+    write(tmp_path / "t.de.gz", "x\ny\n")
+    assert read_parallel(tmp_path / "t.en", tmp_path / "t.de") == (("a", "x"), ("b", "y"))
+    write(tmp_path / "t.fr", "x\n")
+    with pytest.raises(DataError, match=r"t\.en has 2 lines but .*t\.fr has 1"):
+        read_parallel(tmp_path / "t.en", tmp_path / "t.fr")
+
+
+def test_tsv(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.tsv", 'a "q"\tx\tCC-BY\nb\ty\n\n')
+    assert read_tsv(path) == (('a "q"', "x"), ("b", "y"))
+    write(path, "a\tx\nno tab\n")
+    with pytest.raises(DataError, match=r"t\.tsv: line 2 has no tab"):
+        read_tsv(path)
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", 'a,x\n"b, ""c""","y\nz"\n\n')
+    assert read_csv(path, "en", "de") == (("a", "x"), ('b, "c"', "y\nz"))
+    write(path, "id,DE,En\n1,x,a\n2,y,b\n")
+    assert read_csv(path, "en", "de") == (("a", "x"), ("b", "y"))
+    for bad in ('a,x\n"b,y\n', "a,x\nb\n", "a," + "x" * 200_000):
+        write(path, bad)
+        with pytest.raises(DataError, match=r"t\.csv: line \d"):
+            read_csv(path, "en", "de")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("a.txt", b"\xff\xfe", "not UTF-8"),
+        ("a.txt.gz", b"not gzip", "Not a gzipped file"),
+        ("b.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-20], "ended"),
+        ("c.txt.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff", "c.txt.gz: Error"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_lines(path)
+    assert str(path) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match=r"a\.en: no such file \(nor a\.en\.gz\)"):
+        find_file(tmp_path / "a.en")
+
+
+def test_multi30k_layout(tmp_path: Path) -> None:
+    for index, name in enumerate(("train", "val", *MULTI30K_TESTS)):
+        write(tmp_path / f"{name}.en.gz", f"a{index}\n")
+        write(tmp_path / f"{name}.de.gz", f"x{index}\n")
+    corpus = multi30k(tmp_path, "en", "de")
+    assert corpus.train == (("a0", "x0"),)
+    assert corpus.val == (("a1", "x1"),)
+    assert list(corpus.tests) == list(MULTI30K_TESTS)
+    assert multi30k(tmp_path, "de", "en").train == (("x0", "a0"),)
+
+
+def test_tatoeba_in_both_directions(tmp_path: Path) -> None:
+    rows = [f"source {n}\tZiel {n}\tCC-BY" for n in range(500)]
+    write(tmp_path / "en-de.tsv.gz", "\n".join(rows) + "\n")
+    there, back = tatoeba(tmp_path, "en", "de"), tatoeba(tmp_path, "de", "en")
+    for corpus in (there, back):
+        assert len(corpus.train) + len(corpus.val) + len(corpus.tests["tatoeba_test"]) == 500
+        assert corpus.tests["tatoeba_test"]
+    assert there.train[0][0].startswith("source")
+    assert back.train[0][0].startswith("Ziel")
+    with pytest.raises(MissingFileError, match=r"en-fr\.tsv"):
+        tatoeba(tmp_path, "en", "fr")
+
+
+def test_reversal() -> None:
+    corpus = reversal(n=500)
+    held_out = corpus.val + corpus.tests["reverse_test"]
+    assert all(tgt == src[::-1] for src, tgt in corpus.train + held_out)
+    assert not {src for src, _ in corpus.train} & {src for src, _ in held_out}
+    assert reversal(n=500) == corpus

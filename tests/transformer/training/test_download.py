@@ -1,0 +1,382 @@
+"""Fetching corpora, from a server on this machine that can misbehave in every way."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import socket
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from tests.transformer.site import Answer, Site
+from transformer.__main__ import main
+from transformer.training import download
+from transformer.training.data import MULTI30K_TESTS, multi30k, read_lines, tatoeba
+from transformer.training.download import DownloadError, fetch, fetch_missing
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    monkeypatch.setenv("no_proxy", "*")
+    site = Site()
+    thread = threading.Thread(target=site.server.serve_forever, args=(0.02,))
+    thread.start()
+    yield site
+    site.server.shutdown()
+    thread.join()
+    site.server.server_close()
+
+
+PARTS = ("train", "val", *MULTI30K_TESTS)
+
+
+@pytest.fixture
+def captions(site: Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A small Multi30k on the server; returns its texts by name."""
+    texts = {f"{part}.{end}": f"{part} {end}\n" for part in PARTS for end in ("en", "de", "fr")}
+    texts |= {f"{part}.lc.norm.tok.de": f"{part} tok\n" for part in MULTI30K_TESTS}
+    for name, text in texts.items():
+        if ".tok." in name:
+            site.files[f"/tok/{name}"] = text.encode()
+        else:
+            site.files[f"/raw/{name}.gz"] = gzip.compress(text.encode())
+    sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    monkeypatch.setattr(download, "MULTI30K", sums)
+    return texts
+
+
+def get(corpus: str, out: Path, site: Site, **options: object) -> Path:
+    return fetch(corpus, out, home=site.home, show_progress=False, **options)  # type: ignore[arg-type]
+
+
+def failure(corpus: str, out: Path, home: str, **options: object) -> str:
+    """The one line that a failing fetch says."""
+    with pytest.raises(DownloadError) as caught:
+        fetch(corpus, out, home=home, show_progress=False, **options)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+    assert not [file for file in out.rglob("*") if file.is_file() and "train" not in file.name]
+    return str(caught.value)
+
+
+def test_multi30k_lands_where_the_loader_reads(
+    site: Site, captions: dict[str, str], tmp_path: Path
+) -> None:
+    folder = get("multi30k", tmp_path, site)
+    assert folder == tmp_path / "multi30k"
+    for name, text in captions.items():
+        assert read_lines(folder / f"{name}.gz") == [text.rstrip("\n")]
+    assert multi30k(folder, "en", "fr").train == (("train en", "train fr"),)
+    assert len(site.asked) == len(captions)
+    assert "Python-urllib" not in str(site.agents)
+
+
+def test_what_is_there_is_not_fetched_again(
+    site: Site, captions: dict[str, str], tmp_path: Path
+) -> None:
+    get("multi30k", tmp_path, site)
+    (tmp_path / "multi30k" / "val.de.gz").unlink()
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "multi30k").iterdir()}
+    site.asked.clear()
+    get("multi30k", tmp_path, site)
+    assert site.asked == ["/raw/val.de.gz"]
+    assert all(file.stat().st_mtime_ns == modified for file, modified in before.items())
+
+
+def test_a_fetch_that_broke_off_is_repeated(
+    site: Site, captions: dict[str, str], tmp_path: Path
+) -> None:
+    whole = site.files.pop("/raw/val.de.gz")
+    with pytest.raises(DownloadError, match="404"):
+        get("multi30k", tmp_path, site)
+    site.files["/raw/val.de.gz"] = whole
+    get("multi30k", tmp_path, site)
+    assert len(list((tmp_path / "multi30k").iterdir())) == len(captions)
+
+
+def test_a_file_of_ones_own_is_left_alone(
+    site: Site, captions: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "multi30k" / "train.en.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(b"my own text\n"))
+    assert "not the published text; move it away" in failure("multi30k", tmp_path, site.home)
+    assert gzip.decompress(path.read_bytes()) == b"my own text\n"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(b"train em\n", mtime=0),
+        gzip.compress(b"train en\n", mtime=0)[:-3],
+        b"<html>",
+        b"",
+    ],
+    ids=["other text", "truncated gzip", "no gzip", "nothing"],
+)
+def test_a_wrong_text_is_refused(
+    site: Site, captions: dict[str, str], tmp_path: Path, content: bytes
+) -> None:
+    site.files["/raw/train.en.gz"] = content
+    line = failure("multi30k", tmp_path, site.home)
+    assert f"{site.home}/raw/train.en.gz: wrong checksum" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_gzip_bomb_is_not_unpacked(
+    site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MAX_FILE", 10_000)
+    site.files["/raw/train.en.gz"] = gzip.compress(bytes(1_000_000))
+    assert "wrong checksum" in failure("multi30k", tmp_path, site.home)
+
+
+def test_an_endless_answer_is_cut(
+    site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MAX_FILE", 100_000)
+
+    def endless(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        try:
+            while True:
+                request.wfile.write(bytes(10_000))
+        except OSError:
+            pass
+
+    site.files["/raw/train.en.gz"] = endless
+    assert "larger than 100,000 bytes" in failure("multi30k", tmp_path, site.home)
+
+
+def half(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("Content-Length", "1000")
+    request.end_headers()
+    request.wfile.write(bytes(400))
+
+
+def slow(request: BaseHTTPRequestHandler) -> None:
+    request.send_response(200)
+    request.send_header("Content-Length", "1000")
+    request.end_headers()
+    request.wfile.write(bytes(400))
+    request.wfile.flush()
+    time.sleep(0.6)
+
+
+def silent(request: BaseHTTPRequestHandler) -> None:
+    time.sleep(0.6)
+
+
+def refuse(request: BaseHTTPRequestHandler) -> None:
+    request.send_error(503)
+
+
+def garbage(request: BaseHTTPRequestHandler) -> None:
+    request.wfile.write(b"no http at all\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (half, "broke off after 400 of 1,000 bytes"),
+        (slow, "no answer for 0.2 s"),
+        (silent, "no answer for 0.2 s"),
+        (refuse, "the server answered 503 Service Unavailable"),
+        (garbage, "broke off"),
+        (None, "the server answered 404 Not Found"),
+    ],
+    ids=["truncated", "slow", "silent", "503", "garbage", "404"],
+)
+@pytest.mark.parametrize(
+    ("corpus", "file"), [("multi30k", "/raw/train.en.gz"), ("tatoeba", "/deu-eng.zip")]
+)
+def test_a_server_that_fails_is_named(
+    site: Site, captions: dict[str, str], tmp_path: Path, answer: Answer | None, reason: str,
+    corpus: str, file: str,
+) -> None:  # fmt: skip
+    site.files.pop(file, None)
+    if answer is not None:
+        site.files[file] = answer
+    line = failure(corpus, tmp_path, site.home, timeout=0.2)
+    assert line.startswith(f"{site.home}{file}: ")
+    assert reason in line
+    assert "--data DIR" in line or "try again" in line
+
+
+def test_nobody_listening(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        home = f"http://127.0.0.1:{free.getsockname()[1]}"
+    line = failure("tatoeba", tmp_path, home)
+    assert "cannot be reached (Connection refused)" in line
+    assert "if you are offline" in line
+    assert "--data DIR" in line
+
+
+@pytest.mark.parametrize("home", ["file:///etc", "ftp://x", "passwd", ""])
+def test_only_web_servers(tmp_path: Path, home: str) -> None:
+    if home:
+        assert "is not the address of a web server" in failure("tatoeba", tmp_path, home)
+    with pytest.raises(DownloadError, match="unknown corpus 'wmt'; known: multi30k, tatoeba"):
+        fetch("wmt", tmp_path)
+
+
+def test_redirects_are_followed_but_never_to_files(site: Site, tmp_path: Path) -> None:
+    def redirect(to: str) -> Answer:
+        def answer(request: BaseHTTPRequestHandler) -> None:
+            request.send_response(302)
+            request.send_header("Location", to)
+            request.end_headers()
+
+        return answer
+
+    site.files["/moved/deu-eng.zip"] = redirect("/deu-eng.zip")
+    site.files["/deu-eng.zip"] = archive()
+    fetch("tatoeba", tmp_path / "a", home=f"{site.home}/moved", show_progress=False)
+    site.files["/bad/deu-eng.zip"] = redirect("file:///etc/passwd")
+    assert "the server answered 302" in failure("tatoeba", tmp_path / "b", f"{site.home}/bad")
+
+
+ROWS = "".join(f"Sentence {n}.\tSatz {n}.\tCC-BY 2.0 (France) #{n}\n" for n in range(1_200))
+
+
+def archive(rows: str | bytes = ROWS, name: str = "deu.txt", about: str | None = "terms") -> bytes:
+    members = {"../../evil.txt": "out", "/tmp/evil.txt": "out", name: rows}
+    if about is not None:
+        members["_about.txt"] = about
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as files:
+        for member, content in members.items():
+            # A ZipInfo has a fixed date, so the archive is the same whenever it is made.
+            files.writestr(zipfile.ZipInfo(member), content, zipfile.ZIP_DEFLATED)
+    return written.getvalue()
+
+
+def test_tatoeba_lands_where_the_loader_reads(site: Site, tmp_path: Path) -> None:
+    site.files["/deu-eng.zip"] = archive()
+    folder = get("tatoeba", tmp_path / "data", site)
+    corpus = tatoeba(folder, "en", "de")
+    assert len(corpus.train) + len(corpus.val) + len(corpus.tests["tatoeba_test"]) == 1_200
+    assert sorted(file.name for file in folder.iterdir()) == ["en-de.about.txt", "en-de.tsv.gz"]
+    about = (folder / "en-de.about.txt").read_text()
+    digest = hashlib.sha256(archive()).hexdigest()
+    assert about == f"{site.home}/deu-eng.zip, sha256 {digest}\n\nterms"
+    # Names of an archive lead nowhere.
+    assert not list(tmp_path.rglob("evil.txt"))
+    site.files.clear()
+    assert get("tatoeba", tmp_path / "data", site) == folder
+
+
+def test_a_checksum_for_tatoeba(site: Site, tmp_path: Path) -> None:
+    site.files["/fra-eng.zip"] = archive(name="fra.txt")
+    digest = hashlib.sha256(archive(name="fra.txt")).hexdigest()
+    line = failure("tatoeba", tmp_path, site.home, tgt="fr", sha256="0" * 64)
+    assert f"wrong checksum {digest}" in line
+    get("tatoeba", tmp_path, site, tgt="fr", sha256=digest.upper())
+    get("tatoeba", tmp_path, site, tgt="fr", sha256=digest)
+    with pytest.raises(DownloadError, match="not from the archive with that checksum"):
+        get("tatoeba", tmp_path, site, tgt="fr", sha256="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "not a whole zip archive"),
+        (b"<html>", "not a whole zip archive"),
+        (archive()[:-200], "not a whole zip archive"),
+        (archive()[:200] + bytes(50) + archive()[250:], "not a whole zip archive"),
+        (archive(name="fra.txt"), "the archive has no deu.txt"),
+        (archive(about=None), "the archive has no _about.txt"),
+        (archive(b"\xff\xfe"), "not UTF-8"),
+        (archive(ROWS + "no tab\n"), "line 1201 has no tab"),
+        (archive(ROWS[:2_000].rpartition("\n")[0]), "pairs"),
+        (archive(""), "has no tab"),
+    ],
+)
+def test_an_archive_that_is_wrong_is_named(
+    site: Site, tmp_path: Path, content: bytes, reason: str
+) -> None:
+    site.files["/deu-eng.zip"] = content
+    line = failure("tatoeba", tmp_path, site.home)
+    assert line.startswith(f"{site.home}/deu-eng.zip: ")
+    assert reason in line
+
+
+def test_a_zip_bomb_is_not_unpacked(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "MAX_TEXT", 1 << 20)
+    site.files["/deu-eng.zip"] = archive(bytes(5 << 20))
+    assert "deu.txt is larger than 1 MiB" in failure("tatoeba", tmp_path, site.home)
+    monkeypatch.setattr(download, "MAX_ARCHIVE", 1_000)
+    assert "larger than 1,000 bytes" in failure("tatoeba", tmp_path, site.home)
+
+
+def test_missing_corpora_are_fetched_and_present_ones_are_not(
+    site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "HOMES", dict.fromkeys(("multi30k", "tatoeba"), site.home))
+    site.files["/deu-eng.zip"] = archive()
+    corpora = ("multi30k", "tatoeba", "reversal", "my.tsv")
+    fetch_missing(corpora, tmp_path, "de", "en", show_progress=False)
+    assert (tmp_path / "multi30k" / "train.fr.gz").exists()
+    assert (tmp_path / "tatoeba" / "en-de.tsv.gz").exists()
+    site.asked.clear()
+    fetch_missing(corpora, tmp_path, "en", "de", show_progress=False)
+    fetch_missing(("tatoeba",), tmp_path / "tatoeba", "en", "de", show_progress=False)
+    assert not site.asked
+    for name, src, tgt in (
+        ("multi30k", "en", "cs"),
+        ("tatoeba", "de", "fr"),
+        ("tatoeba", "en", "x"),
+    ):
+        with pytest.raises(DownloadError, match=f"{name} cannot be had for {src}-{tgt}"):
+            fetch_missing((name,), tmp_path, src, tgt, show_progress=False)
+
+
+def test_the_commands(
+    site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    site.files["/deu-eng.zip"] = archive()
+    arguments = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
+    assert main([*arguments, str(tmp_path / "a")]) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'a' / 'tatoeba'}\n"
+    site.files.clear()
+    assert main([*arguments, str(tmp_path / "b")]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("python -m transformer data: http://127.0.0.1")
+
+    # `train` fetches only where it is asked to.
+    monkeypatch.setattr(download, "HOMES", dict.fromkeys(("multi30k", "tatoeba"), site.home))
+    site.files["/deu-eng.zip"] = archive()
+    site.asked.clear()
+    (tmp_path / "r.toml").write_text(
+        "[model]\nd_model = 4\nn_heads = 1\nd_ff = 4\nn_encoder_layers = 1\nn_decoder_layers = 1\n"
+        "[tokenizer]\nvocab_size = 60\n[data]\ncorpora = ['tatoeba']\n"
+        "[training]\nepochs = 1\nmax_updates = 1\nbatch_tokens = 30\n"
+    )
+    command = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path / "c")]
+    command += ["--out", str(tmp_path / "out"), "--device", "cpu", "--quiet"]
+    assert main(command) == 2
+    assert "--download fetches tatoeba" in capsys.readouterr().err
+    assert not site.asked
+    assert main([*command, "--download"]) == 0
+    assert site.asked == ["/deu-eng.zip"]
+
+
+def test_the_checksums_are_of_the_published_texts() -> None:
+    names = {f"{part}.{end}" for part in PARTS for end in ("en", "de", "fr")}
+    names |= {f"{part}.lc.norm.tok.{end}" for part in MULTI30K_TESTS for end in ("en", "de", "fr")}
+    assert set(download.MULTI30K) == names
+    assert all(len(bytes.fromhex(digest)) == 32 for digest in download.MULTI30K.values())
+    assert len(set(download.MULTI30K.values())) == len(names)

@@ -1,0 +1,218 @@
+"""A finished run becomes a checkpoint with measured figures and a card that tells them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
+from transformer.config import ConfigError
+from transformer.errors import CheckpointError
+from transformer.training.card import summary_table
+from transformer.training.corpus import load_corpus
+from transformer.training.evaluate import score
+from transformer.training.publish import SHARES, Choice, blended, earlier_parts, measure, publish
+from transformer.training.recipe import Recipe
+from transformer.training.run import train
+from transformer.training.run_folder import RunFolder, average_weights
+from transformer.translator import Translator
+
+RECIPE = """
+[model]
+d_model = 16
+d_ff = 32
+n_heads = 1
+n_encoder_layers = 1
+n_decoder_layers = 2
+max_positions = 64
+
+[tokenizer]
+vocab_size = 64
+model_type = "char"
+
+[data]
+corpora = ["pairs.tsv"]
+
+[training]
+epochs = 2
+batch_tokens = 1024
+average = 2
+precision = "float32"
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a short run on 1,300 pairs, some sources twice."""
+    folder = tmp_path_factory.mktemp("publish")
+    lines = [f"w{n} and w{n % 7}\tv{n % 7} und v{n}" for n in range(1200)]
+    lines += [f"w{n} and w{n % 7}\tv{n} mit v{n % 7}" for n in range(100)]
+    (folder / "pairs.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (folder / "tiny.toml").write_text(RECIPE, encoding="utf-8")
+    recipe = Recipe.load(str(folder / "tiny.toml"))
+    return train(recipe, folder, folder / "run", device="cpu", show_progress=False)
+
+
+def test_published_figures_are_those_of_the_shipped_weights(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    recipe = Recipe.load(str(run.parent / "tiny.toml"))
+    (name, pairs), *_ = load_corpus(recipe.data, run.parent).tests.items()
+    translator = Translator.load(out, device="cpu")
+    how = metrics["decoding"]
+    texts = translator.translate([src for src, _ in pairs], how["beam_size"], how["alpha"])
+    again = score([t.text for t in texts], [tgt for _, tgt in pairs])
+    assert metrics["tests"][name]["bleu"] == pytest.approx(again.bleu, abs=1e-3)
+    assert metrics["tests"][name]["chrf"] == pytest.approx(again.chrf, abs=1e-3)
+    assert metrics["tests"][name]["signature"] == again.signature
+
+
+def test_choice_is_the_best_that_was_tried_on_val(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    beams = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
+    assert metrics["chosen_on_val"] in beams
+    assert metrics["chosen_on_val"]["val_bleu"] == max(tried["val_bleu"] for tried in beams)
+
+
+def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
+    out = publish(
+        run, run.parent, tmp_path / "shipped", device="cpu", made_by="make it", notes=["Mind this."]
+    )
+    card = (out / "README.md").read_text(encoding="utf-8")
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    for name, values in metrics["tests"].items():
+        assert f"| {name} | {values['sentences']:,} | {values['bleu']:.1f} |" in card
+        assert values["signature"] in card
+    assert "1+2 layers" in card
+    assert "`make it`" in card
+    assert "Mind this." in card
+    table = summary_table(list_checkpoints(tmp_path))
+    assert "| shipped | 1+2 layers, 1 head" in table
+
+
+def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
+    text = (run.parent / "tiny.toml").read_text(encoding="utf-8")
+
+    def follow(init: Path, name: str, seed: int) -> Path:
+        path = tmp_path / f"{name}.toml"
+        path.write_text(f'{text}\ninit = "{init.as_posix()}"\nseed = {seed}\nmax_updates = 2\n')
+        recipe = Recipe.load(str(path))
+        return train(recipe, run.parent, tmp_path / name, device="cpu", show_progress=False)
+
+    second = follow(run, "second", 5)
+    shipped = publish(second, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    # A third part begins from the published folder and takes its place.
+    third = follow(shipped, "third", 6)
+    out = publish(third, run.parent, shipped, device="cpu", beam_size=2)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    kept = [json.loads((each / "metrics.json").read_text()) for each in (run, second, third)]
+    assert [*metrics["earlier_parts"], metrics["training"]] == [each["training"] for each in kept]
+    card = (out / "README.md").read_text(encoding="utf-8")
+    places = [card.index(f"seed {seed};") for seed in (1, 5, 6)]
+    assert places == sorted(places)
+    # Where the way back is lost, what is known is told.
+    assert earlier_parts(str(tmp_path / "nowhere")) == []
+
+
+@pytest.mark.parametrize("tests", [
+    None, 5, [1], {"a": 3}, {"a": {"bleu": "high"}}, {"reverse_test": {"bleu": [1]}},
+])  # fmt: skip
+def test_metrics_of_any_kind_make_a_table(run: Path, tmp_path: Path, tests: object) -> None:
+    copy = shutil.copytree(run, tmp_path / "copy")
+    (copy / "metrics.json").write_text(json.dumps({"tests": tests}))
+    assert summary_table(list_checkpoints(tmp_path)).endswith("| nothing measured |")
+
+
+def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    first, last = RunFolder(run).epochs()
+    save_weights(other / "model.safetensors", first)
+    out = publish(
+        run, run.parent, tmp_path / "out", device="cpu", beam_size=2, dtype="float32", mix=other
+    )
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    best = metrics["chosen_on_val"]
+    shares = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
+    asked = [tried for tried in shares if tried["alpha"] == 1.0][: len(SHARES)]
+    assert best["mixed_share"] == max(asked, key=lambda t: t["val_bleu"])["mixed_share"]
+    assert {tried["mixed_share"] for tried in asked} == set(SHARES)
+    mine = average_weights([first, last][-best["averaged_epochs"] :])
+    theirs = average_weights([first])
+    for name, tensor in load_checkpoint(out).model.state_dict().items():
+        share = best["mixed_share"]
+        torch.testing.assert_close(tensor, (1 - share) * mine[name] + share * theirs[name])
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert (f"those of `{other}`" in card) == (best["mixed_share"] > 0)
+
+
+@given(st.floats(0, 1))
+def test_a_blend_lies_between_the_two(share: float) -> None:
+    zero, one = {"w": torch.zeros(3)}, {"w": torch.ones(3)}
+    assert blended(zero, one, share)["w"].tolist() == pytest.approx([share] * 3)
+    assert blended(zero, one, 0.0)["w"].equal(zero["w"])
+    assert blended(zero, one, 1.0)["w"].equal(one["w"])
+
+
+def test_a_model_of_another_shape_is_not_mixed_in(run: Path, tmp_path: Path) -> None:
+    other = Path(__file__).resolve().parents[3] / "checkpoints" / "reverse-toy"
+    with pytest.raises(CheckpointError, match="another shape cannot be mixed in"):
+        publish(run, run.parent, tmp_path / "out", device="cpu", beam_size=2, mix=other)
+
+
+def save_weights(path: Path, epoch: Path) -> None:
+    """The weights of an epoch as a checkpoint's."""
+    path.write_bytes(epoch.read_bytes())
+
+
+def test_half_precision_is_what_is_stored(run: Path, tmp_path: Path) -> None:
+    whole = publish(run, run.parent, tmp_path / "whole", device="cpu", dtype="float32")
+    half = publish(run, run.parent, tmp_path / "half", device="cpu", dtype="float16")
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, whole)]
+    assert sizes[0] < 0.7 * sizes[1]
+    exact = load_checkpoint(whole).model.state_dict()
+    for name, tensor in load_checkpoint(half).model.state_dict().items():
+        assert tensor.equal(exact[name].half().float())
+
+
+def test_a_type_that_weights_cannot_have_is_named_at_once(run: Path, tmp_path: Path) -> None:
+    for dtype in ("int8", "nn"):
+        with pytest.raises(ConfigError, match=f"dtype '{dtype}' is not one of: float32"):
+            publish(run, tmp_path / "no text here", tmp_path / "out", dtype=dtype)
+
+
+def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path) -> None:
+    """As where `val` names a file of one's own."""
+    folder = run.parent
+    (folder / "val.tsv").write_text("w1 and w1\tv1 und v1\n" * 3, encoding="utf-8")
+    copy = shutil.copytree(run, tmp_path / "run")
+    metrics = json.loads((copy / "metrics.json").read_text())
+    metrics["training"]["recipe"]["data"]["val"] = "val.tsv"
+    (copy / "metrics.json").write_text(json.dumps(metrics))
+    out = publish(copy, folder, tmp_path / "out", beam_size=2, device="cpu")
+    assert "No text was held out for testing" in (out / "README.md").read_text(encoding="utf-8")
+    (entry,) = list_checkpoints(tmp_path)[:1]
+    assert entry.metrics["tests"] == {}
+    assert "nothing measured" in summary_table([entry])
+
+
+def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
+    translator = Translator.load(run, device="cpu")
+    pairs = [("w1 and w1", "a b c d e"), ("w1 and w1", "b c d e f"), ("w2 and w2", "x y z u v")]
+    values = measure(translator, pairs, Choice(1, 1, 0.0, 0.0), None)
+    assert values["sentences"] == 3
+    assert values["each_source_once"]["sentences"] == 2
+    assert "lc_tok_bleu" not in values
+    assert "lc_tok_bleu" in measure(translator, pairs, Choice(1, 1, 0.0, 0.0), "de")
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="not the folder of a finished run"):
+        publish(tmp_path, tmp_path, tmp_path / "out")

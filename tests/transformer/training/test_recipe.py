@@ -1,0 +1,140 @@
+"""Recipes: what a TOML file may say, and what is said about one that is wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.config import PRESETS, ConfigError
+from transformer.training.recipe import DataRecipe, Recipe, TokenizerRecipe, TrainingRecipe
+
+RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_shipped_recipes_load(path: Path) -> None:
+    recipe = Recipe.load(str(path))
+    assert recipe.model.vocab_size == recipe.tokenizer.vocab_size
+    json.dumps(recipe.to_dict())
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_are_recipes(name: str) -> None:
+    recipe = Recipe.load(name)
+    assert recipe.model == PRESETS[name].replace(vocab_size=recipe.tokenizer.vocab_size)
+    assert recipe.training == TrainingRecipe()
+    if name in ("base", "big"):
+        assert recipe.tokenizer.vocab_size == 37_000
+
+
+def test_the_default_is_the_papers_optimisation() -> None:
+    training = TrainingRecipe()
+    assert (training.beta1, training.beta2, training.epsilon) == (0.9, 0.98, 1e-9)
+    assert (training.warmup, training.label_smoothing, training.peak_lr) == (4_000, 0.1, 0.0)
+    assert training.clip_norm == training.cooldown == training.r_drop == 0
+
+
+def test_a_file_with_every_table(tmp_path: Path) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(
+        '[model]\npreset = "tiny"\nd_ff = 48\ndropout = 0\n'
+        '[tokenizer]\nvocab_size = 300\nmodel_type = "bpe"\nbyte_fallback = true\n'
+        '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\nval = "v.csv"\n'
+        'train_only = ["made.tsv"]\n'
+        '[training]\nepochs = 3\npeak_lr = 1\nprecision = "float32"\n'
+    )
+    recipe = Recipe.load(str(path))
+    assert recipe.model == PRESETS["tiny"].replace(vocab_size=300, d_ff=48, dropout=0)
+    assert recipe.tokenizer == TokenizerRecipe(300, "bpe", byte_fallback=True)
+    assert recipe.data == DataRecipe(("a.tsv", "b"), "de", "en", "v.csv", ("made.tsv",))
+    assert recipe.training == TrainingRecipe(epochs=3, peak_lr=1.0, precision="float32")
+    assert isinstance(recipe.training.peak_lr, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[model", "not valid TOML"),
+        ("[modl]\n", "unknown table [modl]"),
+        ("model = 3\n", "should be a table"),
+        ("[model]\npreset = 'huge'\n", "preset='huge' is not one of base"),
+        ("[model]\npreset = ['base']\n", "is not one of base"),
+        ("[model]\nd_model = 0\n", "[model] d_model=0"),
+        ("[model]\nlayers = 3\n", "unknown setting 'layers'"),
+        ("[model]\nvocab_size = 5\n", "differs from [tokenizer] vocab_size=8000"),
+        ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is a joint one"),
+        ("[model]\npad_id = 9\n", "are the tokenizer's"),
+        ("[tokenizer]\nmodel_type = 'word'\n", "is not one of: unigram, bpe, char"),
+        ("[tokenizer]\nvocab_size = 0\n", "allowed is at least 1"),
+        ("[tokenizer]\nbyte_fallback = 1\n", "should be true or false"),
+        ("[tokenizer]\ncharacter_coverage = 1.5\n", "allowed is from 0 to 1"),
+        ("[data]\ncorpora = 'multi30k'\n", "should be a list of names"),
+        ("[data]\ncorpora = []\n", "should be a list of names"),
+        ("[data]\ntrain_only = 'made.tsv'\n", "should be a list of names"),
+        ("[data]\nval = 3\n", "should be text in quotes"),
+        ("[training]\nepoch = 3\n", "unknown setting [training] epoch"),
+        ("[training]\nepochs = 0\n", "allowed is at least 1"),
+        ("[training]\nepochs = 2.0\n", "should be a whole number"),
+        ("[training]\nepochs = true\n", "should be a whole number"),
+        ("[training]\nwarmup = -1\n", "allowed is at least 0"),
+        ("[training]\npeak_lr = nan\n", "out of range"),
+        ("[training]\npeak_lr = inf\n", "out of range"),
+        ("[training]\npeak_lr = '1'\n", "should be a number"),
+        ("[training]\nlabel_smoothing = 1.0\n", "from 0 to below 1"),
+        ("[training]\nprecision = 'float16'\n", "is not one of: auto, float32, bfloat16"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_setting(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "r.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        Recipe.load(str(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="neither a preset"):
+        Recipe.load("hug")
+    with pytest.raises(ConfigError, match=r"none\.toml: No such file"):
+        Recipe.load(str(tmp_path / "none.toml"))
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        Recipe.load(str(tmp_path / "b.toml"))
+    (tmp_path / "d.toml").mkdir()
+    with pytest.raises(ConfigError, match="directory"):
+        Recipe.load(str(tmp_path / "d.toml"))
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=3,
+)
+NAMES = st.sampled_from(
+    [
+        *TrainingRecipe.__dataclass_fields__,
+        *TokenizerRecipe.__dataclass_fields__,
+        *DataRecipe.__dataclass_fields__,
+        *("d_model", "preset", "n_heads"),
+    ]
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["model", "tokenizer", "data", "training", "other"]),
+        st.dictionaries(NAMES, VALUES, max_size=2) | VALUES,
+        max_size=3,
+    )
+)
+def test_any_values_make_a_recipe_or_a_config_error(values: dict[str, object]) -> None:
+    try:
+        recipe = Recipe.from_dict(values)
+    except ConfigError:
+        return
+    assert recipe.training.epochs >= 1

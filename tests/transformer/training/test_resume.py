@@ -1,0 +1,279 @@
+"""Resuming: a run that was killed at any moment goes on to the same bits, and to nothing else."""
+
+from __future__ import annotations
+
+import errno
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.transformer.training.runs import (
+    ROOT,
+    assert_same_bits,
+    environment,
+    log_lines,
+    recipe,
+    run,
+)
+from transformer.__main__ import main
+from transformer.config import ConfigError
+from transformer.errors import CheckpointError
+from transformer.training import trainer
+from transformer.training.run_folder import Progress, RunFolder
+from transformer.training.trainer import Trainer
+
+
+class Killed(BaseException):
+    """Stands for a kill where a test wants one at an exact place."""
+
+
+def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> None:
+    """Let the `call`-th call of owner.name raise `Killed` instead."""
+    real, calls = getattr(owner, name), iter(range(1, 10**9))
+
+    def deadly(*args: Any, **options: Any) -> Any:
+        if next(calls) == call:
+            raise Killed
+        return real(*args, **options)
+
+    monkeypatch.setattr(owner, name, deadly)
+
+
+PATHS = {
+    "dropout": "",
+    "r_drop": "r_drop = 2.0",
+    "subword sampling": "subword_alpha = 0.2",
+    "accumulation": "micro_tokens = 30\nclip_norm = 1.0",
+    "cooldown": "cooldown = 0.5\npeak_lr = 1e-2",
+    "bfloat16": 'precision = "bfloat16"',
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_resuming_in_mid_epoch_gives_the_same_bits(
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = PATHS[name]
+    path = recipe(data, text)
+    if "precision" in text:
+        path.write_text(path.read_text().replace('precision = "float32"\n', ""))
+    run(path, tmp_path / "whole")
+    # Killed in the first epoch with a state behind it, then between two saves of the second.
+    for call in (6, 12):
+        with monkeypatch.context() as patch:
+            kill_at(patch, Trainer, "update", call)
+            with pytest.raises(Killed):
+                run(path, tmp_path / "cut", resume=True)
+    run(path, tmp_path / "cut", resume=True)
+    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_log_lines_come_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer, "LOG_EVERY", 1)
+    path = recipe(data, save_every=1)
+    run(path, tmp_path / "whole")
+    whole = [
+        (line["kind"], line["update"], line["epoch"]) for line in log_lines(tmp_path / "whole")
+    ]
+    n_first = next(update for kind, update, _ in whole if kind == "epoch")
+    # Between the line of the first epoch's end and the state that follows it, and elsewhere.
+    for call in (n_first + 1, 3):
+        with monkeypatch.context() as patch:
+            kill_at(patch, RunFolder, "save_state", call)
+            with pytest.raises(Killed):
+                run(path, tmp_path / "cut", resume=True)
+    with open(tmp_path / "cut" / "metrics.jsonl", "a") as file:
+        file.write('{"kind": "update", "upda')  # cut off in the middle of a line
+    run(path, tmp_path / "cut", resume=True)
+    cut = [(line["kind"], line["update"], line["epoch"]) for line in log_lines(tmp_path / "cut")]
+    assert cut == whole
+    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+
+
+#: Starts the run again and again in forked processes. Each is killed at one of the calls that make
+#: a file safe or name it, a later one each time: before, within and after saves of every kind.
+KILLS_WITHIN_SAVES = """
+import os, signal, sys
+from transformer.training import run as _  # what takes long to import
+from transformer.__main__ import main
+
+def run(kill_at):
+    calls = iter(range(1, 10**9))
+    for name in ("fsync", "replace"):
+        def deadly(*args, real=getattr(os, name)):
+            if next(calls) == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args)
+        setattr(os, name, deadly)
+    return main(["train", *sys.argv[1:], "--resume", "--quiet", "--device", "cpu"])
+
+kills = 0
+for kill_at in (*range(1, 13), 0):
+    child = os.fork()
+    if child == 0:
+        os._exit(run(kill_at))
+    status = os.waitpid(child, 0)[1]
+    kills += os.WIFSIGNALED(status)
+print(kills, status)
+"""
+
+
+def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
+    path = recipe(data, save_every=2)
+    run(path, tmp_path / "whole")
+    command = [sys.executable, "-c", KILLS_WITHIN_SAVES, str(path)]
+    command += ["--data", str(data), "--out", str(tmp_path / "cut")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=200)
+    kills, status = map(int, done.stdout.split()[-2:])
+    assert status == 0, done.stderr
+    assert kills == 12
+    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_the_command_killed_at_a_random_moment(data: Path, tmp_path: Path) -> None:
+    # Pieces drawn at random, too, are the same in every process.
+    path = recipe(data, "subword_alpha = 0.2", epochs=20, save_every=3)
+    run(path, tmp_path / "whole")
+    out = tmp_path / "cut"
+    command = [sys.executable, "-m", "transformer", "train", str(path), "--data", str(data)]
+    command += ["--out", str(out), "--device", "cpu", "--quiet"]
+    process = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (out / "state.pt").exists() and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.3))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (out / "model.safetensors").exists()
+    assert main([*command[3:], "--resume"]) == 0
+    assert_same_bits(tmp_path / "whole", out)
+
+
+def test_a_longer_run_goes_on_from_a_finished_one(data: Path, tmp_path: Path) -> None:
+    run(recipe(data, epochs=3), tmp_path / "whole")
+    run(recipe(data, epochs=2), tmp_path / "longer")
+    run(recipe(data, epochs=3), tmp_path / "longer", resume=True)
+    assert_same_bits(tmp_path / "whole", tmp_path / "longer")
+
+
+def test_another_run_is_refused(data: Path, tmp_path: Path) -> None:
+    out = run(recipe(data), tmp_path / "out")
+    before = (out / "model.safetensors").read_bytes()
+    with pytest.raises(ConfigError, match=r"holds a run already; use --resume or another --out"):
+        run(recipe(data), out)
+    with pytest.raises(ConfigError, match=r"\[training\] seed was 1 and is now 2"):
+        run(recipe(data, "seed = 2"), out, resume=True)
+    with pytest.raises(ConfigError, match=r"\[model\] dropout was 0.2 and is now 0.1"):
+        run(recipe(data, dropout=0.1), out, resume=True)
+    assert (out / "model.safetensors").read_bytes() == before
+    (out / "recipe.json").unlink()
+    with pytest.raises(ConfigError, match="cannot resume without it"):
+        run(recipe(data), out, resume=True)
+
+
+def swap_lines(data: Path) -> None:
+    for file in data.glob("pairs.*"):
+        first, second, *rest = file.read_text().splitlines()
+        file.write_text("\n".join([second, first, *rest]) + "\n")
+
+
+def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
+    """It could not come to what the run would have come to."""
+    out = run(recipe(data), tmp_path / "out")
+    before = {file: file.read_bytes() for file in out.iterdir() if file.is_file()}
+    swap_lines(data)
+    with pytest.raises(ConfigError, match=r"recipe\.json: the training text has changed"):
+        run(recipe(data, epochs=9), out, resume=True)
+    assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_run_killed_before_its_first_state_begins_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the text it began with, and with none of its lines twice."""
+    whole = run(recipe(data), tmp_path / "whole")
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        kill_at(patch, RunFolder, "save_state", 1)
+        with pytest.raises(Killed):
+            run(recipe(data), out)
+    assert not (out / "state.pt").exists()
+    swap_lines(data)
+    with pytest.raises(ConfigError, match="the training text has changed"):
+        run(recipe(data), out, resume=True)
+    swap_lines(data)
+    run(recipe(data), out, resume=True)
+    assert_same_bits(whole, out)
+    assert [(line["kind"], line["update"]) for line in log_lines(out)] == [
+        (line["kind"], line["update"]) for line in log_lines(whole)
+    ]
+
+
+def test_a_run_that_never_began_can_be_corrected(data: Path, tmp_path: Path) -> None:
+    """Nothing is lost, so a mistake in the first recipe does not block the folder."""
+    path = recipe(data)
+    text = path.read_text()
+    path.write_text(text.replace("vocab_size = 40", "vocab_size = 10"))
+    with pytest.raises(ValueError, match="cannot train a tokenizer of 10 pieces"):
+        run(path, tmp_path / "out")
+    path.write_text(text)
+    run(path, tmp_path / "out")
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", "whole"])
+def test_a_damaged_state_is_named(data: Path, tmp_path: Path, content: bytes | str) -> None:
+    out = run(recipe(data), tmp_path / "out")
+    state = out / "state.pt"
+    if isinstance(content, bytes):
+        state.write_bytes(content)
+    else:
+        torch.save({"model": {}, "optimizer": {}, "progress": {}}, state)
+    with pytest.raises(CheckpointError, match=r"state\.pt: cannot resume from it"):
+        run(recipe(data), out, resume=True)
+
+
+def test_partial_files_are_never_read(data: Path, tmp_path: Path) -> None:
+    out = run(recipe(data), tmp_path / "whole")
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    (cut / "state.pt.partial").write_bytes(b"cut off")
+    (cut / "epochs").mkdir()
+    (cut / "epochs" / ".0001.safetensors.77.new").write_bytes(b"cut off")
+    run(recipe(data), cut, resume=True)
+    assert_same_bits(out, cut)
+
+
+def test_a_full_disk_leaves_the_state_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
+    model = torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    folder.save_state(model, optimizer, progress)
+
+    def full(_: Any, file: Any) -> None:
+        file.write(b"a part")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "save", full)
+        with pytest.raises(OSError, match=r"No space left on device: .*state\.pt'"):
+            folder.save_state(model, optimizer, Progress())
+    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
+    assert [each.name for each in tmp_path.iterdir()] == ["state.pt"]
+
+
+def test_progress_is_what_it_was(tmp_path: Path) -> None:
+    folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
+    model = torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    folder.save_state(model, optimizer, progress)
+    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress

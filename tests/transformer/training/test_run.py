@@ -1,0 +1,216 @@
+"""Training: what a run leaves behind, and that two processes make what one makes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from tests.transformer.training.runs import (
+    ROOT,
+    environment,
+    log_lines,
+    recipe,
+    run,
+    weights,
+)
+from transformer.__main__ import main
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.config import ConfigError
+from transformer.errors import CheckpointError, InputError
+from transformer.training.data import DataError
+from transformer.training.trainer import TrainingError
+
+
+def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
+    path, out = recipe(data), tmp_path / "out"
+    assert run(path, out) == out
+    checkpoint = load_checkpoint(out)
+    about = checkpoint.metrics["training"]
+    assert about["recipe"]["training"]["batch_tokens"] == 90
+    assert about["epochs"] == 2
+    assert about["averaged_epochs"] == 2
+    assert about["updates"] == log_lines(out)[-1]["update"] > 10
+    assert about["val_nll"] == pytest.approx(log_lines(out)[-1]["val_nll"], abs=0.2)
+    assert sorted(file.name for file in out.iterdir()) == [
+        "config.json", "epochs", "metrics.json", "metrics.jsonl", "model.safetensors",
+        "recipe.json", "state.pt", "tokenizer.model",
+    ]  # fmt: skip
+
+
+def test_training_learns(data: Path, tmp_path: Path) -> None:
+    run(recipe(data, "peak_lr = 2e-2", epochs=12, dropout=0.0), tmp_path / "out")
+    losses = [line["val_nll"] for line in log_lines(tmp_path / "out") if line["kind"] == "epoch"]
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_two_processes_match_one(data: Path, tmp_path: Path) -> None:
+    """Real torchrun with gloo; odd batches and those of one row leave a rank with less or none."""
+    longest = " ".join(["dog"] * 16)  # a batch of its own
+    for end in ("en", "de"):
+        with open(data / f"pairs.{end}", "a") as file:
+            file.write(longest + "\n")
+    path = recipe(data, "micro_tokens = 40\nclip_norm = 1.0", epochs=1, dropout=0.0)
+    run(path, tmp_path / "one")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
+    command += ["-m", "transformer", "train", str(path), "--data", str(data)]
+    command += ["--out", str(tmp_path / "two"), "--device", "cpu", "--quiet"]
+    done = subprocess.run(
+        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, atol=1e-6, rtol=1e-5)
+    first, second = log_lines(tmp_path / "one")[-1], log_lines(tmp_path / "two")[-1]
+    assert first["val_nll"] == pytest.approx(second["val_nll"], abs=1e-5)
+    assert first["tokens"] == second["tokens"]
+    about = json.loads((tmp_path / "two" / "metrics.json").read_text())["training"]
+    assert about["processes"] == 2
+
+
+@pytest.mark.parametrize("more", ["micro_tokens = 25", "micro_tokens = 1", "micro_tokens = 9999"])
+def test_accumulated_gradients_equal_one_part(data: Path, tmp_path: Path, more: str) -> None:
+    run(recipe(data, epochs=1, dropout=0.0), tmp_path / "one")
+    run(recipe(data, more, epochs=1, dropout=0.0), tmp_path / "parts")
+    parts = weights(tmp_path / "parts")
+    for name, tensor in weights(tmp_path / "one").items():
+        torch.testing.assert_close(parts[name], tensor, atol=1e-5, rtol=1e-4)
+
+
+def test_the_result_is_the_mean_of_the_last_epochs(data: Path, tmp_path: Path) -> None:
+    out = run(recipe(data, epochs=3), tmp_path / "out")
+    files = sorted((out / "epochs").iterdir())
+    assert [file.name for file in files] == ["0002.safetensors", "0003.safetensors"]
+    second, third = (safetensors.torch.load_file(file) for file in files)
+    for name, tensor in weights(out).items():
+        torch.testing.assert_close(tensor, (second[name] + third[name]) / 2, atol=1e-7, rtol=1e-6)
+    state = torch.load(out / "state.pt", weights_only=True)["model"]
+    assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
+
+
+def test_the_last_weights_of_a_run_cut_short_count(data: Path, tmp_path: Path) -> None:
+    """With max_updates inside an epoch, its weights at that point are one of those averaged."""
+    path = recipe(data, "max_updates = 12")
+    path.write_text(path.read_text().replace("average = 2", "average = 1"))
+    out = run(path, tmp_path / "out")
+    assert log_lines(out)[-1]["update"] <= 12
+    last = torch.load(out / "state.pt", weights_only=True)
+    assert last["progress"]["update"] == 12
+    assert last["progress"]["batch"] > 0
+    for name, tensor in weights(out).items():
+        assert torch.equal(tensor, last["model"][name])
+
+
+def test_a_loss_that_is_no_number_ends_the_run(data: Path, tmp_path: Path) -> None:
+    path = recipe(data, "peak_lr = 1e18", save_every=1)
+    with pytest.raises(TrainingError, match=r"the loss at update \d+ is not finite.*peak_lr"):
+        run(path, tmp_path / "out")
+
+
+def test_starting_from_another_checkpoint(data: Path, tmp_path: Path) -> None:
+    """Its weights and its tokenizer, although the new text would give other pieces."""
+    first = run(recipe(data), tmp_path / "first")
+    for end in ("en", "de"):
+        lines = (data / f"pairs.{end}").read_text().replace("dog", "zebu")
+        (data / f"pairs.{end}").write_text(lines)
+    path = recipe(data, f'init = "{first}"\npeak_lr = 1e-12', epochs=1)
+    second = run(path, tmp_path / "second")
+    assert (second / "tokenizer.model").read_bytes() == (first / "tokenizer.model").read_bytes()
+    for name, tensor in weights(first).items():
+        torch.testing.assert_close(weights(second)[name], tensor, atol=1e-6, rtol=0)
+    (first / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(CheckpointError, match=r"first/model\.safetensors"):
+        run(path, tmp_path / "third")
+
+
+def test_one_file_of_pairs(data: Path, tmp_path: Path) -> None:
+    """A TSV and a CSV of the same pairs train the same model; sources are held out of both."""
+    src, tgt = ((data / f"pairs.{end}").read_text().splitlines() for end in ("en", "de"))
+    pairs = list(zip(src, tgt, strict=True))
+    (data / "p.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    (data / "p.csv").write_text("de,en\n" + "".join(f"{b},{a}\n" for a, b in pairs))
+    for name in ("p.tsv", "p.csv"):
+        path = recipe(data)
+        text = path.read_text().replace('"pairs"', f'"{name}"').replace('val = "held_out"\n', "")
+        path.write_text(text)
+        run(path, tmp_path / name)
+    tsv, csv = weights(tmp_path / "p.tsv"), weights(tmp_path / "p.csv")
+    assert all(torch.equal(tensor, csv[name]) for name, tensor in tsv.items())
+
+
+def test_without_validation_text_nothing_is_made_up(data: Path, tmp_path: Path) -> None:
+    (data / "held_out.en").write_text("")
+    (data / "held_out.de").write_text("")
+    out = run(recipe(data), tmp_path / "out")
+    assert all("val_nll" not in line for line in log_lines(out))
+    assert json.loads((out / "metrics.json").read_text())["training"]["val_nll"] is None
+
+
+def test_tensorboard_on_request(data: Path, tmp_path: Path) -> None:
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    out = run(recipe(data), tmp_path / "out", tensorboard=True)
+    events = event_accumulator.EventAccumulator(str(out / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("val_nll")] == [
+        line["update"] for line in log_lines(out) if line["kind"] == "epoch"
+    ]
+
+
+def test_tensorboard_that_is_missing(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ConfigError, match="pip install tensorboard"):
+        run(recipe(data), tmp_path / "out", tensorboard=True)
+
+
+def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="device 'tpu' is not here"):
+        run(recipe(data), tmp_path / "out", device="tpu")
+    path = recipe(data)
+    path.write_text(path.read_text().replace("max_positions = 30", "max_positions = 1"))
+    with pytest.raises(ConfigError, match="no training pair has from 1 to 0 tokens"):
+        run(path, tmp_path / "short")
+    (data / "pairs.de").unlink()
+    with pytest.raises(DataError, match=r"pairs\.de: no such file"):
+        run(recipe(data), tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "[data]\ncorpora = ['multi30k']\n",
+            "train.en: no such file (nor train.en.gz); --download",
+        ),
+        ("[data]\ncorpora = ['tatoeba']\n", "en-de.tsv: no such file (nor en-de.tsv.gz); --downl"),
+        ("[data]\ncorpora = ['my.tsv']\n", "my.tsv: no such file"),
+        ("[training]\nepochs = 'a'\n", "epochs='a' should be a whole number"),
+        ("[model\n", "not valid TOML"),
+    ],
+)
+def test_the_command_says_what_is_wrong_in_one_line(
+    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "r.toml").write_text(text)
+    arguments = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path)]
+    assert main([*arguments, "--out", str(tmp_path / "out"), "--device", "cpu"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
+    assert not captured.out

@@ -1,0 +1,137 @@
+"""Settings of the Attention page: what a link says comes back, nonsense does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.factories import make_trace
+from transformer.measures.words import word_groups
+from ui.attention.choice import (
+    HEADS,
+    KEYS,
+    KIND,
+    MAP,
+    MASS,
+    PIN,
+    choose_cell,
+    mark_heads,
+    parse_heads,
+    parse_pin,
+    parse_positions,
+    read_choice,
+    take_kind,
+    to_pieces,
+    to_units,
+    wanted_cell,
+    wanted_marks,
+)
+from ui.core import url_state
+
+heads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), unique=True).map(tuple)
+
+
+@given(heads)
+def test_any_set_of_heads_comes_back_in_its_order(chosen: tuple[tuple[int, int], ...]) -> None:
+    assert HEADS.parse(HEADS.write(chosen)) == chosen
+
+
+@given(st.sets(st.integers(0, 600)).map(lambda chosen: tuple(sorted(chosen))))
+def test_any_tokens_come_back(chosen: tuple[int, ...]) -> None:
+    assert KEYS.parse(KEYS.write(chosen)) == chosen
+
+
+@given(st.none() | st.tuples(st.sampled_from(["query", "key"]), st.integers(0, 600)))
+def test_any_pin_comes_back(pin: tuple[str, int] | None) -> None:
+    assert PIN.parse(PIN.write(pin)) == pin  # type: ignore[arg-type]
+
+
+def test_empty_zero_and_the_first_are_written_out() -> None:
+    assert HEADS.write(()) == KEYS.write(()) == PIN.write(None) == "none"
+    assert HEADS.write(((0, 2), (1, 4))) == "1.3-2.5"
+    assert KEYS.write((0, 6)) == "1-7"
+    assert PIN.write(("key", 0)) == "k1"
+    assert (MASS.write(0.0), MASS.parse("0")) == ("0", 0.0)
+
+
+@pytest.mark.parametrize(
+    "raw", ["", "1", "1.", ".1", "0.1", "1.0", "1.1-1.1", "1.1-", "a.b", "1.1.1"]
+)
+def test_nonsense_heads_are_refused(raw: str) -> None:
+    with pytest.raises(ValueError, match=r"^"):
+        parse_heads(raw)
+
+
+@pytest.mark.parametrize("raw", ["", "0", "1-", "-1", "x", "1.5", "1e3"])
+def test_nonsense_tokens_are_refused(raw: str) -> None:
+    with pytest.raises(ValueError, match=r"^"):
+        parse_positions(raw)
+    with pytest.raises(ValueError, match=r"^"):
+        parse_pin(raw)
+    with pytest.raises(ValueError, match=r"^"):
+        parse_pin(f"x{raw}")
+
+
+@given(st.lists(st.sampled_from(["▁a", "b", "▁c", "."]), min_size=1, max_size=9), st.data())
+def test_words_are_chosen_whole_and_tokens_as_they_are(
+    tokens: list[str], data: st.DataObject
+) -> None:
+    groups = word_groups(tokens)
+    chosen = tuple(sorted(data.draw(st.sets(st.integers(0, len(tokens) - 1)))))
+    assert to_units(chosen, None) == to_pieces(chosen, None) == chosen
+    units = to_units(chosen, groups)
+    pieces = to_pieces(units, groups)
+    assert set(chosen) <= set(pieces)
+    assert to_units(pieces, groups) == units
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    held: dict[str, Any] = {}
+    monkeypatch.setattr("streamlit.session_state", held)
+    return held
+
+
+@pytest.mark.usefixtures("session")
+def test_tokens_are_forgotten_with_another_kind_only() -> None:
+    url_state.put(PIN, ("key", 2))
+    url_state.put(KEYS, (1,))
+    take_kind("cross")  # the one that is shown
+    assert (url_state.get(PIN), url_state.get(KEYS)) == (("key", 2), (1,))
+    assert not url_state.stored(KIND)
+    take_kind("decoder_self")
+    assert (url_state.get(KIND), url_state.stored(PIN), url_state.stored(KEYS)) == (
+        "decoder_self",
+        False,
+        False,
+    )
+
+
+@pytest.mark.usefixtures("session")
+def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> None:
+    choose_cell((None, None))
+    assert not any(map(url_state.stored, (url_state.LAYER, url_state.HEAD, MAP)))
+    choose_cell((2, None))
+    assert (url_state.get(url_state.LAYER), url_state.stored(url_state.HEAD)) == (3, False)
+    choose_cell((None, None))
+    assert url_state.stored(url_state.LAYER) and url_state.get(url_state.LAYER) is None
+
+
+@pytest.mark.usefixtures("session")
+def test_what_a_kind_does_not_have_is_still_wanted() -> None:
+    trace = make_trace(S=4, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
+    choose_cell((2, 1))
+    take_kind("encoder_self")
+    assert read_choice(trace).cell == (None, 1)
+    assert wanted_cell() == (2, 1)
+    assert wanted_marks(read_choice(trace)) == ()
+    mark_heads([(0, 0), (2, 1)])
+    assert read_choice(trace).heads == ((0, 0),)
+    assert wanted_marks(read_choice(trace)) == ((0, 0), (2, 1))
+    take_kind("cross")
+    assert read_choice(trace).heads == ((0, 0), (2, 1))
+    choose_cell(wanted_cell())
+    assert wanted_marks(read_choice(trace)) == ()

@@ -1,0 +1,107 @@
+"""What is taken away from the Attention page: the arrays are true, the program makes them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.attention.choice import DISPLAYS, Choice
+from ui.attention.exhibits import exhibit
+from ui.core.view import View
+from ui.work.traces import TraceCache
+
+SENTENCE = "The <b>cat</b> sat on 'it'."
+CHOICE = Choice(
+    kind="cross", display="grid", units="tokens", how="mean", dim=True, cell=(1, None),
+    chosen=False, heads=((0, 2), (1, 0)), mass=0.6, pin=("key", 1), queries=(1, 3), keys=(0, 2),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Path) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
+    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
+
+
+@pytest.fixture
+def view(tiny_checkpoint: Path) -> View:
+    return View(tiny_checkpoint.name, tiny_checkpoint, "cpu", SENTENCE)
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("units", ["tokens", "words"])
+def test_the_program_makes_the_arrays(
+    view: View, kind: AttentionKind, display: str, units: str
+) -> None:
+    for how, chosen in (("mean", False), ("max", True)):
+        choice = replace(
+            CHOICE,
+            kind=kind,
+            display=display,
+            units=units,
+            how=how,
+            chosen=chosen,  # type: ignore[arg-type]
+        )
+        made = exhibit(view, choice)
+        names: dict[str, object] = {}
+        exec(made.snippet, names)  # noqa: S102
+        assert made.arrays
+        for name, values in made.arrays.items():
+            np.testing.assert_allclose(names[name], values, atol=1e-5, err_msg=name)
+        assert made.views and all(each.message for each in made.views)
+        assert len(made.parts) == {"grid": 3 * 2 if kind == "encoder_self" else 9}.get(
+            display, len(made.parts)
+        )
+
+
+def test_the_grid_holds_every_head_as_it_is(view: View, tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    made = exhibit(view, CHOICE)
+    np.testing.assert_allclose(made.arrays["maps"], trace.cross, atol=1e-6)
+    assert [part.title for part in made.parts][:4] == [
+        "Layer 1, head 1", "Layer 1, head 2", "Layer 1, head 3", "Layer 2, head 1",
+    ]  # fmt: skip
+    assert made.columns == 3
+
+
+def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
+    view: View, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid, lens = exhibit(view, CHOICE).views
+    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
+    assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
+    assert all(size for *_, size in header["kinds"])
+    assert header["held"] == [1, None, [], "cross"]
+    wanted = {
+        json.dumps([layer, head, kind], separators=(",", ":"))
+        for kind, n_layers in (("encoder_self", 2), ("decoder_self", 3), ("cross", 3))
+        for layer, head in product([*range(n_layers), None], [*range(3), None])
+    }
+    assert lens.follows.keys() == wanted
+    assert lens.follows['[1,null,"cross"]'] == lens.message
+
+    one_kind = tiny_translator.trace(SENTENCE).encoder_self.size
+    monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", one_kind)
+    grid, lens = exhibit(view, replace(CHOICE, kind="encoder_self", cell=(1, 2))).views
+    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
+    assert [name for name, *_ in header["kinds"]] == [""]
+    assert "[1,2]" in lens.follows and "[null,null]" in lens.follows
+
+
+def test_a_matrix_comes_with_the_weight_on_the_chosen_tokens(
+    view: View, tiny_translator: Translator
+) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    made = exhibit(view, replace(CHOICE, display="matrix"))
+    np.testing.assert_allclose(made.arrays["weights"], trace.cross[1].mean(axis=0), atol=1e-6)
+    mass = trace.cross[:, :, [1, 3]][..., [0, 2]].sum(-1).mean(-1)
+    np.testing.assert_allclose(made.arrays["mass"], mass, atol=1e-6)
+    assert made.name == "cross-attention-layer-2-mean-over-heads"

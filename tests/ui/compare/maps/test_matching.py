@@ -1,0 +1,90 @@
+"""Matching heads can be stopped anywhere: what was compared is kept, and going on ends alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import random_model
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.text.tokenizer import Tokenizer
+from transformer.types import ATTENTION_KINDS
+from ui.compare.choice import Setup
+from ui.compare.maps import matching as module
+from ui.compare.maps.matching import matching, sentences_for
+from ui.core.view import View
+from ui.work.computed import ResultCache
+from ui.work.traces import TraceCache
+
+
+class StopError(Exception):
+    """What a report raises once the user wants no more."""
+
+
+@pytest.fixture
+def caches(monkeypatch: pytest.MonkeyPatch) -> ResultCache:
+    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
+    fresh = ResultCache(16 * 2**20)
+    monkeypatch.setattr(module, "RESULTS", fresh)
+    return fresh
+
+
+@pytest.fixture
+def setup(tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer) -> Setup:
+    """Two models of unequal depths and head counts."""
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
+        n_decoder_layers=2, max_positions=600,
+    )  # fmt: skip
+    save_checkpoint(tmp_path / "other", random_model(config), tiny_tokenizer)
+    left = View("tiny", tiny_checkpoint, "cpu", "A dog.", beam_size=1)
+    right = View("other", tmp_path / "other", "cpu", "A dog.", beam_size=1)
+    return Setup("models", left, right, ())
+
+
+def reports(setup: Setup) -> list[int]:
+    """The number of the sentence at each report of a whole matching."""
+    seen: list[int] = []
+    matching(setup, "encoder_self", lambda step, most: seen.append(step))
+    return seen
+
+
+def test_it_asks_between_layers_and_between_sentences(setup: Setup, caches: ResultCache) -> None:
+    seen = reports(setup)
+    count = len(sentences_for(setup))
+    assert set(seen) == set(range(1, count + 1))
+    # Each kind and layer of the left asks once more than the steps of decoding do.
+    layers = 2 + 3 + 3
+    assert min(seen.count(number) for number in set(seen)) >= layers
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.37, 0.5, 0.81, 0.99])
+def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
+    setup: Setup, caches: ResultCache, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    seen = reports(setup)
+    wanted = {kind: matching(setup, kind) for kind in ATTENTION_KINDS}
+    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
+    fresh = ResultCache(16 * 2**20)
+    monkeypatch.setattr(module, "RESULTS", fresh)
+    limit, heard = int(share * len(seen)), 0
+
+    def report(step: int, most: int) -> None:
+        nonlocal heard
+        heard += 1
+        if heard > limit:
+            raise StopError
+
+    with pytest.raises(StopError):
+        matching(setup, "encoder_self", report)
+    done = seen[limit] - 1  # the sentence at work is not kept by halves
+    assert len(fresh) == done
+    for kind in ATTENTION_KINDS:
+        found, whole = matching(setup, kind), wanted[kind]
+        assert found is not None and whole is not None
+        assert found.pairs == whole.pairs
+        np.testing.assert_array_equal(found.values, whole.values)
+    assert len(fresh) == len(sentences_for(setup))

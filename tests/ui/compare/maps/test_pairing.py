@@ -1,0 +1,114 @@
+"""Which maps of two sides line up, why others do not, and what a difference is made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS
+from ui.attention.choice import Choice
+from ui.attention.maps import maps_of
+from ui.compare.maps.matching import by_words, compared
+from ui.compare.maps.pairing import changed_places, difference_map, fit_of, labels
+
+WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")
+LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=WORDS)
+
+
+def right(words: tuple[str, ...], seed: int = 1, **changes: int) -> Trace:
+    sizes = {"T": 5, "n_heads": 2, "n_encoder_layers": 1, "n_decoder_layers": 4} | changes
+    return make_trace(S=len(words) + 1, seed=seed, src_tokens=words, **sizes)
+
+
+def choice(
+    kind: str, units: str = "tokens", cell: tuple[int | None, int | None] = (0, 0)
+) -> Choice:
+    return Choice(kind, "matrix", units, "mean", False, cell, False, (), 0.5, None, (), ())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_the_same_tokens_line_up_whatever_the_depths_are(kind: str) -> None:
+    assert fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"  # type: ignore[arg-type]
+
+
+def test_other_pieces_of_the_same_words_line_up_as_words() -> None:
+    other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
+    fit = fit_of(LEFT, other, "encoder_self", "tokens")
+    assert fit.units == "words"
+    assert "over whole words" in fit.why
+    assert fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
+    assert labels(LEFT, "source", "words") == labels(other, "source", "words")
+
+
+def test_another_number_of_words_never_lines_up_and_says_so() -> None:
+    other = right((*WORDS, "▁now"))
+    fit = fit_of(LEFT, other, "encoder_self", "tokens", by_place=True)
+    assert fit.units == ""
+    assert "4 and 5 words" in fit.why
+    assert not fit.helps  # another translation does not change the source
+
+
+def test_one_changed_word_lines_up_by_place_only_where_that_is_asked_for() -> None:
+    other = right((*WORDS[:-1], "▁wide"))
+    assert fit_of(LEFT, other, "encoder_self", "tokens").units == ""
+    assert fit_of(LEFT, other, "encoder_self", "tokens", by_place=True).units == "tokens"
+    all_new = right(("▁x", "▁y", "z", "▁w", "▁v"))
+    assert fit_of(LEFT, all_new, "encoder_self", "tokens", by_place=True).units == ""
+    said = changed_places(
+        maps_of(LEFT, "encoder_self", "tokens"), maps_of(other, "encoder_self", "tokens")
+    )
+    assert "tired" in said and "wide" in said
+    assert changed_places(*[maps_of(LEFT, "cross", "words")] * 2) == ""
+
+
+def test_other_translations_do_not_line_up_until_one_is_followed() -> None:
+    other = right(WORDS, T=4)
+    for kind in ("decoder_self", "cross"):
+        fit = fit_of(LEFT, other, kind, "tokens")  # type: ignore[arg-type]
+        assert fit.units == "" and fit.helps
+        assert "no partner" in fit.why
+    assert fit_of(LEFT, other, "encoder_self", "tokens").units == "tokens"
+    followed = replace(other, forced=True, text=LEFT.text)
+    assert not fit_of(LEFT, followed, "cross", "tokens").helps  # it is followed by now
+
+
+def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:
+    other = right((*WORDS[:-1], "▁wide"), n_heads=2)
+    maps = maps_of(LEFT, "encoder_self", "tokens"), maps_of(other, "encoder_self", "tokens")
+    choices = choice("encoder_self", cell=(2, 1)), choice("encoder_self", cell=(0, None))
+    there = difference_map(*maps, choices)
+    mean = other.encoder_self[0].mean(axis=0, dtype="f8").astype("f4")
+    np.testing.assert_array_equal(there.weights, LEFT.encoder_self[2, 1] - mean)
+    assert there.query_tokens[4] == "▁tired | ▁wide"
+    assert there.query_tokens[0] == "▁The"
+    back = difference_map(maps[1], maps[0], (choices[1], choices[0]))
+    np.testing.assert_array_equal(there.weights, -back.weights)
+    same = difference_map(maps[0], maps[0], (choices[0], choices[0]))
+    assert not same.weights.any()
+
+
+def test_heads_compare_over_words_of_whichever_sizes() -> None:
+    other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
+    found = compared(LEFT, other)
+    assert set(found) == set(ATTENTION_KINDS)
+    assert found["cross"].values.shape == (2 * 3, 4 * 2)
+    assert found["encoder_self"].values.shape == (3 * 3, 1 * 2)
+    assert found["encoder_self"].shapes == ((3, 3), (1, 2))
+    for alike in found.values():
+        assert ((alike.values >= 0) & (alike.values <= 1)).all()
+    itself = compared(LEFT, LEFT)["cross"].values
+    np.testing.assert_array_equal(np.diag(itself), 1.0)
+    assert compared(LEFT, right((*WORDS, "▁now"))).keys() == {"decoder_self"}
+
+
+def test_a_kind_that_a_model_does_not_have_is_left_out() -> None:
+    reader = replace(
+        LEFT, tgt_tokens=(), predicted_tokens=(), log_probs=np.zeros(0, "f4"),
+        decoder_self=np.zeros((0, 3, 0, 0), "f4"), cross=np.zeros((0, 3, 0, 6), "f4"),
+    )  # fmt: skip
+    assert by_words(reader, "cross") is None
+    assert set(compared(LEFT, reader)) == {"encoder_self"}

@@ -1,0 +1,187 @@
+"""What the views of the Compare page say in numbers and words, without a page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import random_model
+from tests.factories import make_trace
+from transformer.catalogue import inspect_entry
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.positions import sinusoidal
+from transformer.text.tokenizer import Tokenizer
+from transformer.translator import Translator
+from ui.attention.choice import Choice
+from ui.attention.maps import maps_of
+from ui.compare.choice import Setup
+from ui.compare.languages import target_language, warning
+from ui.compare.maps.differences import joined_choices, spread_of, without_partner
+from ui.compare.rooms.positions import places_of, why_not_subtracted
+from ui.compare.rooms.tokens import apart, cut_of, pieces_of
+from ui.core.view import View
+
+SHIPPED = Path(__file__).resolve().parents[4] / "checkpoints"
+
+
+def view(name: str, path: Path | None = None, **more: object) -> View:
+    return View(name, path or SHIPPED / name, "cpu", "A dog runs.", **more)  # type: ignore[arg-type]
+
+
+def setup(left: View, right: View) -> Setup:
+    return Setup("models", left, right, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "language"),
+    [
+        ("everyday-en-de", "de"),
+        ("multi30k-en-de", "de"),
+        ("everyday-en-fr", "fr"),
+        ("reverse-toy", None),
+    ],
+)
+def test_the_recipe_says_what_a_checkpoint_writes(name: str, language: str | None) -> None:
+    assert target_language(view(name)) == language
+
+
+def bare(folder: Path, tokenizer: Tokenizer, metrics: object = None, card: str = "") -> View:
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=16, n_heads=2, d_ff=20, n_encoder_layers=1,
+        n_decoder_layers=1, max_positions=40,
+    )  # fmt: skip
+    save_checkpoint(folder, random_model(config), tokenizer)
+    if metrics is not None:
+        (folder / "metrics.json").write_text(json.dumps(metrics))
+    if card:
+        (folder / "README.md").write_text(card)
+    return view(folder.name, folder)
+
+
+def test_without_a_recipe_the_card_or_the_imported_name_says_it(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    card = "# x\n\nAn encoder-decoder Transformer, en to fr: 4+4 layers"
+    assert target_language(bare(tmp_path / "card", tiny_tokenizer, card=card)) == "fr"
+    imported = {"imported": {"format": "marian", "source": "models/opus-mt-en-fi"}}
+    assert target_language(bare(tmp_path / "marian", tiny_tokenizer, imported)) == "fi"
+    for number, metrics in enumerate((None, {"training": 3}, {"imported": {"source": ["x"]}})):
+        assert target_language(bare(tmp_path / f"none{number}", tiny_tokenizer, metrics)) is None
+    other = replace(view("everyday-en-de"), kind="archive")
+    assert target_language(other) is None
+
+
+def test_only_another_known_language_is_warned_of(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    german, french = view("everyday-en-de"), view("everyday-en-fr")
+    said = warning(setup(german, french))
+    assert "A writes German and B was trained to write French" in said
+    assert "its numbers say little" in said
+    assert not warning(setup(german, view("multi30k-en-de")))
+    assert not warning(setup(german, view("reverse-toy")))
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    assert not warning(setup(bare(tmp_path / "unknown", tiny_tokenizer), french))
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(2, 7), st.integers(2, 6))
+def test_spreads_lie_between_one_key_and_all_keys_alike(
+    layers: int, heads: int, n: int, m: int
+) -> None:
+    even = np.full((layers, heads, n, m), 1 / m, dtype=np.float32)
+    np.testing.assert_allclose(spread_of(even), 1, atol=1e-6)
+    one = np.zeros_like(even)
+    one[..., 0] = 1
+    one[0, 0] = 1 / m  # so that every key is there to be seen
+    spread = spread_of(one)
+    assert spread.shape == (layers, heads)
+    assert spread[0, 0] == pytest.approx(1, abs=1e-6)
+    assert (spread.ravel()[1:] == 0).all()
+
+
+def test_masked_keys_are_not_counted_as_missed() -> None:
+    n = 5
+    causal = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
+    spread = spread_of(np.broadcast_to(causal, (2, 3, n, n)).astype("f4"))
+    np.testing.assert_allclose(spread, 1, atol=1e-6)
+    alone = spread_of(np.ones((1, 2, 1, 1), dtype="f4"))
+    assert not alone.any()
+
+
+def test_the_same_cell_is_shown_on_both_sides() -> None:
+    left = maps_of(make_trace(S=6, T=5, n_decoder_layers=3, n_heads=4), "cross", "tokens")
+    right = maps_of(make_trace(S=6, T=5, n_decoder_layers=2, n_heads=6), "cross", "tokens")
+    choice = Choice(
+        "cross", "grid", "tokens", "mean", False, (2, 3), False, (), 0.5, None, (), ()
+    )  # fmt: skip
+    one, other = joined_choices((left, right), (choice, replace(choice, cell=(0, 0))))
+    assert one.cell == other.cell == (None, 3)
+    assert "A 3 layers of 4 and B 2 layers of 6 heads" in without_partner(left, right)
+    assert not without_partner(left, left)
+
+
+def test_words_that_are_cut_differently_are_named() -> None:
+    left = cut_of(make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal")), "source")
+    right = cut_of(make_trace(S=5, T=3, src_tokens=("▁The", "▁a", "ni", "mal")), "source")
+    assert "1 of 2 shared word is cut differently" in apart(left, right)
+    assert "`animal` is `ani·mal` in A and `a·ni·mal` in B" in apart(left, right)
+    assert "Both cut all 2 words" in apart(left, left)
+    other = cut_of(make_trace(S=3, T=3, src_tokens=("▁dog", "▁runs")), "source")
+    assert "no word in common" in apart(left, other)
+
+
+def test_foreign_pieces_say_what_their_trace_says() -> None:
+    trace = make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal"))
+    shown = pieces_of(cut_of(replace(trace, src_unknown=(1,)), "source"))
+    assert [piece.piece for piece in shown] == list(trace.src_tokens)
+    assert [piece.mark for piece in shown] == ["", "unknown", "", "special"]
+    assert [piece.word for piece in shown] == [0, 1, 1, 2]
+    without = pieces_of(cut_of(replace(trace, src_ids=(-1,) * 4), "source"))
+    assert "id" not in without[0].note
+    no_source = replace(trace, src_tokens=(), src_ids=())
+    assert cut_of(no_source, "source").pieces == trace.tgt_tokens
+    assert not cut_of(no_source, "translation").pieces
+
+
+def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    shapes = {
+        "plain": {}, "layout": {"position_layout": "concatenated"},
+        "learned": {"positions": "learned", "max_positions": 12}, "wide": {"d_model": 32},
+        "stored": {"positions": "stored"},
+    }  # fmt: skip
+    found = {}
+    for name, more in shapes.items():
+        config = ModelConfig(
+            **{
+                "vocab_size": tiny_tokenizer.vocab_size, "d_model": 16, "n_heads": 2, "d_ff": 20,
+                "n_encoder_layers": 1, "n_decoder_layers": 1, "max_positions": 40, **more,
+            }
+        )  # type: ignore[arg-type]  # fmt: skip
+        model = random_model(config)
+        if name == "stored":
+            model.tgt_positions.table.copy_(model.tgt_positions.table.half())
+        save_checkpoint(tmp_path / name, model, tiny_tokenizer)
+        found[name] = places_of(Translator.load(tmp_path / name, "cpu"), "translation", 20)
+    np.testing.assert_array_equal(found["plain"].table, sinusoidal(20, 16).numpy())
+    assert len(found["learned"].table) == 12
+    assert not why_not_subtracted(found["plain"], found["layout"])
+    assert "16 and 32 numbers" in why_not_subtracted(found["plain"], found["wide"])
+    assert "B’s table ends after 12" in why_not_subtracted(found["plain"], found["learned"])
+    assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
+    assert (
+        "stored, a table of 40 × 16: sinusoids rounded to 16 bits each, as float16"
+        in found["stored"].about
+    )
+    apart = np.abs(found["stored"].table - found["plain"].table).max()
+    assert 1e-5 < apart < 1e-3 and f"{apart:.1e}" in found["stored"].about
+    assert inspect_entry(tmp_path / "plain").config is not None

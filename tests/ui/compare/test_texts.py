@@ -1,0 +1,126 @@
+"""What two sides write, in numbers and words, and what their makers measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.factories import make_trace
+from ui.compare.choice import readers
+from ui.compare.maps.matching import sentences_for
+from ui.compare.maps.numbers import published
+from ui.compare.texts import Text, source_words, text_of, where_they_differ
+from ui.core.examples import examples_for
+
+
+def text(*words: str, total: float = -2.0) -> Text:
+    return Text(words, tuple(-0.5 for _ in words), tuple((i,) for i in range(len(words))), total, 9)
+
+
+def test_a_word_is_as_probable_as_all_of_its_pieces() -> None:
+    trace = replace(
+        make_trace(T=4), predicted_tokens=("▁Stra", "ße", "▁da", "</s>"),
+        log_probs=np.array([-0.5, -0.25, -1, -2], dtype=np.float32),
+    )  # fmt: skip
+    found = text_of(trace)
+    assert found.words == ("Straße", "da")
+    assert found.log_probs == (-0.75, -1.0)
+    assert found.groups == ((0, 1), (2,))
+    assert found.total == -3.75  # </s> included
+    cut = replace(trace, predicted_tokens=("▁Stra", "ße", "▁da", "▁x"), complete=False)
+    assert text_of(cut).words == ("Straße", "da", "x")
+    assert source_words(make_trace(S=4)) == ("the", "cat", "sat")
+
+
+def test_letters_are_compared_one_by_one() -> None:
+    trace = replace(make_trace(T=4), predicted_tokens=("▁", "c", "b", "</s>"))
+    found = text_of(trace, "token")
+    assert found.words == ("▁", "c", "b")
+    assert found.log_probs == tuple(map(float, trace.log_probs[:3]))
+    assert source_words(make_trace(S=4), "token") == ("▁the", "▁cat", "▁sat")
+    other = text_of(replace(trace, predicted_tokens=("▁", "c", "a", "</s>")), "token")
+    assert "They part at token 3" in where_they_differ(found, other)
+
+
+def test_the_sentence_names_the_first_word_that_differs() -> None:
+    said = where_they_differ(text("das", "Tier", "*war*"), text("das", "Tier", "ging"))
+    assert said.startswith("They part at word 3: A writes `*war*`")
+    assert "(log p −0.50), B `ging` (−0.50)." in said
+    assert "no first word" in where_they_differ(text("a"), text("b"))
+    assert "B nothing more" in where_they_differ(text("a", "b"), text("a"))
+    assert "part at word 2" in where_they_differ(text("a", "b"), text("a"))
+
+
+def test_equal_words_are_told_apart_by_their_probability() -> None:
+    assert "same probability" in where_they_differ(text("a"), text("a"))
+    assert "A finds them likelier, by 1.50 nats" in where_they_differ(
+        text("a", total=-1.5), text("a", total=-3.0)
+    )
+    assert where_they_differ(text("a"), text("a"), followed=True).startswith("B reads A’s words")
+    assert where_they_differ(text(), text()) == "Neither side writes anything."
+
+
+def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> None:
+    names = ("everyday-en-fr", "multi30k-en-de", "reverse-toy", "everyday-en-de")
+    assert readers("everyday-en-de", names) == (
+        "multi30k-en-de", "everyday-en-fr", "everyday-en-de", "reverse-toy",
+    )  # fmt: skip
+    assert readers("reverse-toy", names)[0] == "reverse-toy"  # nobody else reads letters
+    assert sorted(readers("alpha", ("beta", "alpha"))) == ["alpha", "beta"]
+    assert readers("alpha", ("beta", "alpha"))[0] == "beta"
+
+
+@pytest.mark.parametrize("name", ["everyday-en-de", "multi30k-en-de", "reverse-toy"])
+def test_every_example_has_a_counterpart_with_one_change(name: str) -> None:
+    for item in examples_for(name).items:
+        assert item.beside and item.beside != item.sentence
+        one, other = item.sentence.split(), item.beside.split()
+        assert len(one) == len(other)
+        assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
+
+
+def test_published_figures_are_read_and_nothing_else() -> None:
+    metrics = {
+        "tests": {
+            "test_2016": {"bleu": 40.07, "chrf": 64.7, "lc_tok_bleu": 40.4, "exact_match": 0.07},
+            "reverse_test": {"bleu": 0.0, "exact_match": 1.0},
+            "odd": {"bleu": "many", "chrf": float("nan"), "lc_tok_bleu": True},
+            "worse": 3,
+        }
+    }
+    assert published(metrics) == {
+        ("test_2016", "sacreBLEU, cased"): "40.1",
+        ("test_2016", "lc_tok_bleu"): "40.4",
+        ("test_2016", "chrF"): "64.7",
+        ("reverse_test", "exactly right"): "100.0%",
+    }
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=12,
+)
+
+
+@given(json_like)
+def test_no_metrics_file_breaks_the_table(anything: object) -> None:
+    found = published({"tests": anything})
+    assert all(isinstance(value, str) for value in found.values())
+    assert published(anything) == {} or isinstance(anything, dict)  # type: ignore[arg-type]
+
+
+def test_sentences_are_the_examples_of_both_sides_once_each() -> None:
+    class Side:
+        def __init__(self, name: str) -> None:
+            self.examples = examples_for(name)
+
+    class Both:
+        left, right = Side("everyday-en-de"), Side("multi30k-en-de")
+
+    found = sentences_for(Both())  # type: ignore[arg-type]
+    assert len(found) == len(set(found)) == 2 * (6 + 5)

@@ -1,0 +1,65 @@
+"""The glossary: complete, findable, and safe to show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.core.glossary import TERMS, find_term, search_terms, term
+from ui.frame.pages import PAGES
+
+WANTED = (
+    *("token", "piece", "embedding", "query", "key", "value", "head", "softmax", "mask", "beam"),
+    *("BLEU", "residual", "entropy", "log-probability", "warm-up"),
+)
+
+
+def test_the_words_that_pages_use_are_there() -> None:
+    for name in (*WANTED, "length penalty", "layer norm", "label smoothing"):
+        assert find_term(name).name.lower() == name.lower()
+    with pytest.raises(KeyError):
+        find_term("gradient boosting")
+
+
+def test_entries_are_short_ordered_and_lead_to_pages() -> None:
+    names = [entry.name for entry in TERMS]
+    assert names == sorted(names, key=str.lower)
+    assert len(set(names)) == len(names) >= 40
+    for entry in TERMS:
+        assert 1 <= len(re.findall(r"[.!?](?=\s|$)", entry.text)) <= 3, entry.name
+        assert entry.page in {"", *(spec.url_path for spec in PAGES)}, entry.name
+        assert re.fullmatch(r"(\d(\.\d){0,2})?", entry.section)
+        assert entry.equation.count("{") == entry.equation.count("}")
+        assert "$" not in entry.text + entry.equation
+
+
+def test_a_help_text_holds_equation_and_section() -> None:
+    said = term("Softmax")
+    assert find_term("softmax").text in said
+    assert r"$$\mathrm{softmax}" in said
+    assert said.endswith("Section 3.2.1 of the paper.")
+    assert "$$" not in term("batch")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [("entropy", "entropy"), ("SOFT", "softmax"), ("warmup", "warm-up"), ("subword", "piece"),
+     ("length penalty", "length penalty"), ("layer normal", "layer norm"),
+     ("3.5", "positional encoding")],
+)  # fmt: skip
+def test_search_finds_names_before_texts(query: str, first: str) -> None:
+    assert search_terms(query)[0].name == first
+
+
+def test_search_for_nothing_shows_all_and_for_nonsense_none() -> None:
+    assert list(search_terms("  ")) == list(TERMS)
+    assert not search_terms("xyzzy")
+
+
+@given(st.text(max_size=80))
+def test_search_takes_any_text(query: str) -> None:
+    found = search_terms(query)
+    assert len({entry.name for entry in found}) == len(found)

@@ -1,0 +1,39 @@
+"""The switch between tokens and words says what the store says, on and off."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+
+def script() -> None:
+    import streamlit as st
+
+    from ui.core import url_state
+    from ui.core.units import in_units, units_control
+
+    url_state.read_url()
+    units = units_control()
+    st.json([units, *in_units(("<s>", "▁un", "s", "er"), special=(0,))])
+    url_state.write_url()
+
+
+def open_with(**query: str) -> AppTest:
+    app = AppTest.from_function(script, default_timeout=30)
+    app.query_params.update(query)
+    return app.run()
+
+
+def test_it_opens_on_tokens_and_a_link_can_say_either() -> None:
+    assert '"un"' not in open_with().json[0].value
+    app = open_with(units="words")
+    assert app.toggle[0].value
+    assert '["<s>","unser"],[[0],[1,2,3]]' in app.json[0].value.replace(" ", "").replace("\n", "")
+    app.toggle[0].set_value(False).run()
+    assert app.query_params["units"] == "tokens"
+    assert "unser" not in app.json[0].value
+    app.toggle[0].set_value(True).run()
+    assert app.query_params["units"] == "words"
+
+
+def test_nonsense_means_tokens() -> None:
+    assert not open_with(units="<b>").toggle[0].value

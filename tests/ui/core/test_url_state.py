@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.testing.v1 import AppTest
+
+from ui.core import url_state
+from ui.core.url_state import Param
+from ui.frame import decoding, sidebar
+
+ALPHA, BEAM, SENTENCE = decoding.ALPHA, decoding.BEAM, sidebar.SENTENCE
+SWITCH: Param[bool] = Param("on", url_state.parse_switch, False, url_state.write_switch)
+
+
+@given(st.integers(1, 10))
+def test_a_whole_number_comes_back(value: int) -> None:
+    assert BEAM.parse(BEAM.write(value)) == value
+
+
+@given(st.integers(0, 200))
+def test_a_number_comes_back_zero_included(hundredths: int) -> None:
+    value = hundredths / 100
+    assert ALPHA.parse(ALPHA.write(value)) == value
+
+
+@given(st.none() | st.integers(1, 999))
+def test_a_layer_comes_back_the_mean_included(value: int | None) -> None:
+    assert url_state.LAYER.parse(url_state.LAYER.write(value)) == value
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_switch_comes_back_off_included(value: bool) -> None:
+    assert SWITCH.parse(SWITCH.write(value)) is value
+
+
+@pytest.mark.parametrize(
+    "param", [BEAM, ALPHA, url_state.STEP, url_state.LAYER, url_state.HEAD, SWITCH]
+)
+@given(raw=st.one_of(st.text(), st.sampled_from(["nan", "inf", "-1", "1e999", "٣", "0x1", "1_0"])))
+def test_anything_else_is_refused_as_a_value_error(param: Param[Any], raw: str) -> None:
+    try:
+        value = param.parse(raw)
+    except ValueError:
+        return
+    assert param.parse(param.write(value)) == value
+
+
+def test_a_sentence_longer_than_the_box_is_refused() -> None:
+    assert SENTENCE.parse("a" * sidebar.MAX_CHARACTERS)
+    with pytest.raises(ValueError, match="too long"):
+        SENTENCE.parse("a" * (sidebar.MAX_CHARACTERS + 1))
+
+
+def script() -> None:
+    """A frame with one setting that belongs to the page and one that does not."""
+    import streamlit as st
+
+    from ui.core import url_state
+
+    mine = url_state.Param("mine", url_state.whole(0, 9), 5)
+    other = url_state.Param("other", url_state.whole(0, 9), 5)
+    url_state.read_url()
+    url_state.enter("page")
+    url_state.show(mine)
+    url_state.put(other, 7)
+    if "put" in st.session_state:
+        url_state.put(mine, st.session_state["put"])
+        del st.session_state["put"]
+    st.text(f"{url_state.get(mine)} {url_state.arrived(mine)}")
+    url_state.write_url()
+
+
+def run_script(**query: str) -> AppTest:
+    app = AppTest.from_function(script)
+    app.query_params.update(query)
+    return app.run()
+
+
+def test_the_url_is_taken_over_once_and_follows_afterwards() -> None:
+    app = run_script(mine="0")
+    assert app.text[0].value == "0 True"
+    app.session_state["put"] = 3
+    app.run()
+    assert app.text[0].value == "3 False"
+    assert app.query_params == {"mine": "3"}
+    app.query_params["mine"] = "4"  # the user edits the address
+    app.run()
+    assert app.text[0].value == "4 True"
+
+
+def test_a_page_change_that_drops_the_query_loses_nothing() -> None:
+    app = run_script(mine="2")
+    app.query_params.clear()
+    app.run()
+    assert app.text[0].value == "2 False"
+    assert app.query_params == {"mine": "2"}
+
+
+def test_an_invalid_value_is_dropped() -> None:
+    app = run_script(mine="77")
+    assert app.text[0].value == "5 True"
+    assert "mine" not in app.query_params
+
+
+def test_only_what_is_shown_stays_in_the_url() -> None:
+    app = run_script(utm="tag", other="1", mine="1")
+    assert app.query_params == {"mine": "1"}
+
+
+def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
+    app = run_script(mine="2")
+    app.session_state["put"] = 3
+    app.run()
+    app.query_params["mine"] = "2"  # sent by the browser before it heard of the 3
+    app.run()
+    assert app.text[0].value == "3 False"
+    assert app.query_params == {"mine": "3"}
+
+
+def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = AppTest.from_function(two_settings).run()
+    assert app.query_params == {"always": "1"}
+    app.session_state["put"] = 3
+    app.run()
+    assert app.query_params == {"always": "1", "later": "3"}
+    del app.query_params["later"]
+    app.run()  # at once: a message that the browser sent before it heard of the 3
+    assert app.text[0].value == "3"
+    monkeypatch.setattr(url_state, "_SETTLING", -1.0)
+    del app.query_params["later"]
+    app.run()  # the back button
+    assert app.text[0].value == "5"
+    assert app.query_params == {"always": "1"}
+
+
+def two_settings() -> None:
+    """A frame with one setting that the URL always holds, and one that it does not say at first."""
+    import streamlit as st
+
+    from ui.core import url_state
+
+    always = url_state.Param("always", url_state.whole(0, 9), 1)
+    later = url_state.Param("later", url_state.whole(0, 9), 5)
+    url_state.read_url()
+    url_state.enter("page")
+    url_state.show(always, later)
+    url_state.put(always, 1)
+    if "put" in st.session_state:
+        url_state.put(later, st.session_state["put"])
+        del st.session_state["put"]
+    st.text(f"{url_state.get(later)}")
+    url_state.write_url()
+
+
+def test_a_very_long_value_stays_out_of_the_url() -> None:
+    def long_script() -> None:
+        from ui.core import url_state
+
+        words = url_state.Param("words", str, "")
+        url_state.read_url()
+        url_state.show(words)
+        url_state.put(words, "a" * (url_state.MAX_URL_CHARACTERS + 1))
+        url_state.write_url()
+
+    app = AppTest.from_function(long_script).run()
+    assert not app.exception
+    assert app.query_params == {}

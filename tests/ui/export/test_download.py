@@ -1,0 +1,139 @@
+"""The popover computes nothing before a click, and its snippets cannot be made to run text."""
+
+from __future__ import annotations
+
+import ast
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.runtime.media_file_manager import MediaFileManager
+from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.testing.v1 import AppTest
+
+from figures.tables import MOST_ROWS
+from transformer.search.sampling import Sampling
+from ui.core.view import View
+from ui.export import download
+from ui.export.download import FORMATS, snippet_header
+
+SCRIPT = """
+import streamlit as st
+from tests.figures.exhibits import exhibit
+from ui.export.download import take_away
+
+def make():
+    raise AssertionError("computed before anyone asked")
+
+@st.fragment
+def figure():
+    take_away(make, key="a", name="all-heads", n_numbers={count})
+    take_away(make, key="b")
+
+figure()
+"""
+
+
+def test_nothing_is_computed_before_a_click() -> None:
+    app = AppTest.from_string(SCRIPT.format(count=12), default_timeout=60).run()
+    assert not app.exception
+    buttons = app.get("download_button")
+    assert [each.key for each in buttons] == [f"{key}_{f.ending}" for key in "ab" for f in FORMATS]
+    assert {f.ending for f in FORMATS} == {"png", "svg", "csv", "npz", "html", "py"}
+    assert all(each.proto.deferred_file_id for each in buttons)
+    assert all(each.proto.ignore_rerun for each in buttons)
+    assert not any(each.disabled for each in buttons)
+
+
+def test_a_table_of_too_many_numbers_is_not_offered() -> None:
+    app = AppTest.from_string(SCRIPT.format(count=MOST_ROWS + 1), default_timeout=60).run()
+    off = [each.key for each in app.get("download_button") if each.disabled]
+    assert off == ["a_csv"]
+
+
+def view(path: Path, sentence: str = "A dog.", **given: object) -> View:
+    return View(path.name, path, "cpu", sentence, **given)  # type: ignore[arg-type]
+
+
+def called(code: str) -> dict[str, object]:
+    """The keyword arguments of `translator.trace`, and its sentence, as literals."""
+    call = ast.parse(code).body[-1]
+    assert isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
+    found: dict[str, object] = {"sentence": ast.literal_eval(call.value.args[0])}
+    for keyword in call.value.keywords:
+        assert keyword.arg is not None
+        try:
+            found[keyword.arg] = ast.literal_eval(keyword.value)
+        except ValueError:
+            found[keyword.arg] = ast.unparse(keyword.value)
+    return found
+
+
+@given(sentence=st.text(min_size=1, max_size=60), target=st.none() | st.text(min_size=1))
+def test_what_is_typed_stays_a_literal(
+    tiny_checkpoint: Path, sentence: str, target: str | None
+) -> None:
+    code = snippet_header(view(tiny_checkpoint, sentence, target=target))
+    arguments = called(code)
+    assert arguments["sentence"] == sentence
+    assert arguments.get("target") == target
+    assert len(ast.parse(code).body) == 9  # four imports and five assignments, nothing more
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {"beam_size": 4, "alpha": 0.6}),
+        ({"beam_size": 1, "alpha": 1.5}, {"beam_size": 1, "alpha": 0.6}),
+        ({"prefix": (5, 6)}, {"prefix": [5, 6], "beam_size": 4, "alpha": 0.6}),
+        ({"prefix": (5, 2)}, {"target": [5, 2], "beam_size": 4, "alpha": 0.6}),
+        ({"target": "Ein Hund."}, {"target": "Ein Hund.", "beam_size": 1, "alpha": 0.6}),
+        (
+            {"beam_size": 1, "sampling": Sampling(0.5, 3, 0.9, 7)},
+            {
+                "beam_size": 1, "alpha": 0.6,
+                "sampling": "Sampling(temperature=0.5, top_k=3, top_p=0.9, seed=7)",
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_the_snippet_steers_as_the_view_does(
+    tiny_checkpoint: Path, given: dict[str, object], expected: dict[str, object]
+) -> None:
+    code = snippet_header(view(tiny_checkpoint, **given))
+    assert called(code) == {"sentence": "A dog.", **expected}
+    assert ("import Sampling" in code) == ("sampling" in given)
+    assert str(tiny_checkpoint.parent) not in code, "no folder of the server"
+
+
+def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit drops what nobody holds whenever a script ends, also somebody else's."""
+    files = MediaFileManager(MemoryMediaFileStorage("/media"))
+    holder = SimpleNamespace(media_file_mgr=files)
+    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+    mine = SimpleNamespace(
+        session_id="mine", pages_manager=SimpleNamespace(main_script_hash="app"), fragment_id=None
+    )
+
+    def make() -> bytes:
+        download._keep(mine, b"1,2", "text/csv", "figure_csv", "a.csv")  # type: ignore[arg-type]
+        assert get_script_run_ctx(suppress_warning=True) is None, "the thread serves others next"
+        return b"1,2"
+
+    made: list[str] = []
+    number = files.add_deferred(make, "text/csv", "0.1", file_name="a.csv")
+    thread = threading.Thread(target=lambda: made.append(files.execute_deferred(number)))
+    thread.start()
+    thread.join()
+    for _ in range(3):
+        files.remove_orphaned_files()
+    name = made[0].rsplit("/", 1)[1]
+    assert files._storage.get_file(name).content == b"1,2"  # type: ignore[attr-defined]
+    files.clear_session_refs("mine")
+    for _ in range(3):
+        files.remove_orphaned_files()
+    assert not files._file_metadata

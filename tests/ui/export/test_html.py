@@ -1,0 +1,178 @@
+"""Pages that open offline: one file, nothing from outside, nothing in it that runs but our own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from figures.exhibit import Offline
+from figures.palette import THEMES
+from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
+from ui.components.files import COMPONENTS, style
+from ui.components.packing import pack
+from ui.export import html
+from ui.export.html import save, to_html
+
+ROOT = Path(__file__).parents[3]
+
+
+class Reader(HTMLParser):
+    """What a browser would make of a page: its elements, and the text outside of scripts."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.open: list[str] = []
+        self.feed(data.decode("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+    def policy(self) -> dict[str, list[str]]:
+        content = next(
+            attrs["content"] or ""
+            for tag, attrs in self.elements
+            if tag == "meta" and attrs.get("http-equiv") == "Content-Security-Policy"
+        )
+        return {part.split()[0]: part.split()[1:] for part in content.split("; ")}
+
+
+def digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def lens_page() -> bytes:
+    views = (Offline("grid", pack({"a": 1}, b"")), Offline("lens", b"\x01\x02", {"[0,1]": b"\x03"}))
+    return to_html(exhibit(hostile_panel(), offline=views))
+
+
+def test_only_our_own_script_and_styles_are_allowed() -> None:
+    page = Reader(lens_page())
+    policy = page.policy()
+    assert policy["default-src"] == ["'none'"]
+    assert policy["img-src"] == ["data:"]
+    assert policy["base-uri"] == policy["form-action"] == ["'none'"]
+    code = page.texts["script"][-1]
+    assert policy["script-src"] == [digest(code)]
+    styles = json.loads(page.texts["script"][0])
+    inside = [digest(each["css"]) for each in styles.values()]
+    assert policy["style-src"] == [digest(page.texts["style"][0]), *inside]
+    assert not any("unsafe" in each for values in policy.values() for each in values)
+
+
+def test_nothing_is_asked_of_a_network_and_no_text_is_markup() -> None:
+    page = Reader(lens_page())
+    assert {tag for tag, _ in page.elements} <= {
+        "html", "head", "meta", "title", "style", "body", "h1", "p", "div", "script", "noscript",
+        "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "bdi", "pre",
+        "code", "footer",
+    }  # fmt: skip
+    for tag, attributes in page.elements:
+        assert not attributes.keys() & {"src", "href", "srcset", "style"}, tag
+        assert not any(name.startswith("on") for name in attributes), tag
+    assert page.texts["title"] == ['Cross-attention <i>of</i> "all"']
+    shown = [each.strip("\u2068\u2069") for each in page.texts["bdi"]]
+    assert {
+        "<script>document.title='run'</script>",
+        "=HYPERLINK(1)",
+        "l" * 200,
+        "two↵lines␍↵",
+    } <= set(shown)
+    assert len(shown) == 2 * len(HOSTILE)
+    assert "".join(page.texts["code"]) == exhibit().snippet
+
+
+def test_messages_come_back_byte_by_byte() -> None:
+    page = Reader(lens_page())
+    ids = [attributes["id"] for tag, attributes in page.elements if attributes.get("id")]
+    assert ids == ["styles", "data-0", "data-1", "data-1-0"]
+    held = [base64.b64decode(text) for text in page.texts["script"][1:4]]
+    assert held == [pack({"a": 1}, b""), b"\x01\x02", b"\x03"]
+    follows = [json.loads(a["data-follows"] or "") for _, a in page.elements if "data-follows" in a]
+    assert follows == [{}, {"[0,1]": "data-1-0"}]
+
+
+def test_without_a_view_the_page_holds_the_drawing_and_no_script() -> None:
+    data = to_html(exhibit(panel(3, 4)))
+    page = Reader(data)
+    assert page.policy()["script-src"] == ["'none'"]
+    assert "script" not in page.texts
+    assert "▁query0" in page.texts["text"] and "query: translation" in page.texts["text"]
+    numbers = [float(each) for each in page.texts["td"]]
+    assert numbers == pytest.approx(panel(3, 4).values.ravel().tolist())
+
+
+def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(html, "MOST_IN_TABLE", 11)
+    page = Reader(to_html(exhibit(panel(3, 4), offline=Offline("lens", b"\x00"))))
+    assert "td" not in page.texts
+    assert any("12 numbers; the CSV and the NPZ" in each for each in page.texts["p"])
+
+
+def test_an_unknown_component_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"'lense' is not one of player, grid, lens"):
+        to_html(exhibit(offline=Offline("lense", b"")))
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_every_component_fits_into_a_page(name: str) -> None:
+    code = html._script((name,))
+    assert code.count(f'mounts["{name}"] = mountThisView;') == 1
+    used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
+    given = set(re.findall(r"(--[a-z-]+):", html._theme()))
+    assert used <= given, "the page gives no value to these"
+
+
+def test_the_page_has_the_colours_of_the_app() -> None:
+    config = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"]
+    for theme in THEMES:
+        given = dict(re.findall(r"(--st-[a-z-]+): ([^;]+);", html._variables(theme)))
+        for ours, theirs in {
+            "background": "backgroundColor",
+            "secondary-background": "secondaryBackgroundColor",
+            "text": "textColor",
+            "primary": "primaryColor",
+            "border": "borderColor",
+        }.items():
+            assert given[f"--st-{ours}-color"] == config[theme][theirs], (theme, ours)
+
+
+def test_a_page_is_made_without_streamlit(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom tests.figures.exhibits import exhibit\n"
+        "from figures.exhibit import Offline\n"
+        "from ui.export.html import save\n"
+        "save(exhibit(offline=Offline('lens', b'x')), sys.argv[1])\n"
+        "assert not {'streamlit', 'torch', 'vl_convert'} & set(sys.modules)"
+    )
+    path = tmp_path / "a.html"
+    subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=True)
+    assert path.read_bytes().startswith(b"<!doctype html>")
+
+
+def test_save_goes_by_the_ending(tmp_path: Path) -> None:
+    made = exhibit(offline=Offline("lens", b"\x00"))
+    assert save(made, tmp_path / "a.HTML").read_bytes() == to_html(made)
+    assert save(made, str(tmp_path / "a.py")).read_text() == made.snippet
+    with pytest.raises(ValueError, match="can be saved as"):
+        save(made, tmp_path / "a.pdf")

@@ -1,0 +1,71 @@
+"""Pages say where the app begins; everything else passes unchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from ui.frame.serving import KnownBase, depth_of
+
+PAGE = b"<!DOCTYPE html><html><head><title>x</title></head></html>"
+
+
+@pytest.mark.parametrize(
+    ("path", "base", "depth"),
+    [
+        ("/", "", 0), ("", "", 0), ("/attention", "", 1), ("/attention/", "", 1), ("/a/b", "", 2),
+        ("/static/js/x.js", "", 0), ("/favicon.png", "", 0), ("/_stcore/health", "", 0),
+        ("/app", "app", 0), ("/app/attention", "/app/", 1), ("/app/_stcore/health", "app", 0),
+    ],
+)  # fmt: skip
+def test_how_deep_a_page_is(path: str, base: str, depth: int) -> None:
+    assert depth_of(path, base) == depth
+
+
+def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dict[str, Any], bytes]:
+    """The response's start and body for one request, sent by the server in two pieces."""
+    sent: list[Any] = []
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        asked = dict(scope["headers"])
+        headers = [(b"content-type", kind), (b"etag", b"1"), (b"content-length", b"%d" % len(PAGE))]
+        if b"accept-encoding" in asked:
+            headers.append((b"content-encoding", b"gzip"))
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": PAGE[:9], "more_body": True})
+        await send({"type": "http.response.body", "body": PAGE[9:]})
+
+    async def keep(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "method": method, "path": path,
+        "headers": [(b"accept-encoding", b"gzip"), (b"host", b"x")],
+    }  # fmt: skip
+    called = KnownBase(server)(scope, None, keep)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
+        thread.submit(asyncio.run, called).result()
+    return sent[0], b"".join(message.get("body", b"") for message in sent[1:])
+
+
+def test_a_page_is_told_its_base() -> None:
+    start, body = ask("/attention")
+    headers = dict(start["headers"])
+    assert b"parts.length - 1" in body
+    assert body.index(b"BACKEND_BASE_URL") < body.index(b"<title>")
+    assert int(headers[b"content-length"]) == len(body)
+    assert b"etag" not in headers  # the file's, which this is not
+    assert b"content-encoding" not in headers
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "method"),
+    [("/", b"text/html", "GET"), ("/_stcore/health", b"text/plain", "GET"),
+     ("/attention", b"text/html", "HEAD"), ("/attention", b"application/json", "GET")],
+)  # fmt: skip
+def test_everything_else_passes(path: str, kind: bytes, method: str) -> None:
+    _, body = ask(path, kind, method)
+    assert body == PAGE

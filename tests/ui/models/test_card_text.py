@@ -1,0 +1,77 @@
+"""Model cards keep their structure; nothing in them is a link, a picture, HTML or a formula."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.models.card_text import MOST_CHARACTERS, safe_card
+
+
+def test_structure_comes_through() -> None:
+    card = (
+        "---\nlicense: mit\n---\n# Name\n\nA *good* and **very good** one, `x = 1`.\n\n"
+        "- one\n  - two\n1. three\n> said\n\n| a | b |\n|---|:--:|\n| 1 | `2` |\n\n"
+        "```python\nprint('*')\n```\nend"
+    )
+    assert safe_card(card).split("\n") == [
+        "#### Name", "", r"A *good* and **very good** one\, `x = 1`\.", "",
+        "- one", "  - two", "1. three", "> said", "", "| a | b |", "|---|:--:|", "| 1 | `2` |", "",
+        "```text", "print('*')", "```", "", "end",
+    ]  # fmt: skip
+
+
+def test_addresses_are_shown_and_never_followed() -> None:
+    shown = safe_card("See [the page](javascript:alert(1)) and [it](https://a.example/x_y_z).")
+    assert "](" not in shown
+    assert "it (`https://a.example/x_y_z`)" in shown
+    assert safe_card("![](https://a.example/p.png)") == "(`https://a.example/p.png`)"
+    assert "](" not in safe_card("[![x](https://a.example/a)](https://a.example/b)")
+    assert safe_card("https://a.example") == r"https\:\/\/a\.example"
+
+
+def test_marks_of_others_are_text() -> None:
+    assert safe_card("<img src=x onerror=y>") == r"\<img src\=x onerror\=y\>"
+    assert safe_card("$x$ :red[y] ~~z~~") == r"\$x\$ \:red\[y\] \~\~z\~\~"
+    assert safe_card("## <b>x</b>") == r"##### \<b\>x\<\/b\>"
+    assert safe_card("| <b> | a |") == r"| \<b\> | a |"
+
+
+def test_a_fence_ends_where_the_card_does() -> None:
+    assert safe_card("```\n<b>") == "```text\n<b>\n```"
+    # What looks like a fence inside cannot end it.
+    assert safe_card("~~~\n```\n<b>\n~~~\nx") == "````text\n```\n<b>\n````\n\nx"
+
+
+def test_a_long_card_is_cut() -> None:
+    shown = safe_card("word " * MOST_CHARACTERS)
+    assert len(shown) < MOST_CHARACTERS + 10
+    assert shown.endswith("…")
+
+
+def test_what_takes_long_to_match_does_not() -> None:
+    for character in ("`", "*", "[", "_", "|", "-", " ", "(", ">", "#", "[a](", "**a", "| - "):
+        safe_card(character * (MOST_CHARACTERS // len(character)))
+        safe_card("x" + character * (MOST_CHARACTERS // len(character)) + "x")
+
+
+MARKS = ["<b>", "](", "![", "`", "```", "\n", "|", "**", "*", "_", "$", ":red[", "http://x", "# ",
+         "- ", "\\", " ", "a", "~~~", "---"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=30).map("".join))
+def test_outside_code_nothing_is_left_open(card: str) -> None:
+    fence, outside = "", []
+    for line in safe_card(card).split("\n"):
+        opened = re.match(r"`{3,}", line)
+        if fence:
+            fence = "" if line == fence else fence
+        elif opened and line.endswith("text"):
+            fence = opened[0]
+        else:
+            outside.append(re.sub(r"(?<![\\`])(`+) ?(?:(?!\1).)*? ?\1(?!`)", "", line))
+    assert not fence
+    for line in outside:
+        assert not re.search(r"(?<!\\)[<$\[\]:]", re.sub(r"\|[-:|\s]+\|?$", "", line)), line

@@ -1,0 +1,100 @@
+"""Rows of the page of models: figures that are numbers, tasks, shapes and sizes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transformer.catalogue import Entry
+from transformer.config import preset
+from ui.models.rows import card_path, figures_of, shape_of, size_of, task_of
+
+
+def entry(name: str = "x", path: Path = Path("x"), **more: object) -> Entry:
+    return Entry(name, path, more.pop("config", None), None, "", **more)  # type: ignore[arg-type]
+
+
+def test_figures_are_measured_ones() -> None:
+    tests = {"a": {"bleu": 12.345, "chrf": 50, "other": 1}, "b": {"chrf": 3.0}}
+    assert figures_of({"tests": tests}) == [
+        r"BLEU 12\.3 · chrF 50\.0 on `a`",
+        r"chrF 3\.0 on `b`",
+    ]
+    assert figures_of({"tests": {"a": {"bleu": 0.0, "exact_match": 0.999}}}, letters=True) == [
+        r"exact 99\.9 \% on `a`"
+    ]
+    many = {f"t{index}": {"bleu": index} for index in range(5)}
+    assert figures_of({"tests": many})[-1] == "and 2 more in its card"
+    assert len(figures_of({"tests": many})) == 4
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "12",
+        True,
+        float("nan"),
+        float("inf"),
+        pytest.param(10**400, id="digits"),
+        [1],
+        {"a": 1},
+        -1e300,
+    ],
+)
+def test_what_is_no_number_is_no_figure(value: object) -> None:
+    assert figures_of({"tests": {"a": {"bleu": value}}}) == ["No measured figures"]
+    assert figures_of({"tests": value}) == ["No measured figures"]
+    assert figures_of({"tests": {"a": value}}) == ["No measured figures"]
+    assert task_of(entry(metrics={"training": value, "imported": value}))
+
+
+def test_names_of_tests_are_code() -> None:
+    (line,) = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})
+    assert "\n" not in line
+    assert line.startswith(r"BLEU 1\.0 on ``<b>`x` $y$z")
+    assert len(line) < 60
+
+
+def test_tasks_in_words() -> None:
+    data = {"training": {"recipe": {"data": {"src": "en", "tgt": "fr"}}}}
+    assert task_of(entry(metrics=data)) == "translates sentences, English to French"
+    everyday = entry("everyday-en-fr", metrics=data)
+    assert task_of(everyday) == "translates everyday sentences, English to French"
+    assert task_of(entry("reverse-it", metrics=data)) == "reverses strings of letters"
+    unknown = {"training": {"recipe": {"data": {"src": "xx", "tgt": ["de"]}}}}
+    assert task_of(entry(metrics=unknown)) == "translates sentences"
+    imported = {"imported": {"format": "marian", "source": "owner/name"}}
+    assert task_of(entry(metrics=imported)) == "imported from owner/name"
+    assert task_of(entry(kind="archive")) == "one recorded sentence"
+
+
+def test_shapes_in_words(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 1_500)
+    config = preset("tiny", n_decoder_heads=2, n_decoder_layers=5)
+    assert list(shape_of(entry(path=tmp_path, config=config))) == [
+        "2+5 layers", "d_model 32", "4 and 2 heads", f"{config.n_parameters / 1e3:.0f}k parameters",
+        "1.5 kB on disk",
+    ]  # fmt: skip
+    stored = entry(path=tmp_path, config=config.replace(positions="stored"))
+    assert "stored positions" in shape_of(stored)
+    assert list(shape_of(entry(path=tmp_path / "none", about="One thing."))) == [
+        "One thing", "0 bytes on disk",
+    ]  # fmt: skip
+    assert size_of(tmp_path / "model.safetensors") == size_of(tmp_path) == 1_500
+
+
+def test_a_card_outside_the_roots_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "root"))
+    (tmp_path / "root" / "x").mkdir(parents=True)
+    found = entry(path=tmp_path / "root" / "x")
+    assert card_path(found) is None
+    (tmp_path / "secret.md").write_text("secret")
+    (found.path / "README.md").symlink_to(tmp_path / "secret.md")
+    assert card_path(found) is None
+    (found.path / "README.md").unlink()
+    (found.path / "README.md").write_text("# It")
+    assert card_path(found) == found.path / "README.md"

@@ -1,0 +1,173 @@
+"""What the Tokens page shows of real models: shipped ones and small ones of every kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.conftest import SENTENCES, random_model
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.config import ModelConfig
+from transformer.text.tokenizer import train_tokenizer
+from transformer.translator import Translator
+from ui.tokens.views import (
+    cuts_of,
+    cuts_shown,
+    kinds_of,
+    most_frequent,
+    near,
+    percent,
+    pieces_shown,
+    plane_of,
+    read_side,
+    signed,
+)
+from ui.work.roots import checkpoints_root
+
+KINDS = {
+    "unigram": {"vocab_size": 110},
+    "bytes": {"vocab_size": 420, "byte_fallback": True, "fewer": True},
+    "bpe": {"vocab_size": 130, "model_type": "bpe"},
+    "char": {"vocab_size": 60, "model_type": "char"},
+}
+HOSTILE = (
+    SENTENCES[0],
+    "a 👩‍👩‍👧 ﬁne e\u0301 שלום\nnext <script>x</script>",
+    "x" * 200,
+    "?",
+)
+SHIPPED = [entry for entry in list_checkpoints(checkpoints_root()) if entry.ok]
+
+
+def make(kind: str) -> Translator:
+    tokenizer = train_tokenizer(SENTENCES, **KINDS[kind])  # type: ignore[arg-type]
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
+        n_encoder_layers=2, n_decoder_layers=3, output_bias=True, tie_embeddings="none",
+    )  # fmt: skip
+    return Translator(random_model(config), tokenizer, device="cpu")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def model(request: pytest.FixtureRequest) -> Translator:
+    return make(request.param)
+
+
+@pytest.mark.parametrize("sentence", HOSTILE)
+def test_a_reading_gives_back_the_text_and_marks_what_is_unknown(
+    model: Translator, sentence: str
+) -> None:
+    trace = model.trace(sentence, beam_size=1, max_length=6)
+    tokenizer = model.tokenizer
+    reading = read_side(model, trace, "source", sentence)
+    assert "".join(reading.texts) == reading.normal == tokenizer.normalize(sentence)
+    assert reading.own_cut
+    assert reading.n_pieces == len(reading.ids) - 1 == len(tokenizer.encode(sentence))
+    assert reading.n_words == len(reading.normal.replace("▁", " ").split())
+    shown = pieces_shown(reading, tokenizer)
+    assert [each.id for each in shown] == list(reading.ids)
+    assert shown[-1].mark == "special"
+    strange = [i for i, each in enumerate(shown) if each.mark in ("byte", "unknown")]
+    assert tuple(strange) == reading.unknown
+    if tokenizer.kind == "unigram":
+        for each in shown:
+            assert bool(each.score) == (not each.mark)
+    if "ﬁ" in sentence:
+        assert ("ﬁ", "fi") in reading.changed
+    translated = read_side(model, trace, "translation", sentence)
+    assert translated.ids == trace.predicted_ids
+    assert translated.typed == trace.text
+
+
+@pytest.mark.parametrize("sentence", HOSTILE)
+def test_other_cuts_spell_the_same_text(model: Translator, sentence: str) -> None:
+    tokenizer = model.tokenizer
+    cuts = cuts_of(tokenizer, sentence, 0.3, 5)
+    assert list(cuts[0].ids) == tokenizer.encode(sentence)
+    assert len({cut.ids for cut in cuts}) == len(cuts)
+    for cut in cuts:
+        assert "".join(cut.texts) == tokenizer.normalize(sentence)
+        assert len(cut.texts) == len(cut.ids)
+        assert tokenizer.decode(cut.ids) == tokenizer.decode(cuts[0].ids)
+    if tokenizer.kind == "unigram":
+        shares = [cut.share for cut in cuts if cut.share is not None]
+        assert len(shares) == len(cuts)
+        assert shares == sorted(shares, reverse=True)
+        assert sum(shares) <= 1.01
+    if tokenizer.kind == "char":
+        assert len(cuts) == 1
+    rows = cuts_shown(cuts)
+    assert rows[0].text and not rows[0].stretches
+    assert all(row.stretches for row in rows[1:])
+    assert cuts_of(tokenizer, sentence, 0.3, 5) == cuts
+
+
+def test_bpe_cuts_follow_dropout_and_seed() -> None:
+    tokenizer = make("bpe").tokenizer
+    assert len(cuts_of(tokenizer, SENTENCES[0], 0, 0)) == 1
+    one, other = cuts_of(tokenizer, SENTENCES[0], 0.2, 0), cuts_of(tokenizer, SENTENCES[0], 0.2, 1)
+    assert len(one) == 6 != 1
+    assert one[1:] != other[1:]
+    single = cuts_of(tokenizer, "cat", 1, 0)[1]
+    assert single.texts == ("▁", "c", "a", "t")
+
+
+def test_a_blank_text_has_no_cuts() -> None:
+    assert cuts_of(make("unigram").tokenizer, " \n", 0.1, 0) == ()
+
+
+def test_neighbours_in_every_matrix_and_never_padding() -> None:
+    model = make("unigram")
+    found = near(model, 9, 12)
+    assert list(found) == ["source", "target", "output"]
+    for each in found.values():
+        assert len(each.ids) == 12
+        assert not {0, 9} & set(each.ids.tolist())
+    assert near(model, 0, 3)["source"].ids.size == 3
+
+
+@pytest.mark.parametrize("side", ["source", "translation"])
+def test_the_plane_keeps_repeats_together_until_positions_part_them(side: str) -> None:
+    model = make("unigram")
+    trace = model.trace("the cat the cat", beam_size=1, max_length=8)
+    found = plane_of(model, trace, "source" if side == "source" else "translation", 20)
+    assert found.axes.shares.sum() <= 1 + 1e-6
+    assert len(found.background) == len(found.background_ids) == 20
+    for i, first in enumerate(found.ids):
+        for k, second in enumerate(found.ids):
+            if first == second and i < k:
+                np.testing.assert_allclose(found.content[i], found.content[k], atol=1e-5)
+                assert not np.allclose(found.entering[i], found.entering[k], atol=1e-3)
+    assert found.position_norm == pytest.approx(12**0.5)  # sin^2 + cos^2, 12 pairs
+    assert found.scale == pytest.approx(24**0.5)
+
+
+def test_the_most_frequent_pieces_are_ordinary_ones() -> None:
+    tokenizer = make("bytes").tokenizer
+    frequent = most_frequent(tokenizer, 10)
+    scores = [tokenizer.scores[index] for index in frequent]
+    assert scores == sorted(scores, reverse=True)
+    assert not set(frequent) & {0, 1, 2, 3, *tokenizer.byte_ids}
+    assert most_frequent(tokenizer, 0) == ()
+
+
+def test_numbers_in_words() -> None:
+    assert signed(-3.14159, 2) == "−3.14"
+    assert [percent(x) for x in (0.934, 0.0311, 0.001, 0.00001)] == [
+        "93.4%", "3.1%", "0.1%", "<0.1%",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
+def test_shipped_checkpoints(entry) -> None:  # type: ignore[no-untyped-def]
+    model = Translator.load(entry.path, device="cpu")
+    assert len(kinds_of(model.tokenizer)) == model.config.vocab_size
+    sentence = "aabb" if "reverse" in entry.name else "A man in a blue shirt."
+    trace = model.trace(sentence, beam_size=1)
+    for side in ("source", "translation"):
+        reading = read_side(model, trace, side, sentence)  # type: ignore[arg-type]
+        assert not reading.unknown
+        plane = plane_of(model, trace, side, 0)  # type: ignore[arg-type]
+        assert plane.axes.shares.sum() <= 1 + 1e-6
+    again = model.translate([list(reading.ids[:-1])], beam_size=1)[0]
+    assert again.text

@@ -1,0 +1,228 @@
+"""Guided tours: questions answered by the numbers, on any model and any sentence."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.factories import make_trace
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.config import ModelConfig
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.core.examples import examples_for
+from ui.frame.pages import PAGES
+from ui.tours.attention import ATTENTION, HEADS, MASKS, offset_shares, unscaled
+from ui.tours.decoding import DECODING
+from ui.tours.guide import TOURS
+from ui.tours.positions import POSITIONS
+from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters
+from ui.tours.training import PAPER_UPDATES, TRAINING, big, told, whose
+
+STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
+IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
+SHIPPED = [
+    entry
+    for entry in list_checkpoints(Path(__file__).resolve().parents[3] / "checkpoints")
+    if entry.ok and entry.name in ("multi30k-en-de", "reverse-toy")
+]
+CONFIG = ModelConfig(vocab_size=110, d_model=24, n_heads=3, d_k=6, d_v=10)
+
+
+@pytest.fixture(scope="module", params=SHIPPED, ids=lambda entry: entry.name)
+def shipped(request: pytest.FixtureRequest) -> Scene:
+    entry = request.param
+    sentence = examples_for(entry.name).items[0].sentence
+    trace = Translator.load(entry.path, device="cpu").trace(sentence)
+    return Scene(trace, entry.config, entry.metrics)
+
+
+def question(tour: Any, number: int, scene: Scene) -> Question:
+    stop: Stop = tour.stops[number - 1]
+    return stop.question(scene)
+
+
+def test_the_tours_follow_the_paper() -> None:
+    wanted = ["attention", "heads", "masks", "positions", "decoding", "training"]
+    assert [tour.name for tour in TOURS] == wanted
+    assert all(len(tour.stops) >= 3 for tour in TOURS)
+    assert {stop.page for _, stop in STOPS} <= {spec.url_path for spec in PAGES}
+    for _, stop in STOPS:
+        assert re.match(r"\d(\.\d)*", stop.section)
+        assert len(stop.text.split()) <= 50  # short enough to read while others wait
+
+
+@pytest.mark.parametrize(("tour", "stop"), STOPS, ids=IDS)
+def test_every_stop_asks_something_of_the_shipped_models(
+    shipped: Scene, tour: Any, stop: Stop
+) -> None:
+    asked = stop.question(shipped)
+    assert 2 <= len(asked.options) <= 6
+    assert asked.because
+    looked = stop.look(shipped)
+    n_layers, n_heads = shipped.trace.cross.shape[:2]
+    for name, most in (("layer", n_layers), ("head", n_heads)):
+        if looked.get(name, "mean") != "mean":
+            assert 1 <= int(looked[name]) <= most
+    if "step" in looked:
+        assert 1 <= int(looked["step"]) <= len(shipped.trace.predicted_tokens)
+
+
+@given(
+    n_src=st.integers(1, 6),
+    n_tgt=st.integers(1, 6),
+    n_heads=st.integers(1, 5),
+    seed=st.integers(0, 99),
+)
+def test_every_question_can_be_asked_of_any_trace(
+    n_src: int, n_tgt: int, n_heads: int, seed: int
+) -> None:
+    trace = make_trace(S=n_src, T=n_tgt, n_heads=n_heads, seed=seed)
+    for _, stop in STOPS:
+        asked = stop.question(Scene(trace, CONFIG))
+        assert 0 <= asked.answer < len(asked.options)
+        stop.look(Scene(trace, CONFIG))
+
+
+def test_where_the_decoder_looks_is_the_largest_mean_weight(shipped: Scene) -> None:
+    trace = shipped.trace
+    asked = question(ATTENTION, 1, shipped)
+    step = int(ATTENTION.stops[0].look(shipped)["step"]) - 1
+    row = trace.cross.mean(axis=(0, 1))[step]
+    assert asked.options[asked.answer] == names(trace.src_tokens)[int(row.argmax())]
+    assert f"{row.max():.2f}" in asked.because
+
+
+@given(seed=st.integers(0, 200), d_k=st.integers(1, 64))
+def test_weights_without_scaling_are_those_of_the_larger_scores(seed: int, d_k: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=7)
+    softmax = np.exp(scores / np.sqrt(d_k)) / np.exp(scores / np.sqrt(d_k)).sum()
+    expected = np.exp(scores) / np.exp(scores).sum()
+    np.testing.assert_allclose(unscaled(softmax.astype(np.float32), d_k), expected, atol=1e-5)
+
+
+def test_offsets_are_counted_from_the_query() -> None:
+    before = np.zeros((1, 1, 4, 4), dtype=np.float32)
+    before[0, 0, [0, 1, 2, 3], [0, 0, 1, 2]] = 1  # each looks at the token before it
+    np.testing.assert_allclose(offset_shares(before)[0, 0], [0.75, 0.25, 0])
+
+
+def test_masks_are_counted_in_the_model_itself(shipped: Scene) -> None:
+    total = len(shipped.trace.tgt_tokens)
+    asked = question(MASKS, 3, shipped)
+    assert asked.options[asked.answer] == str(total * (total - 1) // 2)
+    first = question(MASKS, 2, shipped)
+    assert first.options[first.answer] == "1.00"
+    source = question(MASKS, 1, shipped)
+    assert source.options[source.answer] == str(len(shipped.trace.src_tokens))
+
+
+def test_the_score_and_the_length_penalty_agree(shipped: Scene) -> None:
+    trace = shipped.trace
+    n = len(trace.predicted_ids)
+    score = float(trace.log_probs.sum()) / ((5 + n) / 6) ** 0.6
+    assert score == pytest.approx(trace.score, rel=1e-3, abs=1e-6)
+    asked = question(DECODING, 4, shipped)
+    assert asked.options[asked.answer] == f"{trace.score:.3g}".replace("-", "−")
+
+
+def test_positions_answer_by_the_formula(shipped: Scene) -> None:
+    assert question(POSITIONS, 1, shipped).because.startswith("After 2π ≈ 6.28")
+    same = question(POSITIONS, 3, shipped)
+    assert same.options[same.answer] == "40 and 43"
+    turn = question(POSITIONS, 4, shipped)
+    assert turn.options[turn.answer] == "172°"
+
+
+def test_training_answers_from_the_checkpoints_own_file(shipped: Scene) -> None:
+    training = shipped.metrics["training"]
+    warmup = training["recipe"]["training"]["warmup"]
+    peak = question(TRAINING, 2, shipped)
+    assert peak.options[peak.answer] == f"update {warmup:,}"
+    read = question(TRAINING, 1, shipped)
+    assert f"{training['target_tokens']:,}" in read.because
+    updates, rates = told(shipped).rates
+    assert abs(int(updates[rates.argmax()]) - warmup) <= training["updates"] / 300
+
+
+@pytest.mark.parametrize("init", ["", "runs/before"])
+def test_a_last_part_of_training_is_not_said_to_be_all_of_it(shipped: Scene, init: str) -> None:
+    training = shipped.metrics["training"]
+    settings = {**training["recipe"]["training"], "init": init}
+    training = {**training, "hours": 0.25, "recipe": {"training": settings}}
+    scene = replace(shipped, metrics={**shipped.metrics, "training": training})
+    read, rate = (TRAINING.stops[i].question(scene) for i in range(2))
+    for said in (read.ask, read.because, rate.ask, whose(told(scene))):
+        assert ("last part" in said or "before" in said) is bool(init)
+    assert "15 minutes" in read.because
+
+
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        {}, {"bleu": 0.0}, {"training": None}, {"training": {"updates": -3}}, {"tried_on_val": 7},
+        {"training": {"updates": float("inf"), "recipe": {"training": {"warmup": "many"}}}},
+        {"training": {"updates": 10**30, "recipe": {"training": {"warmup": -1, "peak_lr": "x"}}}},
+        {"tried_on_val": [None, {"beam_size": 4}], "tests": {"a": 3, "b": {"bleu": "high"}}},
+    ],
+)  # fmt: skip
+def test_what_metrics_say_wrongly_is_as_if_not_said(metrics: dict[str, Any]) -> None:
+    scene = Scene(make_trace(), CONFIG, metrics)
+    for stop in TRAINING.stops:
+        assert stop.question(scene).because
+    facts = told(scene)
+    assert facts.updates == PAPER_UPDATES or facts.own
+    assert np.isfinite(facts.rates[1]).all()
+
+
+def test_heads_with_one_favourite_each_are_told_apart() -> None:
+    trace = make_trace(S=4, n_heads=3)
+    maps = np.full_like(trace.encoder_self, 0.0)
+    for head in range(3):
+        maps[:, head, :, head] = 1
+    scene = Scene(_with(trace, encoder_self=maps), CONFIG)
+    asked = question(HEADS, 1, scene)
+    assert asked.options[asked.answer] == "3"
+
+
+def _with(trace: Trace, **changes: Any) -> Trace:
+    import dataclasses
+
+    return dataclasses.replace(trace, **changes)
+
+
+def test_options_hold_the_right_one_and_no_other_like_it() -> None:
+    assert numbers(0.5, [0.501, 2.0], "{:.2f}".format) == (("0.50", "2.00"), 0)
+    assert counts(5, 0, 5) == (("0", "1", "2", "3", "4", "5"), 5)
+    assert counts(9, 1, 16, 4)[0][counts(9, 1, 16, 4)[1]] == "9"
+    assert quarters(0.0)[1] == 0
+    assert quarters(1.0)[1] == 3
+    assert names(["▁a", "b", "▁a", "▁"]) == ["a (1)", "b", "a (3)", "▁"]
+    assert big(28_202_280) == "28.2 million"
+    with pytest.raises(ValueError, match="different"):
+        Question("?", ("a", "a"), 0, "")
+
+
+def test_a_model_of_one_head_is_told_so() -> None:
+    scene = Scene(make_trace(n_heads=1), replace(CONFIG, n_heads=1))
+    first, last = question(HEADS, 1, scene), question(HEADS, 4, scene)
+    assert "has 1 head." in first.ask and "one head only" in first.because
+    assert last.options[last.answer] == "about the same" and "one head only" in last.because
+    several = Scene(make_trace(n_heads=3), CONFIG)
+    assert "one head only" not in question(HEADS, 4, several).because
+
+
+def test_learned_positions_are_not_taken_for_the_papers() -> None:
+    learned, formula = (
+        Scene(make_trace(), config) for config in (replace(CONFIG, positions="learned"), CONFIG)
+    )
+    for number, _ in enumerate(POSITIONS.stops, 1):
+        assert "learned its positions" in question(POSITIONS, number, learned).ask
+        assert "learned its positions" not in question(POSITIONS, number, formula).ask

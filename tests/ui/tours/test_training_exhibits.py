@@ -1,0 +1,92 @@
+"""What is taken away from the tour of training: programs make the numbers of every picture."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from figures.exhibit import Exhibit
+from figures.paper import to_svg
+from figures.tables import to_csv, to_npz
+from tests.factories import make_trace
+from transformer.checkpoint.folder import inspect_checkpoint
+from ui.core.view import View
+from ui.export.html import to_html
+from ui.tours.stops import Scene
+from ui.tours.training import Told, told
+from ui.tours.training_exhibits import PAPER_SCORES, rate_exhibit, scores_exhibit, smoothing_exhibit
+
+METRICS = {
+    "training": {
+        "updates": 900, "epochs": 3, "target_tokens": 10_000,
+        "recipe": {"training": {"warmup": 100, "peak_lr": 2e-3, "cooldown": 0.3,
+                                "label_smoothing": 0.2}},
+    },
+    "tried_on_val": [
+        {"beam_size": 1, "alpha": 0.0, "val_bleu": 31.5, "averaged_epochs": 2},
+        {"beam_size": 4, "alpha": 0.6, "val_bleu": 33.25, "averaged_epochs": 2},
+        {"beam_size": 4, "alpha": 0.6, "val_bleu": 30.0, "averaged_epochs": 5},
+    ],
+    "chosen_on_val": {"averaged_epochs": 2},
+}  # fmt: skip
+
+
+@pytest.fixture
+def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> View:
+    """A checkpoint that says how it was trained."""
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
+    (tmp_path / "tiny" / "metrics.json").write_text(json.dumps(METRICS))
+    return View("tiny", tmp_path / "tiny", "cpu", "abc")
+
+
+def facts_of(view: View) -> Told:
+    entry = inspect_checkpoint(view.path)
+    assert entry.config is not None
+    return told(Scene(make_trace(), entry.config, entry.metrics, None))
+
+
+def check(exhibit: Exhibit) -> None:
+    """Every format can be made, and the program leaves the arrays."""
+    for write in (to_csv, to_npz, to_svg, to_html):
+        assert len(write(exhibit)) > 100
+    held: dict[str, object] = {}
+    exec(exhibit.snippet, held)  # noqa: S102
+    assert exhibit.arrays
+    for name, values in exhibit.arrays.items():
+        if values.dtype.kind == "U":
+            np.testing.assert_array_equal(held[name], values, err_msg=name)  # type: ignore
+        else:
+            np.testing.assert_allclose(held[name], values, atol=1e-9, err_msg=name)  # type: ignore
+
+
+def test_the_numbers_are_the_checkpoint_s(own: View) -> None:
+    facts = facts_of(own)
+    assert facts.own
+    rate, smoothing, scores = (
+        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(own, facts)
+    )  # fmt: skip
+    for exhibit in (rate, smoothing, scores):
+        check(exhibit)
+    assert rate.arrays["rates"].max() == pytest.approx(2e-3, rel=0.02)
+    assert rate.arrays["updates"][-1] == 900
+    assert smoothing.arrays["shares"][[0, 2]].sum() == pytest.approx(1)
+    assert dict(zip(scores.arrays["names"], scores.arrays["bleu"], strict=True)) == {
+        "greedy": 31.5, "beam 4, α 0.6": 33.25,
+    }  # fmt: skip
+
+
+def test_the_paper_stands_in_where_a_checkpoint_says_nothing(own: View) -> None:
+    (own.path / "metrics.json").write_text("{}")
+    facts = facts_of(own)
+    assert not facts.own
+    for exhibit in (
+        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(own, replace(facts, tried=()))
+    ):  # fmt: skip
+        check(exhibit)
+    assert tuple(scores_exhibit(own, facts).arrays["bleu"]) == tuple(PAPER_SCORES.values())

@@ -1,0 +1,33 @@
+"""What the Translate page says in words."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.translate.words import unknown_pieces
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    return tiny_translator.trace("A dog runs.", beam_size=1)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "unknown", "expected"),
+    [
+        (["▁", "漢字", "</s>"], (1,), ["漢字"]),
+        (["▁", *(f"<0x{b:02X}>" for b in "漢字".encode()), "</s>"], range(1, 7), ["漢字"]),
+        (["<0x3C>", "b", "<0x3E>", "b", "<0x3C>", "</s>"], (0, 2, 4), ["<", ">"]),
+        (["<0xE6>", "a", "<0xC3>", "<0xB1>", "é", "</s>"], (0, 2, 3, 4), ["\ufffd", "ñ", "é"]),
+        (["a", "</s>"], (), []),
+    ],
+)
+def test_what_is_not_known_is_named_as_it_was_typed(
+    trace: Trace, tokens: list[str], unknown: tuple[int, ...], expected: list[str]
+) -> None:
+    other = dataclasses.replace(trace, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
+    assert unknown_pieces(other) == expected

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from transformer.errors import CheckpointError, InputError
+from transformer.search.sampling import Sampling
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.core.view import View
+from ui.work import cache
+from ui.work.cache import key_of
+from ui.work.traces import TraceCache
+
+
+@pytest.fixture(autouse=True)
+def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "TRACES", TraceCache(64 * 2**20))
+
+
+@pytest.fixture
+def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
+    folder = tmp_path / "tiny"
+    shutil.copytree(tiny_checkpoint, folder)
+    return View("tiny", folder, "cpu", "A dog runs.")
+
+
+def silent(step: int, most: int) -> None:
+    pass
+
+
+def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
+    shutil.copytree(view.path, tmp_path / "other")
+    changes = (
+        {"path": tmp_path / "other"}, {"device": "cuda"}, {"sentence": "A dog runs"},
+        {"beam_size": 3}, {"alpha": 0.0}, {"prefix": (20,)}, {"prefix": (20, 21)},
+        {"target": "Ein Hund."}, {"sampling": Sampling()}, {"sampling": Sampling(seed=1)},
+    )  # fmt: skip
+    keys = {key_of(view), *(key_of(dataclasses.replace(view, **change)) for change in changes)}  # type: ignore[arg-type]
+    assert len(keys) == 1 + len(changes)
+
+
+def test_greedy_decoding_does_not_depend_on_alpha(view: View) -> None:
+    greedy = dataclasses.replace(view, beam_size=1)
+    assert key_of(greedy) == key_of(dataclasses.replace(greedy, alpha=1.5))
+
+
+def test_a_given_translation_does_not_depend_on_how_to_search(view: View) -> None:
+    given = dataclasses.replace(view, target="Ein Hund.")
+    for change in ({"beam_size": 2}, {"alpha": 1.5}, {"beam_size": 1, "sampling": Sampling()}):
+        assert key_of(given) == key_of(dataclasses.replace(given, **change))
+
+
+def test_steering_reaches_the_translator(view: View) -> None:
+    model = cache.translator(view.path, "cpu")
+    ids = model.tokenize("Ein Hund").ids
+    sampling = Sampling(temperature=1.4, seed=3)
+    cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({"prefix": ids}, {"prefix": ids}),
+        ({"prefix": (*ids, model.config.eos_id)}, {"target": ids}),
+        ({"target": "Ein Hund."}, {"target": "Ein Hund."}),
+        ({"beam_size": 1, "sampling": sampling}, {"beam_size": 1, "sampling": sampling}),
+    )
+    for change, arguments in cases:
+        made = cache.trace(key_of(dataclasses.replace(view, **change)), silent)
+        expected = model.trace(view.sentence, **arguments)
+        assert made.predicted_ids == expected.predicted_ids
+        assert (made.forced, made.n_forced) == (expected.forced, expected.n_forced)
+        if made.forced:
+            assert made.forcing_gap is None
+        else:
+            assert made.forcing_gap is not None and made.forcing_gap < 1e-5
+
+
+def test_a_changed_file_is_another_checkpoint(view: View) -> None:
+    before = key_of(view)
+    first = cache.translator(view.path, "cpu")
+    assert cache.translator(view.path, "cpu") is first
+    os.utime(view.path / "model.safetensors", ns=(1, 1))
+    assert key_of(view) != before
+    assert cache.translator(view.path, "cpu") is not first
+
+
+def test_the_trace_is_the_translators_own_and_made_once(view: View) -> None:
+    steps: list[tuple[int, int]] = []
+    made = cache.trace(key_of(view), lambda step, most: steps.append((step, most)))
+    expected = Translator.load(view.path, device="cpu").trace(view.sentence)
+    assert made.text == expected.text
+    np.testing.assert_array_equal(made.cross, expected.cross)
+    assert steps
+    assert cache.trace(key_of(view), silent) is made
+
+
+def test_errors_pass_and_are_not_kept(view: View) -> None:
+    long = dataclasses.replace(view, sentence="A dog runs. " * 300)
+    for _ in range(2):
+        with pytest.raises(InputError, match="tokens"):
+            cache.trace(key_of(long), silent)
+    (view.path / "model.safetensors").write_bytes(b"no")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
+        cache.trace(key_of(view), silent)
+    assert len(cache.TRACES) == 0
+
+
+def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> None:
+    class Stop(BaseException):
+        pass
+
+    def stop(step: int, most: int) -> None:
+        raise Stop
+
+    with pytest.raises(Stop):
+        cache.trace(key_of(view), stop)
+    assert len(cache.TRACES) == 0
+    assert cache.trace(key_of(view), silent).predicted_tokens
+
+
+def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[int] = [0]
+    most: list[int] = [0]
+    lock = threading.Lock()
+
+    shape = cache.translator(view.path, "cpu").config
+
+    class Slow:
+        config = shape
+
+        def trace(self, sentence: str, **settings: object) -> Trace:
+            with lock:
+                running[0] += 1
+                most[0] = max(most[0], running[0])
+            time.sleep(0.05)
+            with lock:
+                running[0] -= 1
+            return make_trace()
+
+    monkeypatch.setattr(cache, "tracer", lambda path, device: Slow())
+    keys = [key_of(dataclasses.replace(view, sentence=f"sentence {i}")) for i in range(6)]
+    threads = [threading.Thread(target=cache.trace, args=(key, silent)) for key in keys]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] == 2
+    assert len(cache.TRACES) == 6

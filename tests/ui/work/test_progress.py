@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.servers import ROOT
+from ui.work.progress import UNKNOWN, Progress, Report, StoppedError, attended
+
+PATIENCE = 60.0
+
+
+class Watched(Progress):
+    """Notes what it is called with; `leave_at` ends the wait there, as Streamlit ends a run."""
+
+    def __init__(self, leave_at: tuple[int, int] | None = None) -> None:
+        super().__init__("work")
+        self.seen: list[tuple[int, int]] = []
+        self.leave_at = leave_at
+
+    def __call__(self, step: int, most: int) -> None:
+        self.seen.append((step, most))
+        if (step, most) == self.leave_at:
+            raise InterruptedError
+
+
+def test_what_was_made_comes_back_and_so_does_what_went_wrong() -> None:
+    assert attended(lambda report: 7, Watched()) == 7
+    assert attended(lambda report: None, Watched()) is None
+    with pytest.raises(KeyError, match="x"):
+        attended(lambda report: {}["x"], Watched())
+
+
+def test_it_is_made_elsewhere_while_progress_is_drawn_here() -> None:
+    drawn, here = Watched(), threading.current_thread()
+
+    def make(report: Report) -> threading.Thread:
+        for step in range(3):
+            report(step, 3)
+            deadline = time.monotonic() + PATIENCE
+            while (step, 3) not in drawn.seen and time.monotonic() < deadline:
+                time.sleep(0.01)
+        return threading.current_thread()
+
+    assert attended(make, drawn) is not here
+    assert [at for at in dict.fromkeys(drawn.seen) if at != UNKNOWN] == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_who_leaves_does_not_wait_and_the_work_ends_at_its_next_report() -> None:
+    left, ended = threading.Event(), threading.Event()
+
+    def make(report: Report) -> None:
+        report(1, 2)
+        left.wait(PATIENCE)
+        try:
+            report(2, 2)
+        except StoppedError:
+            ended.set()
+            raise
+
+    with pytest.raises(InterruptedError):
+        attended(make, Watched(leave_at=(1, 2)))
+    assert not ended.is_set()  # it waited for nothing
+    left.set()
+    assert ended.wait(PATIENCE)
+
+
+def _page() -> None:
+    import time
+
+    import streamlit as st
+
+    from ui.work.progress import Progress, attended, place_for_progress, resume, stopped
+
+    place_for_progress()
+    work = ("slow", 1)
+    if stopped(work):
+        st.text("stopped")
+        st.button("again", on_click=resume)
+    else:
+        st.text(attended(lambda report: time.sleep(0.8) or "made", Progress(work)))
+
+
+def test_stop_marks_the_work_on_screen_until_it_is_asked_for_again() -> None:
+    app = AppTest.from_function(_page, default_timeout=PATIENCE).run()
+    assert [text.value for text in app.text] == ["made"]
+    app.button(key="stop_work").click().run()
+    assert [text.value for text in app.text] == ["stopped"]
+    app.button[1].click().run()
+    assert [text.value for text in app.text] == ["made"]
+    assert not app.exception
+
+
+def test_what_computes_in_a_fragment_can_show_its_progress() -> None:
+    """Only what computes nothing, or shows its own, may do with Streamlit's fragment."""
+    sources = {
+        path: path.read_text("utf-8")
+        for part in ("pages", "ui")
+        for path in (ROOT / part).rglob("*.py")
+    }
+    plain = {path.name for path, text in sources.items() if "@st.fragment" in text}
+    assert plain == {"progress.py", "sections.py", "import_form.py"}

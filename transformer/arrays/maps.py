@@ -1,0 +1,180 @@
+"""Attention maps that may come from anywhere, checked: shapes, sizes, and that rows are weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.errors import CheckpointError
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+
+#: Other names of the maps; the library that many write their arrays with says these.
+ALIASES: dict[str, AttentionKind] = {
+    "encoder_attentions": "encoder_self",
+    "decoder_attentions": "decoder_self",
+    "cross_attentions": "cross",
+}
+#: Names of the self-attention of a model with one stack.
+SINGLE = ("attention", "attentions")
+
+MAX_TOKENS, MAX_LAYERS, MAX_MAPS = 512, 200, 4_096
+
+#: How far a row may be from summing to 1; weights stored with 8 bits of precision stay within it.
+ROW_TOLERANCE = 5e-3
+#: How far a weight may be below 0, how much may lie above the diagonal of a causal map, and how far
+#: a weight may be above 1.
+WEIGHT_TOLERANCE, ABOVE_ONE = 1e-6, 1e-3
+
+
+def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
+    """The three kinds of maps, [L, H, n, m]; those that are not there without layers."""
+    named: dict[str, NDArray[Any]] = {}
+    for name, array in given.items():
+        kind = ALIASES.get(name, name)
+        if name in SINGLE or kind in ATTENTION_KINDS:
+            key = "attention" if name in SINGLE else kind
+            if key in named:
+                raise CheckpointError(f"{where}: array {name!r} is there under two names")
+            named[key] = _checked_map(where, name, array)
+    present = [key for key, array in named.items() if array.size]
+    if not present:
+        raise no_maps(where)
+    if "attention" in named:
+        if len(present) > 1:
+            raise CheckpointError(
+                f"{where}: array 'attention' {list(named['attention'].shape)} beside "
+                f"{present[0] if present[0] != 'attention' else present[1]!r}; it is for a model "
+                "with one stack, others name encoder_self, decoder_self and cross"
+            )
+        maps = named.pop("attention")
+        causal = maps.shape[-1] > 1 and _is_causal(maps)
+        named["decoder_self" if causal else "encoder_self"] = maps
+    for kind in ("encoder_self", "decoder_self"):
+        if kind in named and named[kind].shape[-2] != named[kind].shape[-1]:
+            raise CheckpointError(
+                f"{where}: array {kind!r} {list(named[kind].shape)} is not square; self-attention "
+                "has as many keys as queries, other maps are called cross"
+            )
+    if "decoder_self" in named and not _is_causal(named["decoder_self"]):
+        raise CheckpointError(
+            f"{where}: array 'decoder_self' {list(named['decoder_self'].shape)} has weight above "
+            "the diagonal; a decoder sees no later token, other maps are called encoder_self"
+        )
+    return _with_missing(named)
+
+
+def _with_missing(named: Mapping[str, Floats]) -> dict[AttentionKind, Floats]:
+    """All three kinds; an absent one has no layers and the sides that the others have."""
+    cross = named.get("cross")
+    source, target = named.get("encoder_self"), named.get("decoder_self")
+    n_source = source.shape[-1] if source is not None else 0 if cross is None else cross.shape[-1]
+    n_target = target.shape[-1] if target is not None else 0 if cross is None else cross.shape[-2]
+    heads = next(iter(named.values())).shape[1]
+    sides: dict[AttentionKind, tuple[int, int]] = {
+        "encoder_self": (n_source, n_source),
+        "decoder_self": (n_target, n_target),
+        "cross": (n_target, n_source),
+    }
+    return {
+        kind: named[kind] if kind in named else np.zeros((0, heads, *sides[kind]), dtype=np.float32)
+        for kind in ATTENTION_KINDS
+    }
+
+
+def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape as [L, H, n, m], once it is one that is allowed; a batch of one goes."""
+    four = tuple(shape)
+    if len(four) == 5 and 1 in four[:2]:
+        at = four.index(1, 0, 2) if four[1] != 1 else 1
+        four = four[:at] + four[at + 1 :]
+    if len(four) not in (2, 3, 4):
+        raise CheckpointError(
+            f"{where}: array {name!r} {list(shape)[:9]} is no map; allowed are "
+            "[layers, heads, queries, keys], [heads, queries, keys] and [queries, keys]"
+        )
+    four = (1,) * (4 - len(four)) + four
+    layers, heads, n, m = four
+    if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
+        raise CheckpointError(
+            f"{where}: array {name!r} {list(shape)} has {layers} layers of {heads} heads; at most "
+            f"{MAX_LAYERS} layers and {MAX_MAPS:,} heads in all are allowed"
+        )
+    if max(n, m) > MAX_TOKENS:
+        raise CheckpointError(
+            f"{where}: array {name!r} {list(shape)} is over {max(n, m):,} tokens; "
+            f"at most {MAX_TOKENS} are allowed"
+        )
+    return four
+
+
+def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
+    """Weights as float32, [L, H, n, m]: finite, from 0 to 1, rows that sum to 1."""
+    shape = four_axes(where, name, array.shape)
+    if array.dtype.kind not in "biuf":
+        raise wrong(where, name, array, "numbers are")
+    which = f"{where}: array {name!r} {list(array.shape)}"
+    if name in SINGLE and shape[-2] != shape[-1]:
+        raise CheckpointError(
+            f"{which} is not square; self-attention has as many keys as queries, other maps are "
+            "called cross"
+        )
+    array = array.reshape(shape)
+    if array.size == 0:
+        return np.zeros(shape, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        maps = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.isfinite(maps).all():
+        at = _index(~np.isfinite(maps))
+        raise CheckpointError(f"{which}: NaN or infinite at {at}; weights are from 0 to 1")
+    low, high = maps.min(), maps.max()
+    if low < -WEIGHT_TOLERANCE or high > 1 + ABOVE_ONE:
+        at = _index(maps == (low if low < -WEIGHT_TOLERANCE else high))
+        value = low if low < -WEIGHT_TOLERANCE else high
+        raise CheckpointError(f"{which}: {value:.4g} at {at}; weights are from 0 to 1")
+    off = np.abs(maps.sum(axis=-1, dtype=np.float64) - 1)
+    if off.max() > ROW_TOLERANCE:
+        at = _index(off == off.max())
+        total = maps.sum(axis=-1, dtype=np.float64)[at]
+        raise CheckpointError(
+            f"{which}: row {at} sums to {total:.4g}; rows are queries and sum to 1 within "
+            f"{ROW_TOLERANCE:g}"
+        )
+    return maps
+
+
+def lengths(where: str, maps: Mapping[AttentionKind, Floats]) -> tuple[int, int]:
+    """Numbers of source and target tokens, once the kinds agree on them."""
+    cross = maps["cross"]
+    n_source, n_target = maps["encoder_self"].shape[-1], maps["decoder_self"].shape[-1]
+    if cross.shape[-2:] != (n_target, n_source):
+        raise CheckpointError(
+            f"{where}: array 'cross' {list(cross.shape)} for {n_target} queries (decoder_self) and "
+            f"{n_source} keys (encoder_self); expected [..., {n_target}, {n_source}]"
+        )
+    return n_source, n_target
+
+
+def _is_causal(maps: Floats) -> bool:
+    n = min(maps.shape[-2:])
+    later = np.triu(np.ones(maps.shape[-2:], dtype=bool), 1)
+    return n == 0 or not (maps[..., later] > WEIGHT_TOLERANCE).any()
+
+
+def _index(found: NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(found)), found.shape))
+
+
+def wrong(where: str, name: str, array: NDArray[Any], allowed: str) -> CheckpointError:
+    """The error for an array of a type that is not allowed."""
+    return CheckpointError(
+        f"{where}: array {name!r} {list(array.shape)} is of {array.dtype}; {allowed} allowed"
+    )
+
+
+def no_maps(where: str) -> CheckpointError:
+    """The error for a file without attention."""
+    names = ", ".join((*ATTENTION_KINDS, SINGLE[0]))
+    return CheckpointError(f"{where}: no attention maps in it; expected one or more of {names}")

@@ -1,0 +1,237 @@
+"""Opening whatever there is: a checkpoint, a file of arrays, or another library's model.
+
+What something is follows from its content, not from its name. Where a root holds many, they are
+listed with what they are, and with the reason where one cannot be used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from transformer.arrays.archived import ArchivedTrace
+from transformer.arrays.trace_file import look_at_arrays
+from transformer.checkpoint.folder import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
+from transformer.errors import CheckpointError
+from transformer.files.file_cache import Looks
+from transformer.files.safe import is_there, json_object
+from transformer.importers.registry import FORMATS
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+
+#: "checkpoint" is one of this project's; "foreign" has to be imported first.
+Kind = Literal["checkpoint", "archive", "huggingface", "foreign"]
+
+CONFIG, ARCHIVE = "config.json", ".npz"
+
+#: Files of a folder whose change makes it another model.
+_COUNTED = frozenset({
+    ".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz",
+})  # fmt: skip
+_MOST_COUNTED = 200
+
+
+@dataclass(frozen=True)
+class Entry(CheckpointEntry):
+    """Something in a root that can be opened, or looks as if it should be.
+
+    Attributes:
+        kind: what it is.
+        about: what it is in a few words, "" where `config` says it.
+    """
+
+    kind: Kind = "checkpoint"
+    about: str = ""
+
+
+def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
+    """Load what is there.
+
+    Args:
+        path: a checkpoint's folder, an .npz file, or a folder in Hugging Face format.
+
+    Raises: `CheckpointError`, one line with the file and what is wrong, and for a model that has
+        to be imported the command; `InputError` for a device that does not exist.
+    """
+    path = Path(path)
+    kind = kind_of(path)
+    if kind == "archive":
+        return ArchivedTrace.load(path)
+    if kind == "foreign":
+        raise CheckpointError(_import_first(path))
+    if kind == "huggingface":
+        from transformer.huggingface.model import HuggingFaceModel
+
+        return HuggingFaceModel.load(path, device)
+    return Translator.load(path, device=device)
+
+
+def kind_of(path: Path) -> Kind:
+    """What a path leads to, by its content; "checkpoint" where nothing says otherwise."""
+    if not path.is_dir():
+        return "archive" if path.is_file() or path.suffix == ARCHIVE else "checkpoint"
+    values = _config(path)
+    if values is not None and isinstance(values.get("model_type"), str):
+        return "foreign" if values["model_type"] == "marian" else "huggingface"
+    if values is None and any(each.fits(path) for each in FORMATS.values()):
+        return "foreign"
+    return "checkpoint"
+
+
+def list_entries(
+    roots: Iterable[Path], check: Callable[[Path], object] | None = None
+) -> list[Entry]:
+    """What lies directly under the roots, by name; what cannot be used has the reason.
+
+    Of two with one name, that of the earlier root counts. Only configs, tokenizers and headers are
+    read. An absent root holds nothing.
+
+    Args:
+        check: asked before anything of a path is read; what it raises a `CheckpointError` for is
+            left unread.
+    """
+    found: dict[str, Entry] = {}
+    for root in roots:
+        try:
+            paths = sorted(root.iterdir())
+        except (OSError, ValueError):
+            continue
+        for path in paths:
+            if path.name in found or path.name.startswith("."):
+                continue
+            refused = _refused(path, check)
+            if refused is not None and path.is_symlink():
+                found[path.name] = Entry(path.name, path, None, refused, "")
+            elif _counts(path):
+                entry = inspect_entry(path) if refused is None else None
+                found[path.name] = (
+                    Entry(path.name, path, None, refused, "") if entry is None
+                    # A link inside the root has a name of its own.
+                    else replace(entry, name=path.name)
+                )  # fmt: skip
+    return [found[name] for name in sorted(found)]
+
+
+def _refused(path: Path, check: Callable[[Path], object] | None) -> str | None:
+    try:
+        if check is not None:
+            check(path)
+    except CheckpointError as error:
+        return str(error)
+    return None
+
+
+def inspect_entry(path: str | Path) -> Entry:
+    """Look at one of them without loading it."""
+    path = Path(path)
+    mark = mark_of(path)
+    return _LOOKS.at(path, mark, lambda: _look(path, mark))
+
+
+def mark_of(path: str | Path) -> str:
+    """A text that changes when a file of what is there does, like `fingerprint`."""
+    path = Path(path)
+    if not path.is_dir():
+        try:
+            status = path.stat()
+        except OSError:
+            return ""
+        return f"{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+    if kind_of(path) == "checkpoint":
+        return fingerprint(path)
+    marks = []
+    try:
+        files = sorted(each for each in path.iterdir() if each.suffix in _COUNTED)
+        for file in files[:_MOST_COUNTED]:
+            status = file.stat()
+            marks.append(f"{file.name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
+    except OSError:
+        marks.append("cannot be read")
+    return hashlib.sha256("\n".join(marks).encode("utf-8", "replace")).hexdigest()
+
+
+_LOOKS: Looks[Entry] = Looks()
+_CONFIGS: Looks[dict[str, Any]] = Looks()
+
+
+def _look(path: Path, mark: str) -> Entry:
+    kind = kind_of(path)
+    name = path.name if kind == "archive" else path.resolve().name
+    about, error = "", None
+    if kind == "checkpoint":
+        found = inspect_checkpoint(path)
+        return Entry(
+            found.name, path, found.config, found.error, mark, metrics=found.metrics, kind=kind
+        )
+    try:
+        if kind == "foreign":
+            raise CheckpointError(_import_first(path))
+        about = _about_arrays(path) if kind == "archive" else _about_huggingface(path)
+    except CheckpointError as wrong:
+        error = str(wrong)
+    return Entry(name, path, None, error, mark, kind=kind, about=about)
+
+
+def _counts(path: Path) -> bool:
+    """Whether this is meant to be opened at all."""
+    try:
+        if path.is_dir():
+            ours = any(is_there(path / part) for part in PARTS)
+            return ours or any(each.fits(path) for each in FORMATS.values())
+        return path.suffix == ARCHIVE and path.is_file()
+    except OSError:
+        return False
+
+
+def _config(folder: Path) -> dict[str, Any] | None:
+    """What config.json says, None where there is none that can be read."""
+    path = folder / CONFIG
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return _CONFIGS.at(path, (status.st_size, status.st_mtime_ns), lambda: _read_config(path))
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    """What of it says which model this is; the rest is not kept."""
+    try:
+        values = json_object(path)
+    except CheckpointError:
+        return {}
+    return {"model_type": values["model_type"]} if "model_type" in values else {}
+
+
+def _about_arrays(path: Path) -> str:
+    shapes = look_at_arrays(path)
+    sizes = [_size(shape) for shape in shapes.values()]
+    return f"One recorded sentence: {'; '.join(dict.fromkeys(sizes))}."
+
+
+def _size(shape: Sequence[int]) -> str:
+    layers = "1 layer" if shape[0] == 1 else f"{shape[0]} layers"
+    return f"{layers}, {shape[1]} head{'' if shape[1] == 1 else 's'}"
+
+
+def _about_huggingface(folder: Path) -> str:
+    from transformer.huggingface.files import check_folder, check_installed, read_values
+
+    check_installed(folder)
+    check_folder(folder)
+    values = read_values(folder)
+    return f"A model of the transformers library ({values['model_type'][:40]})."
+
+
+def _import_first(folder: Path) -> str:
+    values = _config(folder) or {}
+    named = values.get("model_type")
+    found = next((each for each in FORMATS.values() if each.fits(folder)), None)
+    name = "marian" if named == "marian" else found.name if found is not None else "FORMAT"
+    title = FORMATS[name].title if name in FORMATS else "another library's"
+    return (
+        f"{folder}: a model of {title}, which is imported first: "
+        f"python -m transformer import {name} {folder} --out PATH"
+    )

@@ -1,0 +1,341 @@
+"""Checkpoints: a folder that holds a trained model whole.
+
+    config.json         the `ModelConfig`
+    model.safetensors   the weights (or model.pt, a torch file with a state dict)
+    tokenizer.model     the SentencePiece model; further files where that is not all, see
+                        `transformer.text.files`
+    metrics.json        measured figures, optional
+    README.md           the model card, optional
+
+A checkpoint may come from anywhere, so nothing in it is believed. Weights are read as numbers and
+never as code, and every shape is compared with the config before memory is taken. What is wrong is
+said in one line that names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.outline import outline
+from transformer.checkpoint.weights import (
+    SAFETENSORS,
+    TORCH_FILE,
+    check_weights,
+    read_weights,
+    stored_names,
+)
+from transformer.config import ConfigError, ModelConfig
+from transformer.errors import CheckpointError
+from transformer.files.atomic import write_atomic
+from transformer.files.file_cache import Looks
+from transformer.files.safe import (
+    MAX_CONFIG,
+    MAX_LAYERS,
+    MAX_POSITION_ENTRIES,
+    MAX_SMALL_FILE,
+    MAX_TABLE,
+    is_folder,
+    is_there,
+    parse_json,
+    read_small,
+)
+from transformer.model import Transformer
+from transformer.positions import make_positions
+from transformer.text.files import read_tokenizer
+from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
+from transformer.text.tokenizer import Tokenizer, TokenizerError
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointEntry",
+    "CheckpointError",
+    "fingerprint",
+    "inspect_checkpoint",
+    "list_checkpoints",
+    "load_checkpoint",
+    "save_checkpoint",
+    "write_atomic",
+]
+
+CONFIG, METRICS = "config.json", "metrics.json"
+PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
+_COUNTED = frozenset((*PARTS, METRICS))
+
+#: How weights may be stored; they are computed with in float32.
+STORED_DTYPES: dict[str, torch.dtype] = {
+    "float32": torch.float32,
+    "float16": torch.float16,
+    "bfloat16": torch.bfloat16,
+}
+
+#: Learned or stored positions of the two stacks.
+POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
+
+#: What metrics.json says is kept in memory for every checkpoint that is listed.
+MAX_METRICS = 256 * 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
+
+    path: Path
+    model: Transformer
+    tokenizer: Tokenizer
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    @property
+    def config(self) -> ModelConfig:
+        """Shape of the model."""
+        return self.model.config
+
+
+@dataclass(frozen=True)
+class CheckpointEntry:
+    """A checkpoint on disk, looked at without reading its weights.
+
+    Attributes:
+        name, path: the folder.
+        config: shape of the model, None where it could not be read.
+        error: why it cannot be loaded, as one line, or None.
+        fingerprint: changes whenever one of its files does; good for cache keys.
+        metrics: what metrics.json says, {} without one.
+    """
+
+    name: str
+    path: Path
+    config: ModelConfig | None
+    error: str | None
+    fingerprint: str
+    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether it looks loadable."""
+        return self.error is None
+
+
+def load_checkpoint(path: str | Path) -> Checkpoint:
+    """Read a checkpoint folder. Raises `CheckpointError` naming the file and what is wrong."""
+    path = Path(path)
+    config = _read_config(path)
+    tokenizer = _read_tokenizer(path, config)
+    state = read_weights(path, config)
+    return Checkpoint(path, _build(config, state), tokenizer, _read_metrics(path))
+
+
+def save_checkpoint(
+    path: str | Path,
+    model: Transformer,
+    tokenizer: Tokenizer,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+) -> Path:
+    """Write a checkpoint folder; each file appears whole or not at all.
+
+    Args:
+        path: the folder, made where missing.
+        metrics: written to metrics.json; None leaves the file as it is.
+        dtype: how to store the weights, a name of `STORED_DTYPES`.
+
+    Returns: the folder.
+    """
+    state = model.state_dict()
+    return write_checkpoint(path, model.config, state, tokenizer, metrics=metrics, dtype=dtype)
+
+
+def write_checkpoint(
+    path: str | Path,
+    config: ModelConfig,
+    state: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+) -> Path:
+    """`save_checkpoint` for weights that are in no model; `state` has a model's names for them."""
+    if dtype not in STORED_DTYPES:
+        raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    aliases = stored_names(config)
+    stored = {
+        # Tables of positions are small, and sinusoids in them must not be rounded (again).
+        name: tensor.detach()
+        .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
+        .contiguous()
+        for name, tensor in state.items()
+        if name not in aliases
+    }
+    files = tokenizer.files()
+    for name in TOKENIZER_FILES:
+        if name in files:
+            write_atomic(path / name, files[name])
+        else:
+            (path / name).unlink(missing_ok=True)
+    write_atomic(path / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
+    write_atomic(path / CONFIG, config.to_json().encode())
+    if metrics is not None:
+        text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(path / METRICS, text.encode())
+    return path
+
+
+def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
+    """The checkpoints directly under `root`, by name, broken ones with the reason.
+
+    Only configs, tokenizers and the header of each weight file are read. A folder counts where it
+    holds one of a checkpoint's files; an absent `root` holds none.
+    """
+    root = Path(root)
+    try:
+        folders = sorted(each for each in root.iterdir() if is_folder(each))
+    except (OSError, ValueError):
+        return []
+    return [
+        _inspect(folder, fingerprint(folder))
+        for folder in folders
+        if any(is_there(folder / part) for part in PARTS)
+    ]
+
+
+def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
+    """Look at one checkpoint folder without reading its weights."""
+    return _inspect(Path(path), fingerprint(path))
+
+
+def fingerprint(path: str | Path) -> str:
+    """A text that changes when a file of the checkpoint does: names, sizes, modification times."""
+    marks = {}
+    try:
+        with os.scandir(path) as files:
+            for each in files:
+                if each.name in _COUNTED:
+                    with suppress(OSError):  # a link to nowhere
+                        status = each.stat()
+                        marks[each.name] = (
+                            f"{each.name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
+                        )
+    except (OSError, ValueError):
+        return ""
+    return " ".join(marks[name] for name in sorted(marks))
+
+
+_LOOKS: Looks[CheckpointEntry] = Looks()
+
+
+def _inspect(path: Path, mark: str) -> CheckpointEntry:
+    return _LOOKS.at(path, mark, lambda: _look(path, mark))
+
+
+def _look(path: Path, mark: str) -> CheckpointEntry:
+    config = None
+    try:
+        config = _read_config(path)
+        _read_tokenizer(path, config)
+        check_weights(path, config)
+    except CheckpointError as error:
+        return CheckpointEntry(_name_of(path), path, config, str(error), mark)
+    return CheckpointEntry(_name_of(path), path, config, None, mark, _read_metrics(path))
+
+
+def _name_of(path: Path) -> str:
+    try:
+        return path.resolve().name
+    except (OSError, ValueError, RuntimeError):
+        return path.name
+
+
+def _read_config(folder: Path) -> ModelConfig:
+    if not is_folder(folder):
+        raise CheckpointError(f"{folder}: no such checkpoint folder")
+    path = folder / CONFIG
+    try:
+        config = ModelConfig.from_json(read_small(path, MAX_CONFIG).decode())
+    except (ConfigError, TypeError) as error:
+        hint = "; if another library wrote it: `python -m transformer import`"
+        foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
+        raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text") from None
+    check_size(path, config)
+    return config
+
+
+def check_size(path: Path, config: ModelConfig) -> None:
+    """Refuse a config that asks for more than fits; raises `CheckpointError` naming `path`."""
+    for name in ("n_encoder_layers", "n_decoder_layers"):
+        if getattr(config, name) > MAX_LAYERS:
+            raise CheckpointError(
+                f"{path}: {name}={getattr(config, name):,}; at most {MAX_LAYERS} are allowed"
+            )
+    if config.max_positions * config.d_model > MAX_POSITION_ENTRIES:
+        raise CheckpointError(
+            f"{path}: max_positions={config.max_positions:,} with d_model={config.d_model:,} "
+            f"asks for a table of more than {MAX_POSITION_ENTRIES:,} numbers"
+        )
+
+
+def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
+    path = folder / TOKENIZER_FILE
+    present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
+    try:
+        tokenizer = read_tokenizer(present, lambda name: _tokenizer_file(folder / name), config)
+    except TokenizerError as error:
+        raise CheckpointError(f"{folder}/{error}") from None
+    for side, part, size in (
+        ("vocab_size", tokenizer, config.vocab_size),
+        ("target", tokenizer.target, config.target_vocab_size),
+    ):
+        if part.vocab_size != size:
+            raise CheckpointError(
+                f"{path}: {part.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
+            )
+    for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
+        if getattr(tokenizer, name) != getattr(config, name):
+            raise CheckpointError(
+                f"{path}: {name} is {getattr(tokenizer, name)}, "
+                f"but {CONFIG} says {getattr(config, name)}"
+            )
+    return tokenizer
+
+
+def _tokenizer_file(path: Path) -> bytes:
+    return read_small(path, MAX_TABLE if path.suffix == ".json" else MAX_SMALL_FILE)
+
+
+def _read_metrics(folder: Path) -> Mapping[str, Any]:
+    """What metrics.json says; a missing or unreadable file must not stop a good model."""
+    try:
+        values = parse_json(read_small(folder / METRICS, MAX_METRICS))
+    except ValueError:  # a `CheckpointError` is one
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
+    """The model around these weights, without initialising any first."""
+    model = outline(config)
+    tied = {name: state[stored] for name, stored in stored_names(config).items()}
+    model.load_state_dict({**state, **tied}, assign=True)
+    if config.tie_embeddings != "none":
+        model.generator.weight = model.tgt_embedding.weight
+    if config.positions == "sinusoidal":  # not part of the state, so still without memory
+        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
+    return model.eval().requires_grad_(False)

@@ -1,0 +1,96 @@
+"""Weights in one file, or in several with an index that says which tensor lies where."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from transformer.checkpoint.weights import Described, describe_weights, read_tensors
+from transformer.errors import CheckpointError
+from transformer.files.safe import check_file, is_there, json_object
+
+#: Most files that weights are read from.
+MAX_FILES = 100
+#: A file beside its index: no folder, nothing hidden.
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,200}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Weights on disk, looked at.
+
+    Attributes:
+        path: the file, or the index of several, for messages.
+        files: where each tensor lies.
+        found: shape and type of each.
+        size: bytes of all files together.
+    """
+
+    path: Path
+    files: Mapping[str, Path]
+    found: Mapping[str, Described]
+    size: int
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Every tensor as it is stored, mapped from disk where its format allows.
+
+        Raises: `CheckpointError` where a file is not the one any more that was looked at.
+        """
+        read: dict[str, Tensor] = {}
+        for path in dict.fromkeys(self.files.values()):
+            read |= read_tensors(path)
+        for name, (shape, _) in self.found.items():
+            if name not in read or tuple(read[name].shape) != shape:
+                raise CheckpointError(f"{self.files[name]}: changed while it was read")
+        return read
+
+
+def look_at(folder: Path, names: Sequence[str]) -> Stored:
+    """The weights in a folder: the first file of these names, or else the first index.
+
+    Raises: `CheckpointError`, one line that names the file.
+    """
+    for name in names:
+        path = folder / name
+        if is_there(path):
+            found = describe_weights(path)
+            return Stored(path, dict.fromkeys(found, path), found, check_file(path))
+    for name in names:
+        path = folder / f"{name}.index.json"
+        if is_there(path):
+            return _several(path, Path(name).suffix)
+    raise CheckpointError(f"{folder / names[0]}: the file is missing")
+
+
+def _several(index: Path, suffix: str) -> Stored:
+    placed = json_object(index).get("weight_map")
+    if not isinstance(placed, dict) or not placed:
+        raise CheckpointError(f"{index}: 'weight_map' does not say which tensor lies where")
+    for file in placed.values():
+        if not isinstance(file, str) or not _NAME.fullmatch(file) or not file.endswith(suffix):
+            raise CheckpointError(
+                f"{index}: {file!r:.80} is not the name of a {suffix} file beside it"
+            )
+    names = sorted(set(placed.values()))
+    if len(names) > MAX_FILES:
+        raise CheckpointError(f"{index}: {len(names):,} files; at most {MAX_FILES} are read")
+    files: dict[str, Path] = {}
+    found: dict[str, Described] = {}
+    size = 0
+    for name in names:
+        path = index.parent / name
+        size += check_file(path)
+        held = describe_weights(path)
+        for tensor in held:
+            if placed.get(tensor) != name:
+                raise CheckpointError(f"{path}: holds {tensor!r}, but {index.name} does not say so")
+        for tensor, file in placed.items():
+            if file == name and tensor not in held:
+                raise CheckpointError(f"{path}: tensor {tensor!r} is missing")
+        files |= dict.fromkeys(held, path)
+        found |= held
+    return Stored(index, files, found, size)

@@ -1,0 +1,1 @@
+"""The fast execution of the model: packed weights, few large operations. May import `search`."""

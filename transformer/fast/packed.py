@@ -1,0 +1,212 @@
+"""The model, packed for speed: few and large operations in place of many small ones.
+
+The same numbers as `Transformer`'s, up to rounding (tests hold them equal), arranged for inference:
+
+- Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
+- Products are those of `transformer.fast.products`, which are bound by memory and little else; the
+  activation and the residual sum are part of them.
+- Keys and values of the source are made for all layers at once and kept once for all rows of a
+  sentence.
+
+What a search keeps from step to step is in `transformer.fast.steps`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.fast.products import parts_of, product, stacked
+from transformer.layers import DecoderLayer, Encoded, EncoderLayer, FeedForward, Residual
+from transformer.model import Decoded, Transformer
+
+
+class Connection:
+    """The residual connection around a block (section 3.1), whose sum is made by a product."""
+
+    def __init__(self, around: Residual) -> None:
+        norm = around.norm
+        self.pre, self.shape, self.eps = around.pre, norm.normalized_shape, norm.eps
+        self.weight, self.bias = norm.weight.detach(), norm.bias.detach()
+
+    def enter(self, x: Tensor) -> Tensor:
+        """What the block sees of the stream."""
+        return self._norm(x) if self.pre else x
+
+    def leave(self, joined: Tensor) -> Tensor:
+        """The stream, from its sum with what the block made."""
+        return joined if self.pre else self._norm(joined)
+
+    def _norm(self, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
+class FeedForwardBlock:
+    """Section 3.3 and the connection around it."""
+
+    def __init__(self, feed: FeedForward, around: Residual) -> None:
+        self.inner, self.outer = product(feed.w_1, feed.activation), product(feed.w_2)
+        self.around = Connection(around)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map [R, d_model]."""
+        return self.around.leave(self.outer(self.inner(self.around.enter(x)), x))
+
+
+class AttentionBlock:
+    """One attention block and the connection around it.
+
+    In self-attention `project` makes queries, keys and values; in cross-attention only queries,
+    and `sources` are the weights that make the source's keys and values.
+    """
+
+    def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
+        self.n_heads, self.d_k, self.d_v = attention.n_heads, attention.d_k, attention.d_v
+        self.around, self.out = Connection(around), product(attention.w_o)
+        scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
+        query = (weight * scale, None if bias is None else bias * scale)
+        self.sources = [parts_of(attention.w_k), parts_of(attention.w_v)]
+        self.project = stacked([query] if cross else [query, *self.sources])
+
+    @property
+    def widths(self) -> list[int]:
+        """Columns of queries, of keys and of values, all heads side by side."""
+        return [self.n_heads * width for width in (self.d_k, self.d_k, self.d_v)]
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Section 3.2.1, eq. 1, of queries that are scaled already.
+
+        Args:
+            q, k, v: [B, T, H d_k], [B, S, H d_k] and [B, S, H d_v].
+            mask: bool, broadcastable to [B, H, T, S]; True = may attend.
+
+        Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] where asked for.
+        """
+        q, k, v = (
+            each.view(*each.shape[:2], self.n_heads, -1).transpose(1, 2) for each in (q, k, v)
+        )
+        weights = None
+        if need_weights:
+            scores = q @ k.mT
+            if mask is not None:
+                scores = scores.masked_fill(~mask, -math.inf)
+            weights = scores.softmax(-1)
+            heads = weights @ v
+        else:
+            heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
+        return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights
+
+    def leave(self, joined: Tensor, x: Tensor) -> Tensor:
+        """From the heads side by side [R, H d_v] and the stream x [R, d_model] to the stream."""
+        return self.around.leave(self.out(joined, x))
+
+
+class PackedLayer:
+    """One layer's blocks; `cross` is None in the encoder."""
+
+    def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
+        self.own = AttentionBlock(layer.self_attention, layer.around_self, cross=False)
+        self.cross: AttentionBlock | None = None
+        if isinstance(layer, DecoderLayer):
+            self.cross = AttentionBlock(layer.cross_attention, layer.around_cross, cross=True)
+        self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward)
+
+    def look_within(
+        self, x: Tensor, shape: Sequence[int], mask: Tensor | None, *, need_weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Self-attention among the T tokens of each of B rows; shape is (B, T), x [B T, d_model].
+
+        Returns: the stream [B T, d_model], and weights [B, H, T, T] where asked for.
+        """
+        made = self.own.project(self.own.around.enter(x)).view(*shape, -1)
+        q, k, v = made.split_with_sizes(self.own.widths, dim=2)
+        joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
+        return self.own.leave(joined, x), weights
+
+
+class PackedEncoder:
+    """A model's encoder. The weights are copied: after changing the model, make a new one."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.layers = [
+            PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
+        ]
+
+    def encode(
+        self,
+        src: Tensor,
+        *,
+        need_weights: bool = False,
+        begin: Callable[[], None] | None = None,
+    ) -> Encoded:
+        """As `Transformer.encode`, without gates. `begin` is called before each layer."""
+        mask = self.model.source_mask(src)
+        x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
+        maps = []
+        for layer in self.layers:
+            if begin is not None:
+                begin()
+            x, weights = layer.look_within(x, src.shape, mask, need_weights=need_weights)
+            x = layer.feed(x)
+            if weights is not None:
+                maps.append(weights)
+        memory = self.model.encoder_norm(x).view(*src.shape, -1)
+        return Encoded(memory, mask, torch.stack(maps) if need_weights else None)
+
+
+class PackedDecoder:
+    """A model's decoder. The weights are copied: after changing the model, make a new one."""
+
+    def __init__(self, model: Transformer) -> None:
+        self.model = model
+        self.layers = [
+            PackedLayer(layer) for layer in model.decoder if isinstance(layer, DecoderLayer)
+        ]
+        self.crosses = [layer.cross for layer in self.layers if layer.cross is not None]
+        # Keys and values of the source, for all layers at once: [L (H d_k + H d_v), d_model].
+        self.project = stacked([parts for cross in self.crosses for parts in cross.sources])
+        self.generator = product(model.generator)
+
+    def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
+        """Keys [B, S, H d_k] and values [B, S, H d_v] of the sources, for every layer."""
+        memory = encoded.memory
+        made = self.project(memory.flatten(0, 1)).view(*memory.shape[:2], -1)
+        parts = made.split_with_sizes(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
+        return list(zip(parts[::2], parts[1::2], strict=True))
+
+    def read(
+        self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None
+    ) -> tuple[Decoded, Tensor]:
+        """Teacher forcing: as `Transformer.decode` with all attention, without cache and gates.
+
+        Args:
+            tgt_in: [B, T].  begin: called before each layer.
+
+        Returns: what was decoded, and logits [B, T, V].
+        """
+        sources, shape = self.sources(encoded), tgt_in.shape
+        ahead = causal_mask(shape[1], shape[1], tgt_in.device)
+        x = self.model.embed_target(tgt_in).flatten(0, 1)  # [B T, d_model]
+        own_maps, cross_maps = [], []
+        for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
+            if begin is not None:
+                begin()
+            x, own = layer.look_within(x, shape, ahead, need_weights=True)
+            q = cross.project(cross.around.enter(x)).view(*shape, -1)  # [B, T, H d_k]
+            joined, seen = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
+            x = layer.feed(cross.leave(joined, x))
+            assert own is not None and seen is not None
+            own_maps.append(own)
+            cross_maps.append(seen)
+        hidden = self.model.decoder_norm(x)
+        logits = self.generator(hidden).view(*shape, -1)
+        decoded = Decoded(hidden.view(*shape, -1), torch.stack(own_maps), torch.stack(cross_maps))
+        return decoded, logits

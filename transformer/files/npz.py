@@ -1,0 +1,206 @@
+"""Reading .npz files that may come from anywhere.
+
+An .npz is a zip archive of arrays, and both formats can lie: about sizes, about types, about names.
+So the archive's own list of files is read first and believed in nothing; then each array's header;
+and only where both agree, and what they say is allowed, is memory taken. Nothing is unpickled and
+nothing is written to disk.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import warnings
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from transformer.errors import CheckpointError
+
+#: Bytes that the arrays which are read may take together.
+MAX_BYTES = 2**30
+#: Above this many bytes, how many times larger an array may be than what is stored of it. Maps of
+#: real models stay below 10; a file of nothing but zeros reaches 1,030.
+MAX_RATIO, RATIO_FROM = 200, 16 * 2**20
+#: Files in an archive, and bytes of its own list of them.
+MAX_MEMBERS, _MAX_LIST = 256, 2**20
+
+_END, _END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 2**16
+_LOCATOR, _LOCATOR_SIZE = b"PK\x06\x07", 20
+_MAX_DIMENSIONS, _MAX_HEADER, _MAX_EMPTY = 8, 10_000, 10_000
+_STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+Arrays = dict[str, NDArray[Any]]
+#: An array as its header has it: shape and type.
+Header = tuple[tuple[int, ...], np.dtype[Any]]
+
+
+def read_npz(path: Path, wanted: Collection[str]) -> Arrays:
+    """The arrays of an archive that have one of the wanted names.
+
+    Raises: `CheckpointError`, one line that names the file, the array and what is allowed, for a
+        file that is no whole archive, for names that are paths, for arrays of objects, for sizes
+        beyond `MAX_BYTES` or packed more than `MAX_RATIO` to 1, and for what is cut off.
+    """
+    with _opened(path) as archive:
+        members = _members(path, archive, wanted)
+        return {name: _read(path, archive, name, member) for name, member in members.items()}
+
+
+def describe_npz(path: Path, wanted: Collection[str]) -> dict[str, Header]:
+    """Shapes and types of the wanted arrays, from their headers alone. Raises like `read_npz`."""
+    with _opened(path) as archive:
+        found = {}
+        for name, member in _members(path, archive, wanted).items():
+            with _damage_named(path, name), archive.open(member) as stream:
+                found[name] = _header(path, name, stream, member.file_size)[:2]
+        return found
+
+
+def _opened(path: Path) -> zipfile.ZipFile:
+    """The archive, once its list of files is known to be short."""
+    try:
+        if not path.is_file():
+            raise CheckpointError(f"{path}: no such file")
+        _check_end(path)
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path}: not a whole .npz file ({_one_line(error)})") from None
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from None
+
+
+def _check_end(path: Path) -> None:
+    """See that the archive's list of files is there and short, before a library reads all of it."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END_SIZE - _MAX_COMMENT - _LOCATOR_SIZE))
+        tail = file.read()
+    at = tail.rfind(_END)
+    if at < 0 or len(tail) < at + _END_SIZE:
+        raise CheckpointError(f"{path}: not a whole .npz file (an archive's end is missing)")
+    count, listed = struct.unpack("<HL", tail[at + 10 : at + 16])
+    if _LOCATOR in tail[max(0, at - _LOCATOR_SIZE) : at] or count > MAX_MEMBERS:
+        raise CheckpointError(f"{path}: more than {MAX_MEMBERS} files in the archive")
+    if listed > _MAX_LIST:
+        raise CheckpointError(f"{path}: a list of files of {listed:,} bytes is not allowed")
+
+
+def _members(
+    path: Path, archive: zipfile.ZipFile, wanted: Collection[str]
+) -> dict[str, zipfile.ZipInfo]:
+    """The wanted members by name, once every name and the sizes together are allowed."""
+    found: dict[str, zipfile.ZipInfo] = {}
+    seen: set[str] = set()
+    total = 0
+    for member in archive.infolist():
+        name = member.filename
+        if name != os.path.basename(name) or "\\" in name or name.startswith("."):
+            raise CheckpointError(
+                f"{path}: {_quoted(name)} is a path; names of arrays have no folders"
+            )
+        if name in seen:
+            raise CheckpointError(f"{path}: {_quoted(name)} is there twice")
+        seen.add(name)
+        array = name.removesuffix(".npy")
+        if array == name or array not in wanted:
+            continue
+        if member.flag_bits & 1 or member.compress_type not in _STORED:
+            raise CheckpointError(
+                f"{path}: array {array!r} is encrypted or packed in a way NumPy does not write"
+            )
+        total += member.file_size
+        if total > MAX_BYTES:
+            raise CheckpointError(
+                f"{path}: arrays of {total:,} bytes up to {array!r}; {MAX_BYTES:,} are allowed"
+            )
+        packed = max(1, member.compress_size)
+        if member.file_size > max(RATIO_FROM, MAX_RATIO * packed):
+            raise CheckpointError(
+                f"{path}: array {array!r} is packed {member.file_size // packed:,} to 1; at most "
+                f"{MAX_RATIO} to 1 is allowed above {RATIO_FROM:,} bytes (save it with np.savez)"
+            )
+        found[array] = member
+    return found
+
+
+def _read(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> NDArray[Any]:
+    with _damage_named(path, name), archive.open(member) as stream:
+        shape, dtype, order, n_bytes = _header(path, name, stream, member.file_size)
+        # One byte more than there should be, so that the archive's checksum is looked at.
+        data = stream.read(n_bytes + 1)
+        if len(data) != n_bytes:
+            raise CheckpointError(f"{path}: array {name!r} is cut off")
+        if not dtype.itemsize:  # texts that are all empty
+            return np.full(shape, "")
+        array: NDArray[Any] = np.frombuffer(data, dtype=dtype).reshape(shape, order=order)
+        return array
+
+
+def _header(
+    path: Path, name: str, stream: IO[bytes], size: int
+) -> tuple[tuple[int, ...], np.dtype[Any], Any, int]:
+    """Shape, type, order and bytes of an array, once they agree with the size in the archive."""
+    version = npy.read_magic(stream)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+    if read is None:
+        raise CheckpointError(
+            f"{path}: array {name!r} is stored as version {'.'.join(map(str, version))}; "
+            "1.0 and 2.0 are allowed"
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about headers that Python 2 wrote
+        shape, by_column, dtype = read(stream, max_header_size=_MAX_HEADER)
+    if dtype.hasobject:
+        raise CheckpointError(
+            f"{path}: array {name!r} {list(shape)} holds Python objects, which could run code; "
+            "numbers and text are allowed (dtype=str in place of dtype=object)"
+        )
+    if dtype.kind not in "biufU":
+        raise CheckpointError(
+            f"{path}: array {name!r} {list(shape)} of {dtype}; numbers and text (str) are allowed"
+        )
+    count = math.prod([int(n) for n in shape])
+    empty_texts = dtype.itemsize == 0 and count > _MAX_EMPTY
+    if len(shape) > _MAX_DIMENSIONS or any(n < 0 for n in shape) or empty_texts:
+        raise CheckpointError(f"{path}: array {name!r} has the shape {str(list(shape))[:60]}")
+    n_bytes = count * dtype.itemsize
+    if n_bytes != size - stream.tell():
+        raise CheckpointError(
+            f"{path}: array {name!r} {list(shape)} of {dtype} takes {n_bytes:,} bytes, "
+            f"but the archive holds {size - stream.tell():,}"
+        )
+    return shape, dtype, "F" if by_column else "C", n_bytes
+
+
+class _damage_named:  # noqa: N801 - reads as a statement
+    """What a damaged archive may raise, as one line that names the array."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        # Zip, zlib and NumPy's reader of headers can fail in many ways over a damaged file.
+        if isinstance(error, Exception) and not isinstance(error, CheckpointError | MemoryError):
+            raise CheckpointError(
+                f"{self.path}: array {self.name!r} is damaged ({_one_line(error)})"
+            ) from None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:120] or type(error).__name__
+
+
+def _quoted(name: str) -> str:
+    return repr(name if len(name) <= 60 else f"{name[:59]}…")

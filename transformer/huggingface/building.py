@@ -1,0 +1,250 @@
+"""A model of the `transformers` library, built from values and tensors that were read as data.
+
+How large a model the config asks for is counted while it is built without memory, and compared with
+what the weight file holds, before any memory is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn.modules import module as torch_module
+
+from transformer.checkpoint.weights import (
+    Described,
+    check_type,
+    describe_weights,
+    in_memory,
+    read_tensors,
+)
+from transformer.errors import CheckpointError
+from transformer.huggingface.files import CONFIG, library, one_line, read_values, weight_files
+
+#: Largest model that is opened: 8 GB in float32, as for this project's own.
+MAX_PARAMETERS = 2_000_000_000
+#: Most parts of a model.
+MAX_MODULES = 100_000
+#: Parameters that files leave out, like tables of sinusoids and unused heads.
+UNSTORED_SHARE, UNSTORED = 0.1, 4_000_000
+
+#: Stored types that hold masks and position numbers, which are computed anew.
+COUNTED = frozenset({
+    "I64", "I32", "I16", "I8", "U8", "BOOL", "torch.int64", "torch.int32", "torch.int16",
+    "torch.int8", "torch.uint8", "torch.bool",
+})  # fmt: skip
+
+Family = Literal["encoder_decoder", "decoder", "encoder"]
+
+#: Building a model changes settings of the whole process for a moment.
+_building = threading.Lock()
+
+
+def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Family]:
+    """The model in evaluation mode, float32, on the CPU, with eager attention.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
+    values = read_values(folder)
+    library(folder)
+    files = weight_files(folder)
+    stored: dict[str, tuple[Path, Described]] = {}
+    for path in files:
+        for name, described in describe_weights(path).items():
+            if described[1] in COUNTED:
+                continue
+            check_type(path, name, described[1])
+            stored[name] = path, described
+    n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
+    _check_count(files[0], n_stored, max_parameters)
+    config, kind, family = _architecture(folder / CONFIG, values)
+    with _building:
+        _check_shapes(folder, kind, config, stored, n_stored, max_parameters)
+        state: dict[str, Tensor] = {}
+        for path in files:
+            for name, tensor in read_tensors(path).items():
+                if name in stored and tensor.is_floating_point():
+                    state[name] = in_memory(path, name, tensor)
+        try:
+            model, report = kind.from_pretrained(
+                None, config=config, state_dict=state, attn_implementation="eager",
+                dtype=torch.float32, output_loading_info=True, ignore_mismatched_sizes=True,
+                local_files_only=True, trust_remote_code=False,
+            )  # fmt: skip
+        except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
+            raise CheckpointError(f"{folder}: cannot be built ({one_line(error)})") from None
+    _check_report(files[0], report, family)
+    return model.eval().requires_grad_(False), family
+
+
+def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
+    """The library's config, the class of the model, and what it consists of."""
+    from transformers.models.auto import modeling_auto as auto
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    model_type = values["model_type"]
+    try:
+        config = CONFIG_MAPPING[model_type].from_dict(values)
+    except KeyError:
+        raise CheckpointError(
+            f"{path}: model_type={model_type!r} is not one that the transformers library knows"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+        raise CheckpointError(f"{path}: {one_line(error)}") from None
+    architectures = values.get("architectures")
+    named = architectures[0] if isinstance(architectures, list) and architectures else None
+    causal, masked = (
+        auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    )  # fmt: skip
+    generates = model_type in causal and (named in causal.values() or model_type not in masked)
+    if generates and named in masked.values():  # XLM's class is for both
+        generates = bool(getattr(config, "causal", False) or getattr(config, "is_decoder", False))
+    family: Family
+    halves = auto.MODEL_FOR_TEXT_ENCODING_MAPPING_NAMES.values()
+    if named in halves and str(named).endswith("EncoderModel"):
+        family, mapping = "encoder", auto.MODEL_FOR_TEXT_ENCODING_MAPPING  # the half of a T5
+    elif getattr(config, "is_encoder_decoder", False):
+        family, mapping = "encoder_decoder", auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
+    elif generates:
+        family, mapping = "decoder", auto.MODEL_FOR_CAUSAL_LM_MAPPING
+    elif model_type in masked:
+        family, mapping = "encoder", auto.MODEL_MAPPING
+    else:
+        raise _unsupported(path, config, auto.MODEL_MAPPING)
+    try:
+        kind = mapping[type(config)]
+    except (KeyError, ImportError):
+        raise _unsupported(path, config, auto.MODEL_MAPPING) from None
+    return config, kind[0] if isinstance(kind, tuple | list) else kind, family
+
+
+def _unsupported(path: Path, config: Any, models: Any) -> CheckpointError:
+    """What to raise for an architecture that is none of the families, with what it reads."""
+    reads = "input_ids"
+    with suppress(Exception):  # some have no model of that kind, or need what is not installed
+        kind = models[type(config)]
+        reads = (kind[0] if isinstance(kind, tuple | list) else kind).main_input_name
+    return CheckpointError(
+        f"{path}: model_type={config.model_type!r} "
+        + ("" if reads == "input_ids" else f"reads {reads.replace('_', ' ')} and no tokens; it ")
+        + "is none of what is supported: encoder-decoders from text to text (T5, BART, M2M100), "
+        "decoders of text (GPT-2), and encoders of text (BERT, T5EncoderModel)"
+    )
+
+
+def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
+    """How many ids the model takes as source and as target."""
+    source = int(model.get_input_embeddings().num_embeddings)
+    if family != "encoder_decoder":
+        return source, source
+    decoder = model.get_decoder()
+    if hasattr(decoder, "get_input_embeddings"):
+        return source, int(decoder.get_input_embeddings().num_embeddings)
+    return source, int(getattr(model.config, "tgt_vocab_size", source))
+
+
+def _check_count(path: Path, count: int, most: int) -> None:
+    if count > most:
+        raise CheckpointError(f"{path}: {count:,} parameters; at most {most:,} are allowed")
+
+
+class _TooLargeError(Exception):
+    """A model under construction has more parts than allowed."""
+
+
+@contextmanager
+def _counting(most: int) -> Iterator[None]:
+    """Stop this thread's construction of a model once it has more parts than allowed."""
+    thread = threading.get_ident()
+    counts = {"modules": 0, "numbers": 0}
+
+    def count_module(_: Any, name: str, part: Any) -> None:
+        if threading.get_ident() == thread and part is not None:
+            counts["modules"] += 1
+            if counts["modules"] > MAX_MODULES:
+                raise _TooLargeError(f"more than {MAX_MODULES:,} modules")
+
+    def count_numbers(_: Any, name: str, tensor: Any) -> None:
+        if threading.get_ident() == thread and tensor is not None:
+            counts["numbers"] += tensor.numel()
+            if counts["numbers"] > 2 * most:  # tied ones are counted twice
+                raise _TooLargeError(f"more than {most:,} parameters")
+
+    handles = [
+        torch_module.register_module_module_registration_hook(count_module),
+        torch_module.register_module_parameter_registration_hook(count_numbers),
+        torch_module.register_module_buffer_registration_hook(count_numbers),
+    ]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _check_shapes(
+    folder: Path,
+    kind: Any,
+    config: Any,
+    stored: Mapping[str, tuple[Path, Described]],
+    n_stored: int,
+    most: int,
+) -> None:
+    """Build the model without memory and compare its tensors with those that are stored."""
+    from transformers import initialization
+
+    path = folder / CONFIG
+    try:
+        with _counting(most), torch.device("meta"), initialization.no_init_weights():
+            model = kind(config)
+        model.tie_weights()
+        expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+        # A tied tensor is one parameter by all of its names.
+        count = sum(parameter.numel() for parameter in model.parameters())
+    except _TooLargeError as error:
+        raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
+    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+        raise CheckpointError(f"{path}: no model can be made of it ({one_line(error)})") from None
+    _check_count(path, count, most)
+    prefix = f"{kind.base_model_prefix}."
+    for name, (file, (shape, _)) in stored.items():
+        for alias in (name, prefix + name, name.removeprefix(prefix)):
+            if alias in expected and expected[alias] != shape:
+                raise CheckpointError(
+                    f"{file}: tensor {name!r} has shape {list(shape)}, "
+                    f"but {CONFIG} asks for {list(expected[alias])}"
+                )
+    if count > (1 + UNSTORED_SHARE) * n_stored + UNSTORED:
+        raise CheckpointError(
+            f"{path}: asks for {count:,} parameters, but the weights are only {n_stored:,}"
+        )
+
+
+def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None:
+    """What the library found missing, left over or of another shape, as one line."""
+    mismatched = sorted(report.get("mismatched_keys") or ())
+    if mismatched:
+        name, found, wanted = mismatched[0]
+        raise CheckpointError(
+            f"{path}: tensor {name!r} has shape {list(found)}, but {CONFIG} asks for {list(wanted)}"
+        )
+    missing = sorted(report.get("missing_keys") or ())
+    if family == "encoder":  # attention takes no part of what reads the encoder's output
+        missing = [name for name in missing if "pooler" not in name]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
+    # Other heads on the same model are no harm, another number of layers is.
+    extra = sorted(
+        name
+        for name in report.get("unexpected_keys") or ()
+        if any(part.isdecimal() for part in name.split("."))
+    )
+    if extra:
+        raise CheckpointError(f"{path}: tensor {extra[0]!r} does not belong to this model")

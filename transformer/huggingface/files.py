@@ -1,0 +1,173 @@
+"""A model's folder in the format of the `transformers` library, read without believing it.
+
+The config and the weights are read here, as data: no file's code is run, no address in a file is
+followed. `transformer.huggingface.building` hands the library values and tensors instead of a path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.checkpoint.weights import describe_weights
+from transformer.errors import CheckpointError
+from transformer.files.safe import MAX_LAYERS, json_object
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+#: Where weights are looked for, in this order.
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+INDEX = ".index.json"
+
+#: Files to fetch from the hub.
+FILES = (
+    "config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt", "*.spm",
+    "*.model", "*.tiktoken", "model.safetensors", "model-*.safetensors",
+    "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model-*.bin",
+    "pytorch_model.bin.index.json",
+)  # fmt: skip
+
+#: Largest whole numbers in a config, and most files of weights.
+MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
+#: Parts of names whose numbers make nothing large, like the bases of rotary positions.
+HARMLESS = ("theta", "param", "flop", "seed", "max_length")
+#: Settings of the library's that have no say here, or that would make it look elsewhere.
+IGNORED = frozenset({
+    "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
+    "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
+    "name_or_path", "_name_or_path", "_commit_hash", "attn_implementation",
+    "_attn_implementation", "_attn_implementation_internal", "attn_implementation_internal",
+    "experts_implementation", "_experts_implementation", "gradient_checkpointing",
+})  # fmt: skip
+
+
+def library(path: Path) -> Any:
+    """The `transformers` library, kept quiet. Raises `CheckpointError` where it is missing."""
+    check_installed(path)
+    try:
+        transformers: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise CheckpointError(
+            f"{path}: the transformers library cannot be used ({one_line(error)}); "
+            "pip install .[hf]"
+        ) from None
+    warnings.filterwarnings("ignore", module=r"(transformers|tokenizers|huggingface_hub)(\.|$)")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def check_installed(path: Path) -> None:
+    """Raise `CheckpointError` where the library is not there; it is not imported."""
+    if importlib.util.find_spec("transformers") is None:
+        raise CheckpointError(
+            f"{path}: a model of the transformers library, which is not installed; "
+            "pip install .[hf]"
+        )
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """What config.json says, checked. Raises `CheckpointError` naming the file."""
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder")
+    path = folder / CONFIG
+    values = json_object(path)
+    if not isinstance(values.get("model_type"), str):
+        raise CheckpointError(f"{path}: model_type is missing; it says which architecture this is")
+    _check_values(path, values)
+    return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+
+
+def _check_values(path: Path, values: object, name: str = "") -> None:
+    if isinstance(values, dict):
+        for key, value in values.items():
+            if key == "auto_map" and value:
+                raise CheckpointError(
+                    f"{path}: auto_map asks for code of the model's own, which is never run"
+                )
+            if key in ("quantization_config", "compression_config") and value:
+                raise CheckpointError(
+                    f"{path}: {key}: quantised weights are not supported; "
+                    "allowed are float32, float16 and bfloat16"
+                )
+            _check_values(path, value, f"{key}")
+    elif isinstance(values, list):
+        for value in values:
+            _check_values(path, value, name)
+    elif isinstance(values, float) and not math.isfinite(values):
+        raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
+    elif isinstance(values, int) and not isinstance(values, bool):
+        allowed = MAX_NUMBER
+        for part, most in (
+            ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
+        ):  # fmt: skip
+            if part in name and "token" not in name and "dim" not in name and "size" not in name:
+                allowed = most
+        if abs(values) > allowed and not any(part in name for part in HARMLESS):
+            raise CheckpointError(f"{path}: {name}={values:,}; at most {allowed:,} are allowed")
+
+
+def _without_ignored(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+    return [_without_ignored(value) for value in values] if isinstance(values, list) else values
+
+
+def decoding_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """How the model generates; older ones have it in config.json among the rest."""
+    path = folder / GENERATION
+    if not path.exists():
+        return dict(values)
+    given = json_object(path)
+    return {**values, **{key: value for key, value in given.items() if value is not None}}
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The files that hold the weights, safetensors before others.
+
+    Raises: `CheckpointError` where there are none, or the index names others than this folder's.
+    """
+    for name in WEIGHTS:
+        if (folder / name).exists():
+            return [folder / name]
+        index = folder / (name + INDEX)
+        if not index.exists():
+            continue
+        shards = json_object(index).get("weight_map")
+        names = sorted({str(each) for each in shards.values()}) if isinstance(shards, dict) else []
+        if not names or len(names) > MAX_SHARDS:
+            raise CheckpointError(f"{index}: expected a weight_map of at most {MAX_SHARDS:,} files")
+        suffix = Path(name).suffix
+        for each in names:
+            if Path(each).name != each or "\\" in each or not each.endswith(suffix):
+                raise CheckpointError(f"{index}: {each!r} is no {suffix} file of this folder")
+        return [folder / each for each in names]
+    raise CheckpointError(f"{folder / WEIGHTS[0]}: the file is missing")
+
+
+def is_hugging_face(folder: Path) -> bool:
+    """Whether a folder's config.json names one of the library's architectures."""
+    try:
+        return isinstance(json_object(folder / CONFIG).get("model_type"), str)
+    except CheckpointError:
+        return False
+
+
+def check_folder(folder: Path) -> None:
+    """Raise `CheckpointError` for what is wrong as far as it shows without the library."""
+    read_values(folder)
+    for path in weight_files(folder):
+        if path.suffix == ".safetensors":
+            describe_weights(path)
+        elif not path.exists():
+            raise CheckpointError(f"{path}: the file is missing")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error of another library's says, short."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

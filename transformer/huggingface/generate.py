@@ -1,0 +1,185 @@
+"""How a model of the `transformers` library generates: its special tokens, and its `generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.errors import CheckpointError
+from transformer.huggingface.files import library, one_line
+
+Progress = Callable[[int, int], None]
+
+#: Longest list of tokens that may not be generated.
+MAX_BANNED = 10_000
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """The tokens that frame and restrict what is generated, all of them ids of the vocabulary.
+
+    Attributes:
+        start: what the decoder reads first; None for a model without an encoder.
+        eos: any of these ends a text.
+        pad: fills up rows of a batch.
+        forced_first: the first generated token, None where it is free.
+        banned: sequences that are never generated.
+        suppressed, suppressed_first: tokens that are never generated, and never first.
+    """
+
+    start: int | None
+    eos: tuple[int, ...]
+    pad: int
+    forced_first: int | None
+    banned: tuple[tuple[int, ...], ...]
+    suppressed: tuple[int, ...]
+    suppressed_first: tuple[int, ...]
+
+    @property
+    def special(self) -> tuple[int, ...]:
+        """Tokens that are no part of any text."""
+        return tuple({*self.eos, self.pad, *(() if self.start is None else (self.start,))})
+
+
+def read_decoding(
+    path: Path, values: Mapping[str, Any], config: Any, vocab_size: int, *, starts: bool
+) -> Decoding:
+    """What the files say about generating, checked.
+
+    Other settings of theirs (sampling, shortest lengths, repeated n-grams, a forced end) are left
+    aside, so that a search means the same for every model.
+
+    Args:
+        path: the file to name in errors.
+        values: of generation_config.json and config.json.
+        config: the library's, for what neither says.
+        vocab_size: ids run below this.
+        starts: whether there is a decoder apart from the encoder, which needs a first token.
+    """
+
+    def tokens(name: str) -> tuple[int, ...]:
+        value = values.get(name, getattr(config, name, None))
+        found = [] if value is None else value if isinstance(value, list) else [value]
+        return _checked(path, name, found, vocab_size)
+
+    def token(name: str) -> int | None:
+        return next(iter(tokens(name)), None)
+
+    eos, pad = tokens("eos_token_id"), token("pad_token_id")
+    start = token("decoder_start_token_id")
+    if start is None:
+        start = token("bos_token_id") if pad is None else pad
+    if starts and start is None:
+        raise CheckpointError(f"{path}: decoder_start_token_id is missing")
+    words = values.get("bad_words_ids") or []
+    if not isinstance(words, list) or len(words) > MAX_BANNED:
+        raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
+    banned = tuple(_checked(path, "bad_words_ids", word, vocab_size) for word in words)
+    return Decoding(
+        start=start if starts else None,
+        eos=eos,
+        pad=pad if pad is not None else eos[0] if eos else 0,
+        forced_first=token("forced_bos_token_id") if starts else None,
+        banned=tuple(word for word in banned if word),
+        suppressed=tokens("suppress_tokens"),
+        suppressed_first=tokens("begin_suppress_tokens"),
+    )
+
+
+def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, ...]:
+    # -1 is an older way to say "none".
+    given: list[int] = []
+    for each in ids if isinstance(ids, list) else [ids]:
+        if each == -1:
+            continue
+        if type(each) is not int or not 0 <= each < vocab_size:
+            raise CheckpointError(
+                f"{path}: {name}={each!r} is not a token from 0 to {vocab_size - 1}"
+            )
+        given.append(each)
+    if len(given) > MAX_BANNED:
+        raise CheckpointError(f"{path}: {name} has {len(given):,} tokens; at most {MAX_BANNED:,}")
+    return tuple(given)
+
+
+def generate(
+    model: Any,
+    name: str,
+    decoding: Decoding,
+    ids: Sequence[int],
+    *,
+    new_tokens: int,
+    beam_size: int,
+    alpha: float,
+    n_layers: int,
+    start: int | None,
+    forced_first: int | None,
+    progress: Progress | None,
+) -> tuple[int, ...]:
+    """The ids that the library's beam search finds to follow, `</s>` included where it came.
+
+    Args:
+        ids: [S], what the encoder reads, or what the text begins with.
+        new_tokens: longest continuation.
+        alpha: the library's `length_penalty`: hypotheses are compared by log P / |Y|^alpha.
+        n_layers: of the decoder.
+        start, forced_first: in place of the model's own.
+        progress: called with (step, longest step); may raise to stop.
+    """
+    transformers = library(Path(name))
+    device = model.device
+    rows = torch.tensor([ids], device=device)  # [1, S]
+    given = 1 if start is not None else len(ids)
+
+    stops: list[BaseException] = []
+
+    def step(found: Tensor, _: Any, **__: Any) -> Tensor:
+        try:
+            if progress is not None:
+                progress(found.shape[1] - given, new_tokens)
+        except BaseException as stop:
+            stops.append(stop)
+            raise
+        return torch.zeros(found.shape[0], dtype=torch.bool, device=found.device)
+
+    settings = transformers.GenerationConfig(
+        max_new_tokens=new_tokens,
+        num_beams=beam_size,
+        length_penalty=alpha if beam_size > 1 else 1.0,
+        early_stopping=False,
+        do_sample=False,
+        use_cache=True,
+        num_return_sequences=1,
+        decoder_start_token_id=start,
+        forced_bos_token_id=forced_first,
+        eos_token_id=list(decoding.eos) or None,
+        pad_token_id=decoding.pad,
+        bad_words_ids=[list(word) for word in decoding.banned] or None,
+        suppress_tokens=list(decoding.suppressed) or None,
+        begin_suppress_tokens=list(decoding.suppressed_first) or None,
+    )
+    extra: dict[str, Any] = {}
+    if n_layers > getattr(model.config, "num_hidden_layers", n_layers):
+        # The library makes a decoder's cache as deep as the encoder, which T5's may not be.
+        caches = (transformers.DynamicCache(), transformers.DynamicCache())
+        extra["past_key_values"] = transformers.EncoderDecoderCache(*caches)
+    try:
+        found = model.generate(
+            rows,
+            attention_mask=torch.ones_like(rows),
+            generation_config=settings,
+            stopping_criteria=transformers.StoppingCriteriaList([step]),
+            **extra,
+        )[0, given:].tolist()
+    except Exception as error:
+        if error in stops:
+            raise
+        raise CheckpointError(f"{name}: the model cannot generate ({one_line(error)})") from None
+    ends = [at for at, each in enumerate(found) if each in decoding.eos]
+    # What stands after the end is padding.
+    return tuple(found[: ends[0] + 1] if ends else found)

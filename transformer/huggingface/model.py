@@ -1,0 +1,380 @@
+"""Models of the `transformers` library, seen through their attention: `pip install .[hf]`.
+
+Any encoder-decoder (T5, BART, M2M100, NLLB, mBART), decoder-only (GPT-2 and its like) or
+encoder-only model (BERT and its like) in a local folder gives the same `Trace` as a model of this
+project: every map that the library's `output_attentions` returns, with eager attention in float32.
+Nothing is fetched from anywhere; see `transformer.huggingface.files` for what is not believed.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from transformer.device import resolve_device
+from transformer.errors import CheckpointError, InputError
+from transformer.huggingface.building import MAX_PARAMETERS, Family, build, vocabulary_sizes
+from transformer.huggingface.files import (
+    CONFIG,
+    FILES,
+    check_folder,
+    check_installed,
+    decoding_values,
+    is_hugging_face,
+    library,
+    read_values,
+)
+from transformer.huggingface.generate import Decoding, Progress, generate, read_decoding
+from transformer.huggingface.passes import KINDS, Seen, check_memory, position_limits, run, trace_of
+from transformer.huggingface.tokenizer import Cut, Text, read_text
+from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, MAX_TOP_K, checked_whole
+from transformer.trace.records import Trace
+from transformer.trace.tracer import Ability
+
+__all__ = ["HuggingFaceModel", "check_folder", "check_installed", "is_hugging_face"]
+
+#: A translation may be this much longer than its source, as for this project's own models.
+EXTRA_LENGTH = 50
+
+
+@dataclass(frozen=True)
+class _Settings:
+    beam_size: int
+    alpha: float
+    top_k: int
+    progress: Progress | None
+
+
+class HuggingFaceModel:
+    """A model of the `transformers` library as a tracer (`transformer.trace.tracer.Tracer`).
+
+    It holds no state between calls and may be shared by threads.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        family: Family,
+        text: Text,
+        decoding: Decoding,
+        *,
+        device: str = "auto",
+        name: str = "model",
+        path: Path | None = None,
+        max_tokens: int = 512,
+    ) -> None:
+        """Wrap a model in evaluation mode with eager attention; see `load`."""
+        self._device = resolve_device(device)
+        self._model = model.to(self._device)
+        # What is generated is said in each call, and by nothing else.
+        self._model.generation_config = library(path or Path(name)).GenerationConfig()
+        self._text, self._decoding = text, decoding
+        self.family, self.kinds = family, KINDS[family]
+        self.name, self.path = name, path
+        limits = (max_tokens, text.own_limit(), *position_limits(model))
+        self.max_tokens = min(limit for limit in limits if limit is not None)
+        self._seen = self._probe()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        max_tokens: int = 512,
+        max_parameters: int = MAX_PARAMETERS,
+    ) -> HuggingFaceModel:
+        """Read a folder as the library's `save_pretrained` or the hub gives it.
+
+        Args:
+            max_tokens: longest source and longest translation, special tokens included; less
+                where the model has fewer positions.
+            max_parameters: larger models are refused before memory is taken.
+
+        Raises: `CheckpointError` naming the file and what is wrong, or that the library is not
+            installed; `InputError` for a device that does not exist.
+        """
+        resolve_device(device)
+        folder = Path(path)
+        values = read_values(folder)
+        model, family = build(folder, max_parameters)
+        sizes = vocabulary_sizes(model, family)
+        decoding = read_decoding(
+            folder / CONFIG,
+            decoding_values(folder, values),
+            model.config,
+            sizes[1],
+            starts=family == "encoder_decoder",
+        )
+        text = read_text(folder, values, model.config, sizes, decoding.special)
+        name = folder.resolve().name
+        return cls(
+            model, family, text, decoding,
+            device=device, name=name, path=folder, max_tokens=max_tokens,
+        )  # fmt: skip
+
+    @classmethod
+    def from_hub(cls, name: str, device: str = "auto", **options: Any) -> HuggingFaceModel:
+        """Fetch `owner/name` from the hub, where `huggingface_hub` is installed, and load it.
+
+        Where there are safetensors, no other weights are fetched. `options` are those of `load`.
+
+        Raises: `CheckpointError` where the hub is not to be had, and like `load`.
+        """
+        from transformer.files.hub import opened
+
+        library(Path(name))  # before gigabytes are fetched
+        with opened(name, FILES, Path(tempfile.gettempdir())) as folder:
+            loaded = cls.load(folder, device, **options)
+        loaded.name, loaded.path = name, None
+        return loaded
+
+    @property
+    def device(self) -> str:
+        """The device's name, "cpu" or "cuda"."""
+        return self._device.type
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """What `src_lang` and `tgt_lang` can be; empty for most models."""
+        return tuple(self._text.languages)
+
+    def spoken(
+        self, src_lang: str | None = None, tgt_lang: str | None = None
+    ) -> tuple[str | None, str | None]:
+        """The languages that `trace` works with where these are asked for."""
+        source = self._text.language("src_lang", src_lang)
+        if self.family != "encoder_decoder":
+            return source, None
+        target = self._text.language("tgt_lang", tgt_lang)
+        if self._text.languages and target is None:
+            named = {index: name for name, index in self._text.languages.items()}
+            own = (self._decoding.forced_first, self._decoding.start)
+            target = next((named[each] for each in own if each in named), None)
+            target = target or self._text.other_language(source)
+        return source, target
+
+    def lacks(self, ability: Ability) -> str | None:
+        """None for what it is able to do, else one plain sentence that says why it is not."""
+        maker = "the transformers library"
+        if ability == "search":
+            if self.family == "encoder":
+                return "This model only reads, it has no decoder, so nothing was searched for."
+            return f"This model's beam search is run by {maker}, which keeps no record of it."
+        if ability == "steering":
+            if self.family == "encoder":
+                return "This model only reads, it has no decoder, so there is nothing to steer."
+            return f"This model's tokens are chosen by {maker}, which takes no choice in its place."
+        if ability == "internals":
+            return (
+                f"This model is run by {maker}, which gives out its attention weights, but not the "
+                "queries, keys, values and gates behind them."
+            )
+        if ability == "vocabulary":
+            return f"This model's tokenizer is one of {maker}, which does not say how it cuts."
+        return None
+
+    def trace(
+        self,
+        sentence: str,
+        target: str | None = None,
+        beam_size: int = 4,
+        alpha: float = 0.6,
+        top_k: int = 10,
+        *,
+        max_length: int | None = None,
+        new_tokens: int = 0,
+        src_lang: str | None = None,
+        tgt_lang: str | None = None,
+        prefix: Any = None,
+        sampling: Any = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Trace:
+        """Read one sentence, and translate it where there is a decoder for that.
+
+        The maps, log-probabilities and alternatives of an encoder-decoder are those of one
+        teacher-forced pass over what `generate` found, or over the target. A model without an
+        encoder has the text in `tgt_tokens`: each token is predicted by the one before it, and the
+        last prediction is the model's own. Special tokens that are typed are read as such, as the
+        library does.
+
+        Args:
+            sentence: the source; the text itself for a model that has no encoder.
+            target: a translation to follow instead of making one.
+            beam_size: 1 is greedy.
+            alpha: given to the library as `length_penalty`. It compares log P / |Y|^alpha, not
+                the paper's log P / ((5 + |Y|) / 6)^alpha, so the same number weighs a little more.
+            top_k: alternatives recorded for every step, at most the vocabulary.
+            max_length: longest translation in tokens; None is the source's length + 50.
+            new_tokens: continue the text of a model without an encoder by so many tokens.
+            src_lang, tgt_lang: of `languages`. None is what the tokenizer names; where it names
+                no target, German, French or the first other language.
+            prefix, sampling: not possible here, see `lacks`.
+            progress: called with (step, longest step) while translating; may raise to stop.
+            options: ignored.
+
+        Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
+        """
+        if prefix is not None or sampling is not None:
+            raise InputError(self.lacks("steering") or "")
+        beam_size = checked_whole("beam size", beam_size, MAX_BEAM)
+        top_k = checked_whole("top_k", top_k, MAX_TOP_K)
+        number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
+        if not number or not (math.isfinite(alpha) and 0 <= alpha <= MAX_ALPHA):
+            raise InputError(f"alpha {alpha!r} is not a number from 0 to {MAX_ALPHA:g}")
+        settings = _Settings(beam_size, float(alpha), top_k, progress)
+        if self.family != "encoder_decoder" and target is not None:
+            raise InputError("this model reads one text; it takes no target beside it")
+        spoken, wanted = self.spoken(src_lang, tgt_lang)
+        source = self._text.cut(sentence, self.max_tokens, src_lang=spoken)
+        with torch.inference_mode():
+            if self.family == "encoder":
+                return self._read(source)
+            if self.family == "decoder":
+                return self._continue(source, new_tokens, settings)
+            return self._translate(source, target, max_length, wanted, settings)
+
+    def _probe(self) -> Seen:
+        """A first pass, so that a model without usable maps is refused when it is opened."""
+        with torch.inference_mode():
+            try:
+                ids = self._text.cut("a", self.max_tokens).ids
+            except InputError as error:
+                raise CheckpointError(f"{self.path or self.name}: {error}") from None
+            if not ids:
+                raise CheckpointError(
+                    f"{self.path or self.name}: the tokenizer makes nothing of 'a'"
+                )
+            if self.family == "encoder_decoder":
+                assert self._decoding.start is not None
+                return self._run(ids, (self._decoding.start,))
+            return self._run(ids, ()) if self.family == "encoder" else self._run((), ids)
+
+    def _run(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> Seen:
+        return run(self._model, self.family, self.name, src, tgt)
+
+    def _check_memory(self, n_src: int, n_tgt: int) -> None:
+        check_memory(self._seen, n_src, n_tgt, self._text.sizes[1])
+
+    def _read(self, source: Cut) -> Trace:
+        """Encoder-only: the text's own maps, and no target."""
+        self._check_memory(len(source.ids), 0)
+        return trace_of(self._run(source.ids, ()), self._text, source)
+
+    def _continue(self, source: Cut, new_tokens: int, settings: _Settings) -> Trace:
+        """Decoder-only: the text, perhaps continued, predicts each of its tokens and one more."""
+        ids = source.ids
+        if new_tokens != 0:
+            new_tokens = checked_whole("new_tokens", new_tokens)
+        if len(ids) + new_tokens > self.max_tokens:
+            raise InputError(
+                f"new_tokens {new_tokens} after {len(ids)} is too long; "
+                f"at most {self.max_tokens} tokens are allowed in all"
+            )
+        self._check_memory(0, len(ids) + new_tokens)
+        if new_tokens:
+            ids += self._generate(ids, new_tokens, settings, None, None)
+        seen = self._run((), ids)
+        assert seen.logits is not None
+        return trace_of(
+            seen,
+            self._text,
+            Cut(source.text, (), (), (), ()),
+            ids,
+            (*ids[1:], int(seen.logits[-1].argmax())),
+            written=self._text.decode(ids),
+            top_k=settings.top_k,
+            forced=not new_tokens,
+            n_forced=len(source.ids) - 1,
+        )
+
+    def _translate(
+        self,
+        source: Cut,
+        target: str | None,
+        max_length: int | None,
+        tgt_lang: str | None,
+        settings: _Settings,
+    ) -> Trace:
+        start, first = self._decoding.start, self._decoding.forced_first
+        assert start is not None
+        if tgt_lang is not None:
+            start, first = self._frame(start, tgt_lang)
+        if target is None:
+            limit = len(source.ids) + EXTRA_LENGTH
+            if max_length is not None:
+                limit = checked_whole("max_length", max_length)
+            limit = min(limit, self.max_tokens)
+            self._check_memory(len(source.ids), limit)
+            predicted = self._generate(source.ids, limit, settings, start, first)
+        else:
+            predicted = self._target_ids(target, tgt_lang, first)
+            self._check_memory(len(source.ids), len(predicted))
+        framed = int(first is not None and predicted[0] == first)
+        return trace_of(
+            self._run(source.ids, (start, *predicted[:-1])),
+            self._text,
+            source,
+            (start, *predicted[:-1]),
+            predicted,
+            written=self._text.decode(predicted),
+            top_k=settings.top_k,
+            alpha=settings.alpha,
+            unscored=framed,
+            complete=predicted[-1] in self._decoding.eos,
+            forced=target is not None,
+            n_forced=framed if target is None else len(predicted),
+        )
+
+    def _generate(
+        self,
+        ids: tuple[int, ...],
+        new_tokens: int,
+        settings: _Settings,
+        start: int | None,
+        first: int | None,
+    ) -> tuple[int, ...]:
+        return generate(
+            self._model,
+            self.name,
+            self._decoding,
+            ids,
+            new_tokens=new_tokens,
+            beam_size=settings.beam_size,
+            alpha=settings.alpha,
+            n_layers=len(self._seen.maps["decoder_self"]),
+            start=start,
+            forced_first=first,
+            progress=settings.progress,
+        )
+
+    def _frame(self, start: int, tgt_lang: str) -> tuple[int, int | None]:
+        """Where a language's token goes: the decoder's first input, or its first output."""
+        token = self._text.languages[tgt_lang]
+        sample = self._text.cut_target("a", self.max_tokens, tgt_lang=tgt_lang).ids
+        # mBART's targets end with the language, and its decoder starts from it.
+        if sample[-1] == token and self._model.config.model_type in ("mbart", "plbart"):
+            return token, None
+        return start, token
+
+    def _target_ids(self, target: str, tgt_lang: str | None, first: int | None) -> tuple[int, ...]:
+        """What the decoder is to predict for a given translation."""
+        ids = self._text.cut_target(target, self.max_tokens, tgt_lang=tgt_lang).ids
+        if tgt_lang is not None:
+            if ids[-1] == self._text.languages[tgt_lang]:
+                ids = ids[:-1]
+            if first is not None and ids[:1] != (first,):
+                ids = (first, *ids)
+        if self._decoding.eos and ids[-1] not in self._decoding.eos:
+            ids = (*ids, self._decoding.eos[0])
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
+            )
+        return ids

@@ -1,0 +1,217 @@
+"""One pass of a model of the `transformers` library, checked, and the `Trace` made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.errors import CheckpointError, InputError
+from transformer.huggingface.building import Family
+from transformer.huggingface.files import one_line
+from transformer.huggingface.tokenizer import Cut, Text
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats, Ints
+
+#: Rows of attention sum to 1 up to rounding; models with other rows are refused.
+ROW_TOLERANCE = 1e-3
+#: A trace that might need more memory than this is refused.
+MAX_TRACE_BYTES = 2 * 2**30
+
+KINDS: dict[Family, tuple[AttentionKind, ...]] = {
+    "encoder_decoder": ("encoder_self", "decoder_self", "cross"),
+    "decoder": ("decoder_self",),
+    "encoder": ("encoder_self",),
+}
+#: What the library calls the maps of each kind.
+OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
+    "encoder_decoder": {
+        "encoder_self": "encoder_attentions",
+        "decoder_self": "decoder_attentions",
+        "cross": "cross_attentions",
+    },
+    "decoder": {"decoder_self": "attentions"},
+    "encoder": {"encoder_self": "attentions"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What one pass gave.
+
+    Attributes:
+        maps: by kind, [L, H, queries, keys]; kinds that the model lacks have no layer, and no
+            query or key where there is no such side.
+        logits: [T, V] on the model's device; None without a decoder.
+    """
+
+    maps: dict[AttentionKind, Floats]
+    logits: Tensor | None
+
+
+def run(model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]) -> Seen:
+    """One pass over a source and a target, each possibly empty, with every map.
+
+    Raises: `CheckpointError` where the model gives no maps of the usual shape whose rows sum to 1.
+    """
+    ids = torch.tensor([list(src or tgt)], device=model.device)
+    inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if family == "encoder_decoder":
+        inputs["decoder_input_ids"] = torch.tensor([list(tgt)], device=model.device)
+    if family != "encoder":
+        inputs["use_cache"] = False
+    try:
+        output = model(**inputs, output_attentions=True, return_dict=True)
+    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+        raise CheckpointError(f"{name}: the model cannot be run ({one_line(error)})") from None
+    n_src, n_tgt = len(src), len(tgt)
+    sizes = {
+        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
+    }  # fmt: skip
+    maps: dict[AttentionKind, Floats] = {}
+    for kind, attribute in OUTPUTS[family].items():
+        maps[kind] = _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
+    heads = next(iter(maps.values())).shape[1]
+    for kind in KINDS["encoder_decoder"]:
+        maps.setdefault(kind, np.zeros((0, heads, *sizes[kind]), np.float32))
+    logits = None if family == "encoder" else output.logits[0].float()
+    return Seen(maps, logits)
+
+
+def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:
+    """[L, H, queries, keys] of one sentence, checked."""
+    what = kind.replace("_", " ")
+    if not layers or any(layer is None for layer in layers):
+        raise CheckpointError(f"{name}: the library gives no {what} attention for this model")
+    shapes = [tuple(getattr(layer, "shape", ())) for layer in layers]
+    if len(set(shapes)) > 1 or shapes[0][:1] + shapes[0][2:] != (1, n_queries, n_keys):
+        odd = next((each for each in shapes if each[2:] != (n_queries, n_keys)), shapes[-1])
+        raise CheckpointError(
+            f"{name}: {what} attention of shape {list(odd)} is not a map of {n_queries} queries "
+            f"and {n_keys} keys for each head, the same number of heads in every layer"
+        )
+    maps: Floats = torch.cat(list(layers)).float().cpu().numpy()
+    if not np.isfinite(maps).all() or np.abs(maps.sum(-1) - 1).max() > ROW_TOLERANCE:
+        raise CheckpointError(
+            f"{name}: rows of {what} attention do not sum to 1, so they cannot be shown as weights"
+        )
+    if kind == "decoder_self" and np.triu(maps, 1).any():
+        raise CheckpointError(
+            f"{name}: {what} attention looks at later tokens, so it is no decoder"
+        )
+    return maps
+
+
+def check_memory(seen: Seen, n_src: int, n_tgt: int, vocab_size: int) -> None:
+    """Refuse a trace that could outgrow `MAX_TRACE_BYTES`.
+
+    Args:
+        seen: any pass of the same model, for its depths and heads.
+    """
+    numbers = n_tgt * vocab_size
+    for kind, (queries, keys) in {
+        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
+    }.items():  # fmt: skip
+        n_layers, n_heads = seen.maps[kind].shape[:2]  # type: ignore[index]
+        numbers += n_layers * n_heads * queries * keys
+    if 4 * numbers > MAX_TRACE_BYTES:
+        raise InputError(
+            f"the maps of {n_src} source and {n_tgt} target tokens could take "
+            f"{4 * numbers / 2**30:.1f} GiB; at most {MAX_TRACE_BYTES / 2**30:g} GiB are allowed, "
+            "so take a shorter sentence"
+        )
+
+
+def position_limits(model: Any) -> Iterator[int]:
+    """How many positions a model has, from its config and its tables of learned positions."""
+    config = model.config
+    declared = [getattr(config, "max_position_embeddings", None)]
+    yield from (each for each in declared if type(each) is int and each > 0)
+    for name, module in model.named_modules():
+        called = name.rpartition(".")[2]
+        learned = isinstance(module, torch.nn.Embedding)
+        if not learned or called not in ("embed_positions", "position_embeddings", "wpe"):
+            continue
+        # RoBERTa counts positions from the padding's id on, BART and OPT from 2.
+        first = 0 if module.padding_idx is None else module.padding_idx + 1
+        offset = getattr(module, "offset", first)
+        yield module.num_embeddings - (offset if type(offset) is int else first)
+
+
+def trace_of(
+    seen: Seen,
+    text: Text,
+    source: Cut,
+    tgt_ids: tuple[int, ...] = (),
+    predicted: tuple[int, ...] = (),
+    *,
+    written: str = "",
+    top_k: int = 1,
+    alpha: float = 0.0,
+    unscored: int = 0,
+    complete: bool = True,
+    forced: bool = False,
+    n_forced: int = 0,
+) -> Trace:
+    """The record of one pass.
+
+    Args:
+        source: what the encoder read; without tokens where there is none.
+        tgt_ids, predicted: [T], what the decoder read, and what followed each of it.
+        written: the text of the target.
+        alpha: the score is log P / T^alpha.
+        unscored: the first so many predictions do not count in log P.
+    """
+    log_probs, entropy = np.zeros(0, np.float32), np.zeros(0, np.float32)
+    top_ids, top_log_probs = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
+    if seen.logits is not None:
+        log_probs, entropy, top_ids, top_log_probs = _predictions(seen.logits, predicted, top_k)
+    arrays: list[Floats | Ints] = [*seen.maps.values(), log_probs, entropy, top_ids, top_log_probs]
+    for array in arrays:
+        array.setflags(write=False)
+    total = float(log_probs[unscored:].astype(np.float64).sum())
+    return Trace(
+        src_tokens=source.pieces,
+        tgt_tokens=text.pieces(tgt_ids),
+        predicted_tokens=text.pieces(predicted, after=tgt_ids[0]) if tgt_ids else (),
+        src_ids=source.ids,
+        tgt_ids=tgt_ids,
+        predicted_ids=predicted,
+        encoder_self=seen.maps["encoder_self"],
+        decoder_self=seen.maps["decoder_self"],
+        cross=seen.maps["cross"],
+        log_probs=log_probs,
+        top_ids=top_ids,
+        top_log_probs=top_log_probs,
+        top_tokens=tuple(
+            tuple(text.pieces([each], after=before)[0] for each in row)
+            for before, row in zip(tgt_ids, top_ids.tolist(), strict=True)
+        ),
+        entropy=entropy,
+        source=source.text,
+        text=written,
+        score=total / max(len(predicted), 1) ** alpha,
+        src_unknown=source.unknown,
+        src_special=source.special,
+        tgt_special=text.special(tgt_ids),
+        complete=complete,
+        forced=forced,
+        n_forced=n_forced,
+    )
+
+
+def _predictions(
+    logits: Tensor, predicted: Sequence[int], top_k: int
+) -> tuple[Floats, Floats, Ints, Floats]:
+    """Log-probabilities [T], entropy [T], and the most probable tokens [T, K] with theirs."""
+    every = torch.log_softmax(logits, dim=-1)  # [T, V]
+    top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
+    chosen = every.gather(1, torch.tensor(list(predicted), device=logits.device)[:, None])[:, 0]
+    entropy = torch.special.entr(every.exp()).sum(1)
+    found = (each.cpu().numpy() for each in (chosen, entropy, top_ids, top_log_probs))
+    log_probs, entropies, ids, alternatives = found
+    return log_probs, entropies, ids, alternatives

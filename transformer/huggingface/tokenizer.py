@@ -1,0 +1,313 @@
+"""The tokenizer of a model of the `transformers` library: text to ids, and ids to our pieces."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.errors import CheckpointError, InputError
+from transformer.files.safe import MAX_TABLE, json_object, read_small
+from transformer.huggingface.files import CONFIG, GENERATION, INDEX, library
+from transformer.huggingface.pieces import ENDS, Style, rewritten, style_of
+from transformer.text.tokenizer import clean
+
+TOKENIZER_CONFIG = "tokenizer_config.json"
+#: Endings of the files that tokenizers are made of.
+SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".tiktoken")
+#: Longest sentence, in characters, that is cut into pieces at all.
+MAX_CHARACTERS = 10_000
+
+#: Names of languages in vocabularies that keep no list of them: `deu_Latn`, `de_DE`.
+LANGUAGE = re.compile(r"[a-z]{2,3}_([A-Z]{2}|[A-Z][a-z]{3})")
+#: Tried in this order where neither the caller nor the model says what to translate into.
+PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A text as the model reads it.
+
+    Attributes:
+        text: cleaned (`transformer.text.tokenizer.clean`).
+        ids, pieces: with the special tokens that the tokenizer adds.
+        unknown, special: positions of unknown pieces, and of special tokens.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    unknown: tuple[int, ...]
+    special: tuple[int, ...]
+
+
+class Text:
+    """A tokenizer that several threads may use."""
+
+    def __init__(self, tokenizer: Any, sizes: tuple[int, int], own_special: Sequence[int]) -> None:
+        """Wrap a tokenizer of the library's.
+
+        Args:
+            sizes: number of ids that the model takes as source and as target.
+            own_special: ids that the model itself treats as special.
+        """
+        self._tokenizer = tokenizer
+        self._lock = threading.Lock()
+        self.sizes = sizes
+        unknown = getattr(tokenizer, "unk_token_id", None)
+        special = {*tokenizer.all_special_ids} - {unknown}
+        # GPT-2 calls its end of text "unknown" too.
+        named = {getattr(tokenizer, f"{name}_token_id", None) for name in ("bos", "eos", "pad")}
+        self.special_ids = frozenset({*special, *own_special, *named} - {None})
+        self.unknown_id = None if unknown in self.special_ids else unknown
+        self._n_known = len(tokenizer)
+        self._added = frozenset(getattr(tokenizer, "added_tokens_decoder", ()))
+        raw = type(tokenizer).__name__.startswith("ByT5")
+        self.style: Style = "raw_bytes" if raw else style_of(tokenizer.get_vocab())
+        # Where the two sides number pieces differently, the library names only the target's.
+        self._source_names: Mapping[int, str] | None = None
+        if getattr(tokenizer, "separate_vocabs", False):
+            self._source_names = {index: piece for piece, index in tokenizer.encoder.items()}
+        self._own_languages = {
+            which: getattr(tokenizer, which, None) for which in ("src_lang", "tgt_lang")
+        }
+        self.languages = self._find_languages()
+        self.special_ids |= frozenset(self.languages.values())
+
+    def _find_languages(self) -> dict[str, int]:
+        """Languages that can be asked for, with their tokens' ids; none for most models."""
+        tokenizer = self._tokenizer
+        if not hasattr(tokenizer, "src_lang"):
+            return {}
+        given = getattr(tokenizer, "lang_code_to_id", None)
+        if not given:
+            names = (name for name in tokenizer.all_special_tokens if LANGUAGE.fullmatch(name))
+            given = {name: tokenizer.convert_tokens_to_ids(name) for name in names}
+        return {name: index for name, index in given.items() if index < min(self.sizes)}
+
+    def language(self, which: str, asked: str | None) -> str | None:
+        """The language called `asked`, or the tokenizer's own; None where there is no choice.
+
+        Args:
+            which: "src_lang" or "tgt_lang".
+        """
+        if not self.languages:
+            if asked is not None:
+                raise InputError(f"{which}={asked!r}: this model has no languages to choose from")
+            return None
+        if asked is not None:
+            if asked not in self.languages:
+                known = ", ".join(sorted(self.languages))
+                raise InputError(f"{which}={asked!r} is not one of: {known}")
+            return asked
+        own = self._own_languages[which]
+        return own if own in self.languages else None
+
+    def other_language(self, source: str | None) -> str | None:
+        """What to translate into where nobody says."""
+        others = (name for name in (*PREFERRED, *self.languages) if name in self.languages)
+        return next((name for name in others if name != source), None)
+
+    def cut(self, text: str, most: int, *, src_lang: str | None = None) -> Cut:
+        """A source sentence. Raises `InputError` where it is blank or longer than `most` tokens."""
+        return self._cut("sentence", text, most, src_lang=src_lang)
+
+    def cut_target(self, text: str, most: int, *, tgt_lang: str | None = None) -> Cut:
+        """A text in the target language, likewise."""
+        return self._cut("target", text, most, tgt_lang=tgt_lang, target=True)
+
+    def _cut(
+        self,
+        what: str,
+        text: str,
+        most: int,
+        *,
+        target: bool = False,
+        src_lang: str | None = None,
+        tgt_lang: str | None = None,
+    ) -> Cut:
+        if not isinstance(text, str):
+            raise InputError(f"a {what} must be text, not {type(text).__name__}")
+        if len(text) > MAX_CHARACTERS:
+            raise InputError(
+                f"the {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed"
+            )
+        text = clean(text)
+        if not text:
+            raise InputError(f"the {what} is blank; type at least one character")
+        asked = {"text_target": text} if target else {"text": text}
+        offsets = self.style == "wordpiece" and bool(getattr(self._tokenizer, "is_fast", False))
+        with self._speaking(src_lang, tgt_lang) as tokenizer:
+            # No sentence is cut short in silence, whatever the tokenizer's files ask for.
+            found = tokenizer(
+                **asked, truncation=False, padding=False, return_offsets_mapping=offsets
+            )
+        ids = tuple(found["input_ids"])
+        if len(ids) > most:
+            raise InputError(
+                f"the {what} has {len(ids):,} tokens (special ones included); "
+                f"at most {most} are allowed"
+            )
+        size = self.sizes[target]
+        beyond = next((index for index in ids if index >= size), None)
+        if beyond is not None:
+            raise InputError(
+                f"the {what} has the token {beyond}, but the model knows 0 to "
+                f"{size - 1}: the tokenizer does not match it"
+            )
+        spans = found["offset_mapping"] if offsets else None
+        return Cut(
+            text=text,
+            ids=ids,
+            pieces=self._pieces_in(text, ids, spans, target=target),
+            unknown=tuple(at for at, each in enumerate(ids) if each == self.unknown_id),
+            special=self.special(ids),
+        )
+
+    @contextmanager
+    def _speaking(self, src_lang: str | None, tgt_lang: str | None) -> Iterator[Any]:
+        """The tokenizer, to itself, with its languages set."""
+        with self._lock:
+            for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
+                if language is not None:
+                    setattr(self._tokenizer, name, language)
+            yield self._tokenizer
+
+    def special(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """Positions of special tokens."""
+        return tuple(at for at, each in enumerate(ids) if each in self.special_ids)
+
+    def _pieces_in(
+        self, text: str, ids: Sequence[int], spans: Any, *, target: bool
+    ) -> tuple[str, ...]:
+        """Pieces of a text; where each came from says whether a word starts there."""
+        if spans is None:
+            return self.pieces(ids, source=not target)
+        starts = [begin == 0 or text[begin - 1].isspace() for begin, _ in spans]
+        return tuple(
+            self._piece(index, piece, starts=begins)
+            for index, piece, begins in zip(ids, self._names(ids), starts, strict=True)
+        )
+
+    def pieces(
+        self, ids: Sequence[int], *, source: bool = False, after: int | None = None
+    ) -> tuple[str, ...]:
+        """Consecutive tokens' pieces.
+
+        Args:
+            source: the ids number the source's pieces.
+            after: id of the token before the first, where there is one.
+        """
+        names = self._names(ids, source=source)
+        if self.style != "word_end":
+            pairs = zip(ids, names, strict=True)
+            return tuple(self._piece(index, piece) for index, piece in pairs)
+        before = (None if after is None else self._names([after])[0], *names[:-1])
+        starts = [each is None or each.endswith(ENDS) for each in before]
+        return tuple(
+            self._piece(index, piece, starts=begins)
+            for index, piece, begins in zip(ids, names, starts, strict=True)
+        )
+
+    def _names(self, ids: Sequence[int], *, source: bool = False) -> list[str]:
+        """What the vocabulary calls these tokens; ids beyond it by their number."""
+        if source and self._source_names is not None:
+            return [self._source_names.get(index, f"<{index}>") for index in ids]
+        with self._lock:
+            try:
+                found = self._tokenizer.convert_ids_to_tokens(list(ids))
+            except (IndexError, KeyError):  # a model may have more rows than the vocabulary
+                found = [None] * len(ids)
+        return [name if name else f"<{index}>" for index, name in zip(ids, found, strict=True)]
+
+    def _piece(self, index: int, name: str, *, starts: bool | None = None) -> str:
+        if index == self.unknown_id:
+            return rewritten(name, self.style, starts=starts) if self.style == "wordpiece" else name
+        if index in self.special_ids or index in self._added:
+            return name.replace(" ", "\u2581")
+        return rewritten(name, self.style, starts=starts)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of generated ids, without special tokens."""
+        known = [each for each in ids if each not in self.special_ids and each < self._n_known]
+        with self._lock:
+            return str(self._tokenizer.decode(known, skip_special_tokens=True)).strip()
+
+    def own_limit(self) -> int | None:
+        """Longest text that the tokenizer's files name, None where they name none."""
+        limit = getattr(self._tokenizer, "model_max_length", None)
+        return limit if isinstance(limit, int) and 0 < limit < 10**6 else None
+
+
+def read_text(
+    folder: Path,
+    values: Mapping[str, Any],
+    config: Any,
+    sizes: tuple[int, int],
+    special: Sequence[int],
+) -> Text:
+    """The tokenizer in a model's folder.
+
+    The library is shown copies of the tokenizer's own files, without names of other files that the
+    settings may hold.
+
+    Args:
+        values: what config.json says, checked.
+        config: the same, as the library's.
+        sizes, special: see `Text`.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
+    transformers = library(folder)
+    with tempfile.TemporaryDirectory(prefix="headlight-tokenizer-") as copied:
+        copies = Path(copied)
+        names = sorted(each.name for each in folder.iterdir() if each.suffix in SUFFIXES)
+        for name in names:
+            if name in (CONFIG, GENERATION, "adapter_config.json") or name.endswith(INDEX):
+                continue
+            if name == TOKENIZER_CONFIG:
+                settings = _settings(folder / name)
+                (copies / name).write_text(json.dumps(settings), encoding="utf-8")
+            else:
+                (copies / name).write_bytes(read_small(folder / name))
+        if not any(copies.iterdir()):
+            raise CheckpointError(f"{folder}: the tokenizer's files are missing")
+        (copies / CONFIG).write_text(json.dumps(dict(values)), encoding="utf-8")
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                copied, config=config, local_files_only=True, trust_remote_code=False
+            )
+        except BaseException as error:
+            # A damaged file may make the library's Rust part panic, which is no Exception.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
+            reason = " ".join(str(error).replace(copied, ".").split())[:300]
+            raise CheckpointError(f"{folder}: the tokenizer cannot be read ({reason})") from None
+    n_pieces = int(tokenizer.vocab_size)
+    if n_pieces > sizes[0]:
+        raise CheckpointError(
+            f"{folder}: the tokenizer has {n_pieces:,} pieces, "
+            f"but the model's vocabulary has {sizes[0]:,}"
+        )
+    return Text(tokenizer, sizes, special)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    """tokenizer_config.json without the names of files, which are found by their own names."""
+    values = json_object(path, MAX_TABLE)
+    if values.get("auto_map"):
+        raise CheckpointError(
+            f"{path}: auto_map asks for code of the model's own, which is never run"
+        )
+    dropped = ("name_or_path", "_commit_hash", "chat_template", "vocab", "merges")
+    return {
+        key: value
+        for key, value in values.items()
+        if not (key in dropped or (key.endswith(("_file", "_spm")) and isinstance(value, str)))
+    }

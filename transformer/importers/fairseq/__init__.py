@@ -1,0 +1,1 @@
+"""fairseq's Transformer checkpoints."""

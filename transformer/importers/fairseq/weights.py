@@ -1,0 +1,118 @@
+"""The weights of a fairseq checkpoint, under this project's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor
+
+from transformer.checkpoint.weights import expected_shapes
+from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.importers.fairseq.config import PAD, max_positions
+from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, wanted_names
+from transformer.importers.settings import Settings
+from transformer.positions import formula
+from transformer.types import Report
+
+SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+#: The output matrix, now and in old versions.
+OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
+
+STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
+#: Norms of a layer by number, as old versions have them.
+NUMBERED = {
+    "encoder": ("self_attn_layer_norm", "final_layer_norm"),
+    "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+}
+POSITIONS = {
+    "src_positions.table": ("encoder", "source"),
+    "tgt_positions.table": ("decoder", "target"),
+}
+#: Versions, sinusoids, which are computed, and room that version 0.12 keeps in the encoder's layers
+#: for copies of their weights.
+IGNORED = re.compile(
+    r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
+    r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
+)
+
+
+def read_weights(
+    path: Path,
+    settings: Settings,
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    report: Report | None = None,
+) -> tuple[dict[str, Tensor], str]:
+    """The weights in float32 by this project's names, and the type they are stored as."""
+    for stack in STACKS:
+        version = tensors.get(f"{stack}.version")
+        old = version is not None and version.numel() == 1 and float(version) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{path}: {stack}.version is below 2, a pre-norm model without the last norm"
+            )
+    computed = _computed_positions(settings, config)
+    names = {
+        name: _aliases(name, settings, config)
+        for name in wanted_names(config)
+        if name not in computed
+    }
+    state, dtype = gather(
+        path, config, tensors, names, ignored=IGNORED, said_by="its configuration", report=report
+    )
+    return state | computed, dtype
+
+
+def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
+    tied = config.tie_embeddings
+    found: tuple[str, ...]
+    if name == "src_embedding.weight":
+        found = (SOURCE, TARGET, *OUTPUT) if tied == "all" else (SOURCE,)
+    elif name == "tgt_embedding.weight":
+        found = (TARGET, *OUTPUT) if tied == "decoder" else (TARGET,)
+    elif name == "generator.weight":
+        found = OUTPUT
+    elif name in POSITIONS:
+        stack, side = POSITIONS[name]
+        first = PAD + 1
+        longest = max_positions(settings, side)
+        return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
+    elif renamed(name, STACKS, LAYER_PARTS) is None:
+        found = (name.replace("_norm.", ".layer_norm."),)
+    else:
+        return _in_layer(name, config)
+    return [Alias(each) for each in found]
+
+
+def _in_layer(name: str, config: ModelConfig) -> list[Alias]:
+    """A layer's tensor: by its name today, as a third of one, or by a norm's number."""
+    theirs = renamed(name, STACKS, LAYER_PARTS)
+    assert theirs is not None
+    found = [Alias(theirs)]
+    stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
+    stem, _, projection = stem.rpartition(".")
+    if projection in ("q_proj", "k_proj", "v_proj"):
+        rows = expected_shapes(config)[name][0]
+        part = ("q_proj", "k_proj", "v_proj").index(projection)
+        found.append(Alias(f"{stem}.in_proj_{ending}", part * rows, 3 * rows))
+    norms = NUMBERED[name.partition(".")[0]]
+    if projection in norms:
+        found.append(Alias(f"{stem}.layer_norms.{norms.index(projection)}.{ending}"))
+    return found
+
+
+def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
+    """Sinusoids of one stack as a table, where the other's positions are learned."""
+    if config.positions != "learned":
+        return {}
+    table = None if config.d_model % 2 else formula(config)
+    computed = {}
+    for name, (stack, _) in POSITIONS.items():
+        if not settings.flag(f"{stack}_learned_pos"):
+            if table is None:
+                raise settings.error("encoder_embed_dim", "even, which sinusoids need")
+            computed[name] = table
+    return computed

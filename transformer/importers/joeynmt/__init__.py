@@ -1,0 +1,1 @@
+"""JoeyNMT's Transformer models."""

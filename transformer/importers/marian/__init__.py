@@ -1,0 +1,1 @@
+"""Marian and OPUS-MT models in the format of Hugging Face."""

@@ -1,0 +1,170 @@
+"""The weights of a Marian checkpoint, under this project's names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.position_tables import ROUNDING, off_formula
+from transformer.checkpoint.shards import look_at
+from transformer.checkpoint.weights import (
+    Described,
+    check_memory,
+    check_type,
+    expected_shapes,
+    in_memory,
+    stored_names,
+)
+from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.files.safe import json_object
+from transformer.importers.mapping import LAYER_PARTS
+from transformer.importers.marian.config import CONFIG
+from transformer.positions import formula
+from transformer.types import Report
+
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+#: Several files and their indices, as patterns of names.
+SHARDS = (
+    "model.safetensors.index.json", "pytorch_model.bin.index.json",
+    "model-*.safetensors", "pytorch_model-*.bin",
+)  # fmt: skip
+SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
+SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
+
+#: Names of an embedding, the first that is there counts: by which of them are tied.
+EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "all": {"src_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
+    "decoder": {
+        "src_embedding.weight": (SOURCE,),
+        "tgt_embedding.weight": (TARGET, OUTPUT),
+    },
+    "none": {
+        "src_embedding.weight": (SOURCE, SHARED),
+        "tgt_embedding.weight": (TARGET, SHARED),
+        "generator.weight": (OUTPUT,),
+    },
+}
+
+#: Tables of positions, which older files hold although they are sinusoids, perhaps rounded.
+POSITIONS = {
+    "src_positions.table": "model.encoder.embed_positions.weight",
+    "tgt_positions.table": "model.decoder.embed_positions.weight",
+}
+
+
+def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
+    """Every tensor that the model stores, and what it may be called in a Marian file."""
+    names: dict[str, tuple[str, ...]] = {}
+    for name in expected_shapes(config):
+        side, _, rest = name.partition(".")
+        if name in stored_names(config):
+            continue
+        if name == "generator.bias":
+            names[name] = ("final_logits_bias",)
+        elif side in ("encoder", "decoder"):
+            layer, _, part = rest.partition(".")
+            for ours, theirs in LAYER_PARTS.items():
+                part = part.replace(ours, theirs)
+            names[name] = (f"model.{side}.layers.{layer}.{part}",)
+        else:
+            names[name] = EMBEDDINGS[config.tie_embeddings][name]
+    return names
+
+
+def unused_names(config: ModelConfig) -> tuple[str, ...]:
+    """Tensors that may be there and are of no use."""
+    return (SHARED,) if config.tie_embeddings != "all" else ()
+
+
+def read_weights(
+    folder: Path, config: ModelConfig, report: Report | None = None
+) -> tuple[ModelConfig, dict[str, Tensor], str]:
+    """The weights in float32 by this project's names, and the type they are stored as.
+
+    Tables of positions that are not what the formula gives make the config one of stored
+    positions, or of learned ones where config.json says that they were trained. `report` is called
+    with (tensors read, of how many).
+    """
+    stored = look_at(folder, WEIGHTS)
+    path, found = stored.path, stored.found
+    names = {
+        name: tuple(each for each in theirs if each in found)
+        for name, theirs in names_of(config).items()
+    }
+    _check_tensors(path, config, names, found)
+    n_tables = sum(math.prod(found[each][0]) for each in POSITIONS.values() if each in found)
+    check_memory(path, config, stored.size, n_tables)
+    tensors = stored.tensors()
+    state: dict[str, Tensor] = {}
+    for name, shape in expected_shapes(config).items():
+        if name in stored_names(config):
+            continue
+        if report is not None:
+            report(len(state), len(names))
+        if not names[name]:  # logits without a bias
+            state[name] = torch.zeros(shape)
+            continue
+        first, *others = names[name]
+        state[name] = in_memory(stored.files[first], first, tensors[first]).reshape(shape)
+        for other in others if config.tie_embeddings != "none" else ():
+            if not torch.equal(tensors[other].float().reshape(shape), state[name]):
+                raise CheckpointError(
+                    f"{path}: tensors {first!r} and {other!r} differ, but {CONFIG} ties them"
+                )
+    tables = {
+        name: in_memory(stored.files[theirs], theirs, tensors[theirs])
+        for name, theirs in POSITIONS.items()
+        if theirs in found
+    }
+    if any(off_formula(table, config) > ROUNDING for table in tables.values()):
+        trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
+        learned = trained and len(tables) == len(POSITIONS)
+        config = config.replace(positions="learned" if learned else "stored")
+        exact = formula(config)  # of a stack that stores none
+        state |= {name: tables.get(name, exact) for name in POSITIONS}
+    return config, state, _stored_as(found)
+
+
+def _stored_as(found: Mapping[str, Described]) -> str:
+    """The type to store the weights as: half precision where all of them are.
+
+    Tables of positions are stored in float32 whatever the others are.
+    """
+    types = {dtype for name, (_, dtype) in found.items() if name not in POSITIONS.values()}
+    halves = {"F16": "float16", "BF16": "bfloat16"}
+    return halves.get(types.pop(), "float32") if len(types) == 1 else "float32"
+
+
+def _check_tensors(
+    path: Path,
+    config: ModelConfig,
+    names: Mapping[str, tuple[str, ...]],
+    found: Mapping[str, Described],
+) -> None:
+    """Names, shapes and types against the config, before memory is taken."""
+    expected = expected_shapes(config)
+    wanted: dict[str, tuple[int, ...]] = {}
+    for name, theirs in names.items():
+        if not theirs and name != "generator.bias":
+            raise CheckpointError(f"{path}: tensor {names_of(config)[name][0]!r} is missing")
+        shape = expected[name]
+        # A bias of the logits is stored as a row.
+        wanted |= dict.fromkeys(theirs, (1, *shape) if name == "generator.bias" else shape)
+    positions = (config.max_positions, config.d_model)
+    wanted |= dict.fromkeys(POSITIONS.values(), positions)
+    for name, (shape, dtype) in found.items():
+        if name in unused_names(config):
+            continue
+        if name not in wanted:
+            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
+        if shape != wanted[name]:
+            raise CheckpointError(
+                f"{path}: tensor {name!r} has shape {list(shape)}, "
+                f"but {CONFIG} asks for {list(wanted[name])}"
+            )
+        check_type(path, name, dtype)

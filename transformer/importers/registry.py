@@ -1,0 +1,116 @@
+"""Models of other libraries, read into this project's own: afterwards they are checkpoints."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from transformer.types import Report
+
+
+class Importer(Protocol):
+    """Reads a model of another library and writes it as a checkpoint.
+
+    Args:
+        folder: holds the model's files.
+        out: the checkpoint's folder, which must not exist yet or be empty; it appears whole or
+            not at all.
+        name: what the model card calls the source.
+        report: see `Report`.
+
+    Returns: `out`. Raises: `CheckpointError`, one line.
+    """
+
+    def __call__(  # noqa: D102 - said above
+        self,
+        folder: Path,
+        out: Path,
+        *,
+        name: str | None = None,
+        report: Report | None = None,
+        **more: Any,
+    ) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format that models come in.
+
+    Attributes:
+        name: on the command line.
+        title: in words.
+        module, function: where its `Importer` is, loaded when it is used.
+        files: what is read of a folder, as patterns of file names.
+        marks: patterns of file names that a folder of this format has a match for, each.
+        holds: what a folder of this format holds, for people.
+    """
+
+    name: str
+    title: str
+    module: str
+    function: str
+    files: tuple[str, ...]
+    marks: tuple[str, ...]
+    holds: str
+
+    def fits(self, folder: Path) -> bool:
+        """Whether a folder looks like this format, by the names of its files alone."""
+        return self.lacks(folder) is None
+
+    def lacks(self, folder: Path) -> str | None:
+        """The first of `marks` that a folder has no file for, None where it has all."""
+        try:
+            return next((mark for mark in self.marks if not any(folder.glob(mark))), None)
+        except OSError:
+            return self.marks[0]
+
+    @property
+    def importer(self) -> Importer:
+        """Reads this format."""
+        found: Importer = getattr(importlib.import_module(self.module), self.function)
+        return found
+
+
+#: Every format, by its name on the command line.
+FORMATS: dict[str, Format] = {
+    each.name: each
+    for each in (
+        Format(
+            name="marian",
+            title="Marian and OPUS-MT",
+            module="transformer.importers.marian.importer",
+            function="import_marian",
+            files=(
+                "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
+                "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
+                "model.safetensors.index.json", "pytorch_model.bin.index.json",
+                "model-*.safetensors", "pytorch_model-*.bin",
+            ),
+            marks=("config.json", "vocab.json", "source.spm", "target.spm"),
+            holds="config.json, vocab.json, source.spm, target.spm, and model.safetensors or "
+            "pytorch_model.bin",
+        ),
+        Format(
+            name="joeynmt",
+            title="JoeyNMT",
+            module="transformer.importers.joeynmt.importer",
+            function="import_joeynmt",
+            files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
+            marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
+            holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
+            "SentencePiece models or files of merges that text is cut with",
+        ),
+        Format(
+            name="fairseq",
+            title="fairseq",
+            module="transformer.importers.fairseq.importer",
+            function="import_fairseq",
+            files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
+            marks=("*.pt", "dict*.txt"),
+            holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "
+            "models or files of merges that text is cut with",
+        ),
+    )
+}  # fmt: skip

@@ -1,0 +1,344 @@
+"""Beam search over a step function (section 6.1); greedy decoding is the beam of one.
+
+No model is in here: a `StepFunction` turns the newest token of every row into scores for the next
+one, and keeps whatever it needs of the past. Rows are partial translations. A batch holds the rows
+of several sentences side by side, each sentence as many as it has alive, so that nothing is spent
+on hypotheses that ended.
+
+At every step the `beam_size` best continuations of a sentence are looked at together. Those that
+end in `</s>` are set aside as finished, the others live on. The beam is back at its full width one
+step later, and with a beam of one this is greedy decoding.
+
+A finished hypothesis Y scores log P(Y) / ((5 + |Y|) / 6)^alpha, where |Y| counts `</s>`. Departure:
+the paper takes the penalty from Wu et al. 2016, which leaves open what |Y| counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from torch import Tensor
+
+from transformer.search.hypotheses import (
+    Continuations,
+    Name,
+    Node,
+    recorded_hypothesis,
+    recorded_step,
+)
+from transformer.search.records import Fate, Hypothesis, SearchStep
+from transformer.search.rules import PAPER, BeamRule, length_penalty
+from transformer.search.sampling import Sampling
+from transformer.search.scoring import Wanted, normalised, score
+
+__all__ = [
+    "Found",
+    "SearchSettings",
+    "StepFunction",
+    "StepOutput",
+    "length_penalty",
+    "search",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class StepOutput:
+    """What a step function returns for R rows that have read t tokens each.
+
+    Attributes:
+        logits: [R, V], unnormalised log-probabilities of the next token; or blocks of its rows,
+            each made when it is asked for, which are done before the next step.
+        decoder_self: [Ld, R, H, t], attention of the newest position onto the prefix, or None.
+        cross: [Ld, R, H, S], its attention onto the source, or None.
+    """
+
+    logits: Tensor | Iterable[Tensor]
+    decoder_self: Tensor | None = None
+    cross: Tensor | None = None
+
+
+class StepFunction(Protocol):
+    """A model, as far as the search knows it. It remembers the rows between two calls."""
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        """Read one more token a row and score what may follow.
+
+        Args:
+            tokens: [R], the newest token of each row; at the first call `<s>` for each sentence.
+            parents: [R], the row of the previous call that each row continues, or None where row
+                i continues row i. Rows of one sentence stay side by side, and sentences keep
+                their order.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How to search.
+
+    Attributes:
+        beam_size: hypotheses kept alive for each sentence.
+        alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
+        rule: how hypotheses are scored and when a sentence ends, as this module does or as
+            another library would (`transformer.search.rules`).
+        bos_id, eos_id: what starts the decoder, and what ends a sentence.
+        suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
+            others are left as they are, not renormalised.
+        excluded: ids left out before normalising, so that the others share their probability.
+        forced_eos: let every hypothesis that reaches the longest length end in `</s>` there; being
+            no choice, that costs nothing.
+        n_best: how many finished hypotheses must be certain before a sentence ends; None is
+            `beam_size`. The best one is the same whatever this is.
+        record: keep a `SearchStep` for every step.
+        top_k: alternatives kept per row and step when recording.
+        sampling: draw each token at random instead; needs a beam of one.
+    """
+
+    beam_size: int = 4
+    alpha: float = 0.6
+    rule: BeamRule = PAPER
+    bos_id: int = 1
+    eos_id: int = 2
+    suppressed: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    forced_eos: bool = False
+    n_best: int | None = None
+    record: bool = False
+    top_k: int = 10
+    sampling: Sampling | None = None
+
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
+        if not (math.isfinite(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
+        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+            raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
+        if self.sampling is not None and self.beam_size != 1:
+            raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
+
+    @property
+    def n_ranked(self) -> int:
+        """How many continuations of a sentence are looked at together."""
+        return self.rule.n_ranked(self.beam_size)
+
+    def penalty(self, length: int) -> float:
+        """What log P of a hypothesis of `length` tokens is divided by."""
+        return self.rule.penalty(length, self.alpha)
+
+    def log_probs(self, logits: Tensor) -> Tensor:
+        """Normalise logits [R, V] to log-probabilities."""
+        return normalised(logits, self.excluded)
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What the search found for one sentence: hypotheses, best first, and its recorded steps."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    steps: tuple[SearchStep, ...] = ()
+
+
+@dataclass(eq=False)
+class _State:
+    """Where the search of one sentence stands.
+
+    Attributes:
+        index: the sentence's place in the batch.
+        max_length: longest translation, counting `</s>`.
+        prefix: tokens that it has to begin with.
+        live: at most beam_size nodes, best first; row i of the sentence is live[i].
+        finished: nodes that ended in `</s>`, in the order found.
+        cut: nodes alive when the length limit was reached.
+        steps: the record so far.
+    """
+
+    index: int
+    max_length: int
+    prefix: tuple[int, ...]
+    live: list[Node] = field(default_factory=lambda: [Node(None, -1, 0.0, 0.0, 0, 0)])
+    finished: list[Node] = field(default_factory=list)
+    cut: list[Node] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)
+
+
+def search(
+    step: StepFunction,
+    max_lengths: Sequence[int],
+    settings: SearchSettings,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    src_lengths: Sequence[int] | None = None,
+    piece: Name = lambda token, before: str(token),
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Found]:
+    """Find the best translation of each sentence in a batch.
+
+    A sentence ends when none of its live hypotheses can still beat the worst of its `n_best`
+    finished ones. Log-probabilities only fall, so a hypothesis with log-probability L can reach
+    no more than L / lp(max_length), which for alpha >= 0 is the mildest penalty ahead of it.
+
+    Args:
+        step: the model; its first call gets one row a sentence.
+        max_lengths: longest translation of each sentence, counting `</s>`.
+        settings: beam, length penalty, what to record.
+        prefixes: token ids that each translation has to begin with; may differ in length.
+        src_lengths: tokens of each source, to leave the padding out of recorded attention.
+        piece: names a token in the records, by its id and that of the one before it.
+        progress: called with (step, longest step) after each step; an exception it raises ends
+            the search.
+
+    Returns: one `Found` a sentence. Where nothing ended within the length, its hypotheses are the
+        cut ones (`complete` is False).
+    """
+    states = _start(max_lengths, settings, prefixes)
+    active = list(states)
+    tokens = [settings.bos_id] * len(states)
+    parents: list[int] | None = None
+    longest, n_steps = max(max_lengths, default=0), 0
+    while active:
+        scored = _score(step(tokens, parents), active, settings, n_steps)
+        n_rows, tokens, parents, first = len(tokens), [], [], 0
+        for state in active:
+            rows = range(first, first + len(state.live))
+            first = rows.stop
+            _advance(state, rows, scored, settings, n_steps, src_lengths, piece)
+            tokens += [node.token for node in state.live]
+            parents += [rows.start + node.row for node in state.live]
+        active = [state for state in active if state.live]
+        if parents == list(range(n_rows)):
+            parents = None
+        n_steps += 1
+        if progress is not None:
+            progress(n_steps, longest)
+    return [_result(state, settings, piece) for state in states]
+
+
+def _start(
+    max_lengths: Sequence[int],
+    settings: SearchSettings,
+    prefixes: Sequence[Sequence[int]] | None,
+) -> list[_State]:
+    states = []
+    for index, max_length in enumerate(max_lengths):
+        prefix = tuple(prefixes[index]) if prefixes is not None else ()
+        if max_length <= len(prefix):
+            raise ValueError(
+                f"a forced prefix of {len(prefix)} tokens leaves nothing to search "
+                f"within {max_length}"
+            )
+        if settings.eos_id in prefix:
+            raise ValueError("a forced prefix cannot hold the end of the sentence")
+        states.append(_State(index, max_length, prefix))
+    return states
+
+
+def _score(
+    output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
+) -> Continuations:
+    """What the search looks at, of every row."""
+    forced = None
+    if any(t < len(state.prefix) for state in active):
+        forced = [
+            state.prefix[t] if t < len(state.prefix) else settings.eos_id
+            for state in active
+            for _ in state.live
+        ]
+    wanted = Wanted(
+        n_chosen=settings.n_ranked + len(settings.suppressed),
+        n_shown=settings.top_k if settings.record else 0,
+        excluded=settings.excluded,
+        forced=forced,
+        sampling=settings.sampling,
+        step=t,
+        suppressed=settings.suppressed,
+    )
+    return score(output.logits, wanted, output.decoder_self, output.cross)
+
+
+def _advance(
+    state: _State,
+    rows: range,
+    scored: Continuations,
+    settings: SearchSettings,
+    t: int,
+    src_lengths: Sequence[int] | None,
+    piece: Name,
+) -> None:
+    """One step of one sentence: rank the continuations, set the finished aside, keep the rest."""
+    nodes = sorted(
+        _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)
+    )
+    chosen = nodes[: settings.n_ranked]
+    finished = [node for node in chosen[: settings.beam_size] if node.token == settings.eos_id]
+    live = [node for node in chosen if node.token != settings.eos_id][: settings.beam_size]
+    state.finished += finished
+    at_limit = t + 1 >= state.max_length
+    if at_limit or not chosen:
+        cut = [node for node in live if node in chosen[: settings.beam_size]]
+        state.cut = cut or ([] if chosen else state.live)
+    going = [] if at_limit or _is_decided(state, live, settings) else live
+    if settings.record:
+        fates: dict[Node, Fate] = dict.fromkeys(live if at_limit else going, "kept")
+        fates |= dict.fromkeys(finished, "finished")
+        places = {node: row for row, node in enumerate(going)}
+        n_source = None if src_lengths is None else src_lengths[state.index]
+        state.steps.append(
+            recorded_step(nodes, fates, places, rows, scored, settings.penalty, n_source, piece)
+        )
+    state.live = going
+
+
+def _continue(
+    state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
+) -> Iterator[Node]:
+    """The continuations that may be chosen: each row's best, or the one drawn or forced."""
+    for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
+        if t < len(state.prefix):
+            log_prob = scored.forced[at]
+            yield Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
+            continue
+        if settings.forced_eos and t + 1 == state.max_length:
+            yield Node(node, settings.eos_id, 0.0, node.total, row, t + 1)
+            continue
+        if scored.drawn is not None:
+            token, log_prob = scored.drawn.tokens[at], scored.drawn.log_probs[at]
+            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            continue
+        n_taken = 0
+        for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
+            if token in settings.suppressed or log_prob == -math.inf:
+                continue
+            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            n_taken += 1
+            if n_taken == settings.n_ranked:
+                break
+
+
+def _is_decided(state: _State, live: Sequence[Node], settings: SearchSettings) -> bool:
+    """Whether no live hypothesis can still enter the best `n_best` finished ones."""
+    if not live:
+        return True
+    n_best = settings.n_best or settings.beam_size
+    if len(state.finished) < n_best:
+        return False
+    bound = settings.rule.bound
+    if bound == "none":
+        return True
+    scores = sorted((node.score(settings.penalty) for node in state.finished), reverse=True)
+    length = state.max_length if bound == "longest" else live[0].length
+    return live[0].total / settings.penalty(length) <= scores[n_best - 1]
+
+
+def _result(state: _State, settings: SearchSettings, piece: Name) -> Found:
+    nodes = state.finished or state.cut
+    if settings.rule.cut_competes:
+        nodes = state.finished + state.cut
+    best = sorted(nodes, key=lambda node: -node.score(settings.penalty))[: settings.beam_size]
+    return Found(
+        tuple(recorded_hypothesis(node, settings.eos_id, settings.penalty, piece) for node in best),
+        tuple(state.steps),
+    )

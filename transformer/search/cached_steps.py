@@ -1,0 +1,46 @@
+"""The model as a step function for the search: one token a row at a time, with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from transformer.layers import DecoderCache, Encoded
+from transformer.model import Transformer
+from transformer.search.beam import StepOutput
+
+
+class CachedSteps:
+    """`Transformer.decode` with its cache, as a `transformer.search.beam.StepFunction`.
+
+    The readable one; `transformer.fast.steps` translates, and tests hold it to this. Rows that
+    end are dropped from the cache, and nothing moves while the beams stay in place.
+    """
+
+    def __init__(self, model: Transformer, encoded: Encoded, *, need_weights: bool = False) -> None:
+        """Args: encoded: from `Transformer.encode`, one row a sentence."""
+        self.model, self.encoded, self.need_weights = model, encoded, need_weights
+        self.cache = DecoderCache()
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        """See `transformer.search.beam.StepFunction`."""
+        device = self.encoded.memory.device
+        if parents is not None:
+            rows = torch.tensor(parents, device=device)
+            self.cache.select(rows)
+            mask = self.encoded.src_mask
+            # The memory itself is no longer needed: its keys and values are in the cache.
+            self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
+        tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
+        decoded = self.model.decode(
+            tgt_in, self.encoded, cache=self.cache, need_weights=self.need_weights
+        )
+        logits = self.model.logits(decoded.hidden[:, 0])  # [R, V]
+        if decoded.self_attention is None or decoded.cross_attention is None:
+            return StepOutput(logits)
+        return StepOutput(
+            logits,
+            decoded.self_attention[:, :, :, 0],  # [Ld, R, H, t]
+            decoded.cross_attention[:, :, :, 0],  # [Ld, R, H, S]
+        )

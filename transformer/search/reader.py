@@ -1,0 +1,190 @@
+"""What a translator is given, checked and cut into tokens: sources, targets, prefixes, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.search.inputs import check_length, checked_ids, checked_whole
+from transformer.text.tokenizer import Tokenized, Tokenizer, clean
+
+#: The paper lets a translation be this much longer than its source (section 6.1).
+EXTRA_LENGTH = 50
+#: Longest sentence, in characters, that is cut into pieces at all.
+MAX_CHARACTERS = 10_000
+#: A trace that might need more memory than this for its record is refused.
+MAX_RECORD_BYTES = 2 * 2**30
+
+Prefix = str | Sequence[int] | None
+
+
+class Reader:
+    """Turns what callers give into token ids, or says in one line (`InputError`) why it cannot."""
+
+    def __init__(self, config: ModelConfig, tokenizer: Tokenizer, max_tokens: int) -> None:
+        """Args: max_tokens: longest source and longest translation, `</s>` included."""
+        self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
+
+    def tokenize(self, sentence: str) -> Tokenized:
+        """Cut a sentence into pieces. A blank one has none."""
+        return self._cut(sentence, self.tokenizer)
+
+    def tokenize_target(self, text: str) -> Tokenized:
+        """Cut a text in the target language into pieces."""
+        return self._cut(text, self.tokenizer.target)
+
+    def _cut(self, sentence: str, tokenizer: Tokenizer) -> Tokenized:
+        if not isinstance(sentence, str):
+            raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
+        if len(sentence) > MAX_CHARACTERS:
+            raise InputError(
+                f"the sentence has {len(sentence):,} characters; "
+                f"at most {MAX_CHARACTERS:,} are allowed"
+            )
+        tokenized = tokenizer.tokenize(sentence)
+        check_length(tokenized.ids, self.max_tokens)
+        return tokenized
+
+    def source(self, sentence: str | Sequence[int]) -> Source:
+        """The sentence as the encoder gets it.
+
+        Args:
+            sentence: text, or the ids (without `</s>`) of one that was cut in another way.
+        """
+        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
+            return self._source_ids(sentence)  # type: ignore[arg-type]  # str is out by now
+        tokenized = self.tokenize(sentence)
+        if not tokenized.ids:
+            return Source(clean(sentence), (), (), (), ())
+        eos = self.config.eos_id
+        return Source(
+            text=clean(sentence),
+            ids=(*tokenized.ids, eos),
+            pieces=(*tokenized.pieces, self.tokenizer.id_to_piece(eos)),
+            unknown=tokenized.unknown,
+            unknown_text=unknown_text(tokenized),
+        )
+
+    def _source_ids(self, given: Sequence[int]) -> Source:
+        if isinstance(given, bytes | bytearray):  # a sequence of numbers by chance
+            raise InputError(f"a sentence must be text, not {type(given).__name__}")
+        ids = checked_ids("source", given, self.config, self.config.vocab_size)
+        check_length(ids, self.max_tokens)
+        strange = {self.config.unk_id, *self.tokenizer.byte_ids}
+        ended = (*ids, self.config.eos_id) if ids else ()
+        return Source(
+            text=self.tokenizer.decode(ids),
+            ids=ended,
+            pieces=self.tokenizer.shown(ended),
+            unknown=tuple(position for position, each in enumerate(ids) if each in strange),
+            unknown_text=(),
+        )
+
+    def sources(
+        self, sentences: Sequence[str | Sequence[int]], *, blank: bool = True
+    ) -> list[Source]:
+        """Every sentence as `source` reads it; an error says which one, counted from 1.
+
+        Args: blank: allow blank ones.
+        """
+        if isinstance(sentences, str):
+            raise InputError("translate takes a list of sentences, not one text")
+        read = []
+        for index, sentence in enumerate(sentences):
+            try:
+                read.append(self.source(sentence))
+                if not blank and not read[-1].ids:
+                    raise InputError("the sentence is blank; type at least one character")
+            except InputError as error:
+                where = f"sentence {index + 1}: " if len(sentences) > 1 else ""
+                raise InputError(f"{where}{error}") from None
+        return read
+
+    def target(self, target: str | Sequence[int]) -> list[int]:
+        """What the decoder is to predict, ending in `</s>`."""
+        eos = self.config.eos_id
+        if isinstance(target, str):
+            ids = [*self.tokenize_target(target).ids, eos]
+            if len(ids) == 1:
+                raise InputError("the target is blank; type at least one character")
+            return ids
+        ids = list(target)
+        ids = ids[:-1] if ids[-1:] == [eos] else ids
+        ids = [*checked_ids("target", ids, self.config), eos]
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
+            )
+        return ids
+
+    def prefix(self, prefix: Prefix) -> list[int]:
+        """What a translation has to begin with, as token ids."""
+        if prefix is None:
+            return []
+        if isinstance(prefix, str):
+            return list(self.tokenize_target(prefix).ids)
+        return checked_ids("prefix", prefix, self.config)
+
+    def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
+        """Longest translation of a source of `n_source` tokens, both counted with `</s>`."""
+        limit = n_source + EXTRA_LENGTH
+        if max_length is not None:
+            limit = checked_whole("max_length", max_length)
+        limit = min(limit, self.max_tokens)
+        if len(forced) >= limit:
+            raise InputError(
+                f"the prefix has {len(forced):,} tokens; the translation may have {limit} at most"
+            )
+        return limit
+
+    def check_record(self, lengths: Sequence[int], limits: Sequence[int], beam_size: int) -> None:
+        """Refuse records that together could outgrow `MAX_RECORD_BYTES`.
+
+        Args: lengths, limits: tokens of each source and of each longest translation.
+        """
+        config = self.config
+        heads = config.n_decoder_layers * config.decoder_heads
+        n_bytes = sum(
+            4 * beam_size * heads * limit * (n_source + limit // 2)
+            for n_source, limit in zip(lengths, limits, strict=True)
+        )
+        if n_bytes > MAX_RECORD_BYTES:
+            less = "a shorter sentence" if len(lengths) == 1 else "fewer sentences at once"
+            raise InputError(
+                f"recording beam size {beam_size} over {sum(lengths)} tokens could take "
+                f"{n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are allowed, "
+                f"so take a smaller beam or {less}"
+            )
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source sentence, ready for the encoder.
+
+    Attributes:
+        text: the sentence, cleaned (`transformer.text.tokenizer.clean`).
+        ids, pieces: with `</s>` at the end; empty for a blank sentence.
+        unknown: positions in `pieces` that the vocabulary does not hold.
+        unknown_text: what stands there.
+    """
+
+    text: str
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+    unknown: tuple[int, ...]
+    unknown_text: tuple[str, ...]
+
+
+def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:
+    """What stands at the unknown positions, a character that is spelled in bytes as one."""
+    found: list[str] = []
+    previous = -2
+    for position in tokenized.unknown:
+        surface = tokenized.surfaces[position]
+        # Of a character's byte pieces, only one carries its text.
+        if surface and not (position == previous + 1 and found and found[-1] == surface):
+            found.append(surface)
+        previous = position
+    return tuple(found)

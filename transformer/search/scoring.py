@@ -1,0 +1,165 @@
+"""From logits to what a search looks at: the best next tokens of every row, on the CPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.search.hypotheses import Continuations, Draws
+from transformer.search.sampling import Sampling
+from transformer.types import Floats
+
+#: Rows of at least so many scores are searched by groups of so many.
+LONG_ROW, GROUP = 2_000, 32
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be known of every row.
+
+    Attributes:
+        n_chosen: best next tokens.
+        n_shown: most probable next tokens to record, with the entropy; 0 records nothing.
+        excluded: ids left out before normalising, so that the others share their probability.
+        forced: [R], a token of each row whose log-probability is asked for, or None.
+        sampling, step, suppressed: see `transformer.search.sampling.draw`; None draws nothing.
+    """
+
+    n_chosen: int
+    n_shown: int = 0
+    excluded: tuple[int, ...] = ()
+    forced: Sequence[int] | None = None
+    sampling: Sampling | None = None
+    step: int = 0
+    suppressed: tuple[int, ...] = ()
+
+
+def normalised(logits: Tensor, excluded: Sequence[int] = ()) -> Tensor:
+    """Log-probabilities of logits [R, V], without the tokens that are left out."""
+    return (_without(logits, excluded) if excluded else logits).log_softmax(1)
+
+
+def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
+    return logits.index_fill(1, torch.tensor(excluded, device=logits.device), -math.inf)
+
+
+def score(
+    logits: Tensor | Iterable[Tensor],
+    wanted: Wanted,
+    decoder_self: Tensor | None = None,
+    cross: Tensor | None = None,
+) -> Continuations:
+    """Normalise logits and bring what is wanted of them to the CPU.
+
+    Args:
+        logits: [R, V], or blocks of its rows one after the other, each made when it is asked for:
+            what is in the processor's caches is normalised several times faster.
+        decoder_self, cross: [Ld, R, H, n] weights to record, or None.
+
+    Raises: `FloatingPointError` where a row's logits are not numbers.
+    """
+    blocks = [logits] if isinstance(logits, Tensor) else logits
+    parts, first = [], 0
+    for block in blocks:
+        parts.append(_score_block(block, wanted, first))
+        first += len(block)
+    one = parts[0] if len(parts) == 1 else _joined(parts)
+    if not wanted.n_shown:
+        return one
+    return Continuations(
+        one.ids, one.log_probs, one.forced, one.top_ids, one.top_log_probs, one.entropy,
+        _by_row(decoder_self), _by_row(cross), one.drawn,
+    )  # fmt: skip
+
+
+def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest scores of every row [R, V], best first, and where they are: both [R, count].
+
+    Long rows are cut into groups first: the best lie in the groups with the largest maxima.
+    """
+    n_rows, size = scores.shape
+    n_groups = size // GROUP
+    if size < LONG_ROW or 4 * count > n_groups or scores.device.type != "cpu":
+        return scores.topk(count, dim=1)
+    grouped = scores[:, : n_groups * GROUP].view(n_rows, GROUP, n_groups)
+    groups = grouped.amax(1).topk(count, dim=1, sorted=False).indices  # [R, count]
+    held = grouped.gather(2, groups[:, None].expand(-1, GROUP, -1)).flatten(1)
+    rest = scores[:, n_groups * GROUP :]
+    values, places = torch.cat([held, rest], dim=1).topk(count, dim=1)
+    row, column = places // count, places % count
+    ids = row * n_groups + groups.gather(1, column)
+    after = places - held.size(1)  # what was found in the rest
+    return values, torch.where(after < 0, ids, after + n_groups * GROUP)
+
+
+def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
+    if wanted.excluded:
+        logits = _without(logits, wanted.excluded)
+    n_rows, vocab_size = logits.shape  # [r, V]
+    n_chosen = min(wanted.n_chosen, vocab_size)
+    n_shown = min(wanted.n_shown, vocab_size)
+    values, ids = best(logits, max(n_chosen, n_shown))
+    largest = values[:, :1]
+    probabilities = logits.softmax(1)
+    # The logarithm of what all are divided by, less the largest logit: exact where it matters.
+    spread = -probabilities.gather(1, ids[:, :1]).log()  # [r, 1]
+    values = values - largest - spread
+    log_probs: list[list[float]] = values[:, :n_chosen].tolist()
+    if any(math.isnan(row[0]) for row in log_probs):
+        raise FloatingPointError("the model's scores are not numbers (NaN)")
+    drawn = None
+    if wanted.sampling is not None:
+        every = normalised(logits)
+        drawn = Draws.of(every, wanted.sampling, wanted.step, wanted.suppressed)
+    forced = [math.nan] * n_rows
+    if wanted.forced is not None:
+        at = torch.tensor(wanted.forced[first : first + n_rows], device=logits.device)
+        forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
+    if not n_shown:
+        return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
+    # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
+    below = (logits - largest).clamp_min_(-1e4)
+    entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
+    return Continuations(
+        ids[:, :n_chosen].tolist(),
+        log_probs,
+        forced,
+        ids[:, :n_shown].cpu().numpy(),
+        values[:, :n_shown].float().cpu().numpy(),
+        entropy.float().cpu().numpy(),
+        drawn=drawn,
+    )
+
+
+def _joined(parts: Sequence[Continuations]) -> Continuations:
+    """The rows of several blocks."""
+
+    def every(name: str) -> list:  # type: ignore[type-arg]  # of ids, of numbers
+        return [row for part in parts for row in getattr(part, name)]
+
+    draws = [part.drawn for part in parts if part.drawn is not None]
+    drawn = None
+    if draws:
+        drawn = Draws(
+            [token for each in draws for token in each.tokens],
+            [value for each in draws for value in each.log_probs],
+            [ids for each in draws for ids in each.allowed],
+        )
+    arrays = {}
+    if parts[0].top_ids is not None:
+        for name in ("top_ids", "top_log_probs", "entropy"):
+            arrays[name] = np.concatenate([getattr(part, name) for part in parts])
+    return Continuations(every("ids"), every("log_probs"), every("forced"), drawn=drawn, **arrays)
+
+
+def _by_row(weights: Tensor | None) -> Floats | None:
+    """[L, R, H, n] on any device to [R, L, H, n] in NumPy."""
+    if weights is None:
+        return None
+    array: Floats = weights.transpose(0, 1).float().cpu().numpy()
+    return array

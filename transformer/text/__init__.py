@@ -1,0 +1,1 @@
+"""Text in, token ids out, and back (section 5.1). May import the configuration and `files`."""

@@ -1,0 +1,111 @@
+"""Reading the tokenizer of a checkpoint from its files (see `transformer.text.layout`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from transformer.config import ModelConfig
+from transformer.text.layout import (
+    BY_MODEL,
+    RULES_FILE,
+    TABLE_FILE,
+    TARGET_FILE,
+    TARGET_RULES_FILE,
+    TARGET_TABLE_FILE,
+    TOKENIZER_FILE,
+)
+from transformer.text.normalise import Preparation
+from transformer.text.rules import RuleTokenizer
+from transformer.text.table import Marks, Numbered, TableTokenizer
+from transformer.text.tokenizer import Tokenizer, TokenizerError
+
+
+def read_tokenizer(
+    files: Iterable[str], read: Callable[[str], bytes], config: ModelConfig
+) -> Tokenizer:
+    """The tokenizer of a checkpoint.
+
+    Args:
+        files: names of the files that are there.
+        read: the bytes of one of `TOKENIZER_FILES`.
+
+    Raises: `TokenizerError`, its message starting with the name of the file at fault.
+    """
+    files = set(files)
+    if TABLE_FILE not in files:
+        with blaming(TOKENIZER_FILE):
+            return Tokenizer(read(TOKENIZER_FILE))
+    own = (TOKENIZER_FILE, TABLE_FILE, RULES_FILE if RULES_FILE in files else None)
+    if not files & {TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE}:
+        return _side(*own, read, config, size=config.vocab_size)
+    other = tuple(
+        theirs if theirs in files else shared
+        for theirs, shared in zip((TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE), own,
+                                  strict=True)
+    )  # fmt: skip
+    target = _side(
+        other[0] or "", other[1] or "", other[2], read, config, size=config.target_vocab_size
+    )
+    return _side(*own, read, config, target, size=config.vocab_size)
+
+
+def _side(
+    model: str,
+    table: str,
+    rules: str | None,
+    read: Callable[[str], bytes],
+    config: ModelConfig,
+    target: Numbered | None = None,
+    *,
+    size: int,
+) -> Numbered:
+    with blaming(table):
+        pieces = _table(read(table))
+        if len(pieces) != size:  # before they are taken apart, which takes memory and time
+            raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
+    preparation, marks = Preparation(), Marks()
+    if rules is not None:
+        with blaming(rules):
+            settings = _rules(read(rules))
+            if settings.get("unit") != BY_MODEL:
+                return RuleTokenizer.of(settings, pieces, config, target)
+            marks = Marks.taken(settings)
+            if unknown := settings.keys() - {"unit", "preparation"}:
+                raise TokenizerError(f"unknown setting {min(unknown)!r}")
+            preparation = Preparation.of(settings.get("preparation", {}))
+    with blaming(model):
+        return TableTokenizer(read(model), pieces, config, target, preparation, marks)
+
+
+@contextmanager
+def blaming(name: str) -> Iterator[None]:
+    """Put the name of a file in front of what is wrong with it."""
+    try:
+        yield
+    except TokenizerError as error:
+        raise TokenizerError(f"{name}: {error}") from None
+
+
+def _table(data: bytes) -> list[str]:
+    pieces = _json(data)
+    if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
+        raise TokenizerError("expected a JSON list of pieces")
+    return pieces
+
+
+def _rules(data: bytes) -> dict[str, Any]:
+    rules = _json(data)
+    if not isinstance(rules, dict):
+        raise TokenizerError("expected a JSON object")
+    return rules
+
+
+def _json(data: bytes) -> object:
+    try:
+        values: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise TokenizerError(f"not valid JSON: {error}") from None
+    return values

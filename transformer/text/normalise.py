@@ -1,0 +1,120 @@
+"""What is done to a sentence before it is cut, and undone after a translation is joined.
+
+Models trained elsewhere often saw text in small letters, or text that the Moses scripts had taken
+apart: punctuation on its own between spaces, quotation marks and apostrophes escaped as in XML.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from transformer.text.tokenizer import TokenizerError
+
+#: A language as Moses names it; nothing else may become part of a file's name.
+LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)
+
+#: Characters that text is often typed with, and what NFKC leaves of them.
+_QUOTES = str.maketrans({"\u2019": "'", "\u201c": '"', "\u201d": '"'})
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to cleaned text, in this order.
+
+    Attributes:
+        normalise: NFKC, straight quotes, no space before `? ! , . :`; the last also afterwards.
+        normalise_punctuation: also by the Moses rules.
+        moses: language whose rules take words and punctuation apart, None for no such thing.
+        dash_splits: also take words apart at hyphens, written `@-@`.
+        escape: write `& | < > ' " [ ]` as XML and Moses do.
+        lowercase: small letters only.
+    """
+
+    normalise: bool = False
+    normalise_punctuation: bool = False
+    moses: str | None = None
+    dash_splits: bool = False
+    escape: bool = True
+    lowercase: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("normalise", "normalise_punctuation", "dash_splits", "escape", "lowercase"):
+            if not isinstance(getattr(self, name), bool):
+                raise TokenizerError(f"{name}={getattr(self, name)!r} is not true or false")
+        if self.moses is not None and not (
+            isinstance(self.moses, str) and LANGUAGE.fullmatch(self.moses)
+        ):
+            raise TokenizerError(f"moses={self.moses!r} is not a language such as 'en'")
+
+    def __call__(self, text: str) -> str:
+        """Prepare one line of cleaned text."""
+        if self.normalise:
+            text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
+            text = _closed_up(text)
+        if self.moses is not None and text:
+            if self.normalise_punctuation:
+                text = _normaliser(self.moses).normalize(text)
+            text = _tokenizer(self.moses).tokenize(
+                text,
+                aggressive_dash_splits=self.dash_splits,
+                escape=self.escape,
+                return_str=True,
+            )
+        return " ".join((text.lower() if self.lowercase else text).split())
+
+    def undo(self, text: str) -> str:
+        """Join what was taken apart."""
+        if self.moses is not None and text:
+            text = _detokenizer(self.moses).detokenize(text.split())
+        return _closed_up(text) if self.normalise else text
+
+    def settings(self) -> dict[str, Any]:
+        """What differs from doing nothing, for JSON."""
+        nothing = Preparation()
+        return {
+            name: value
+            for name, value in dataclasses.asdict(self).items()
+            if value != getattr(nothing, name)
+        }
+
+    @classmethod
+    def of(cls, settings: object) -> Preparation:
+        """What `settings` wrote. Raises `TokenizerError` on anything else."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(settings, Mapping) or not known.issuperset(settings):
+            raise TokenizerError(f"how text is prepared says more than: {', '.join(sorted(known))}")
+        return cls(**settings)
+
+
+def _closed_up(text: str) -> str:
+    """Single spaces, and none in front of closing punctuation."""
+    text = re.sub("[ \u3000]+", " ", text.replace("\u200b", ""))
+    return re.sub(r" ([?!,.:])", r"\1", text).strip()
+
+
+# Making one reads lists of abbreviations and compiles many expressions; they keep no state.
+@lru_cache(maxsize=8)
+def _normaliser(language: str) -> Any:
+    from sacremoses import MosesPunctNormalizer
+
+    return MosesPunctNormalizer(lang=language)
+
+
+@lru_cache(maxsize=8)
+def _tokenizer(language: str) -> Any:
+    from sacremoses import MosesTokenizer
+
+    return MosesTokenizer(lang=language)
+
+
+@lru_cache(maxsize=8)
+def _detokenizer(language: str) -> Any:
+    from sacremoses import MosesDetokenizer
+
+    return MosesDetokenizer(lang=language)

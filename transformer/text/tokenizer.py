@@ -1,0 +1,329 @@
+"""Sentence to token ids and back, by SentencePiece (the paper's are byte-pair pieces, 5.1)."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import sentencepiece as spm
+
+from transformer.text.cut_sampling import Cutter, generator, seed_sampling
+from transformer.text.layout import TOKENIZER_FILE
+
+__all__ = [
+    "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
+    "clean", "seed_sampling", "train_tokenizer",
+]  # fmt: skip
+
+#: Special pieces and their ids in every tokenizer trained here.
+SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
+PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
+
+#: How sentences are cut: by probabilities of pieces, by merges that SentencePiece learned or that a
+#: file of codes lists, at spaces only, or everywhere.
+Kind = Literal["unigram", "bpe", "merges", "word", "char"]
+
+#: Where a checkpoint keeps the SentencePiece model.
+
+
+#: Bytes; SentencePiece would silently leave out what is longer than 4,192, and its characters.
+LONGEST_LINE = 2**20
+
+
+class TokenizerError(ValueError):
+    """A tokenizer file that cannot be used; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Tokenized:
+    """A sentence cut into pieces.
+
+    Attributes:
+        pieces: as the vocabulary writes them; `▁` (U+2581) marks the start of a word.
+        ids: the pieces' ids, without special tokens.
+        surfaces: the text each piece stands for.
+        unknown: positions whose text the vocabulary does not hold: it becomes `<unk>`, or is
+            spelled in bytes that the model has hardly seen.
+    """
+
+    pieces: tuple[str, ...]
+    ids: tuple[int, ...]
+    surfaces: tuple[str, ...]
+    unknown: tuple[int, ...]
+
+
+def clean(text: str) -> str:
+    """Text as the tokenizer takes it: one line, no control characters, NFC.
+
+    Line breaks, tabs and other white space become single spaces; control characters, format
+    characters that have no glyph (but not the joiners that scripts and emoji need) and lone
+    surrogates are left out.
+    """
+    kept = []
+    for character in unicodedata.normalize("NFC", text):
+        category = unicodedata.category(character)
+        if character.isspace() or category in ("Zl", "Zp"):
+            kept.append(" ")
+        elif category in ("Cc", "Cs") or (category == "Cf" and character not in "\u200c\u200d"):
+            continue
+        else:
+            kept.append(character)
+    return " ".join("".join(kept).split())
+
+
+class Tokenizer:
+    """A SentencePiece model with this project's special ids."""
+
+    def __init__(self, model: bytes) -> None:
+        """Read the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
+        self._model = model
+        if not model:
+            raise TokenizerError("not a SentencePiece model (it is empty)")
+        try:
+            self._processor = spm.SentencePieceProcessor(model_proto=model)
+            count = self._processor.get_piece_size()
+            self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
+        except UnicodeDecodeError:  # of a piece, or of what SentencePiece has to say about one
+            raise TokenizerError("not a SentencePiece model (a piece is not UTF-8)") from None
+        except RuntimeError as error:
+            raise TokenizerError(f"not a SentencePiece model ({error})") from None
+        self._is_byte = tuple(map(self._processor.is_byte, range(count)))
+        #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
+        self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
+        self._kind: Kind = self._find_kind()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Tokenizer:
+        """Read a `.model` file. Raises `TokenizerError` naming the file."""
+        path = Path(path)
+        try:
+            return cls(path.read_bytes())
+        except OSError as error:
+            raise TokenizerError(f"{path}: {error.strerror or error}") from None
+        except TokenizerError as error:
+            raise TokenizerError(f"{path}: {error}") from None
+
+    @property
+    def target(self) -> Tokenizer:
+        """The tokenizer of what is generated; this one, where both sides share it."""
+        return self
+
+    def files(self) -> dict[str, bytes]:
+        """What to write to a checkpoint's folder so that it holds this tokenizer, by file name."""
+        return {TOKENIZER_FILE: self._model}
+
+    def to_bytes(self) -> bytes:
+        """Return the contents of the `.model` file."""
+        return self._model
+
+    def save(self, path: str | Path) -> None:
+        """Write the `.model` file."""
+        Path(path).write_bytes(self._model)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of pieces, special ones included."""
+        return len(self.pieces)
+
+    @property
+    def pad_id(self) -> int:
+        """Id of `<pad>`."""
+        return PAD_ID
+
+    @property
+    def bos_id(self) -> int:
+        """Id of `<s>`, which starts the decoder."""
+        return BOS_ID
+
+    @property
+    def eos_id(self) -> int:
+        """Id of `</s>`, which ends source and target."""
+        return EOS_ID
+
+    @property
+    def unk_id(self) -> int:
+        """Id of `<unk>`."""
+        return UNK_ID
+
+    def tokenize(self, text: str) -> Tokenized:
+        """Cut a sentence into pieces, after `clean`."""
+        return self._tokenized(self._processor.encode(clean(text), return_type="proto"))
+
+    def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
+        """The most probable segmentations under a unigram vocabulary, best first.
+
+        Returns: at most `count`, each with its log-probability in nats: the sum of its pieces'.
+            Nothing where the vocabulary gives its pieces no probabilities.
+        """
+        cleaned = clean(text)
+        if self.kind != "unigram" or not cleaned:
+            return []
+        found = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
+        return [(self._tokenized(each), float(each.score)) for each in found.nbests if each.pieces]
+
+    def normalize(self, text: str) -> str:
+        """The text that is cut: cleaned, normalised, spaces written as `▁` (U+2581)."""
+        cleaned = clean(text)
+        normalized: str = self._processor.normalize(cleaned) if cleaned else ""
+        return normalized
+
+    @property
+    def kind(self) -> Kind:
+        """How sentences are cut, judged by what the vocabulary can do.
+
+        "unigram" has probabilities of pieces, "bpe" merges, and "char" knows single characters
+        only, so that there is but one cut; "merges" and "word" are not SentencePiece's.
+        """
+        return self._kind
+
+    @cached_property
+    def scores(self) -> tuple[float, ...]:
+        """One number a piece: in a unigram vocabulary its log-probability in nats, in BPE minus
+        the rank of its merge; 0 for special and byte pieces.
+        """
+        return tuple(map(self._processor.get_score, range(len(self._is_byte))))
+
+    def _find_kind(self) -> Kind:
+        try:
+            self._processor.nbest_encode("a", nbest_size=1)
+        except RuntimeError:
+            special = {*range(len(SPECIAL_PIECES)), *self.byte_ids}
+            longest = max(
+                (len(p) for i, p in enumerate(self.pieces) if i not in special), default=0
+            )
+            return "bpe" if longest > 1 else "char"
+        return "unigram"
+
+    def _tokenized(self, encoded: Any) -> Tokenized:
+        pieces = encoded.pieces
+        return Tokenized(
+            pieces=tuple(piece.piece for piece in pieces),
+            ids=tuple(piece.id for piece in pieces),
+            surfaces=tuple(piece.surface for piece in pieces),
+            unknown=tuple(
+                index
+                for index, piece in enumerate(pieces)
+                if piece.id == UNK_ID or self._is_byte[piece.id]
+            ),
+        )
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a sentence's pieces, without special tokens."""
+        ids: list[int] = self._processor.encode(clean(text))
+        return ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` for many sentences at once."""
+        ids: list[list[int]] = self._processor.encode([clean(text) for text in texts])
+        return ids
+
+    def sample(self, text: str, *, alpha: float) -> list[int]:
+        """Ids of a random segmentation.
+
+        With a unigram vocabulary a smaller `alpha` strays further from the best segmentation (Kudo
+        2018); with a BPE vocabulary `alpha` is the share of merges left out (Provilkov et al.
+        2020); other vocabularies know one cut. The same for the same seed, see `seed_sampling`.
+        """
+        normalised = self.normalize(text)
+        if self._kind == "unigram":
+            return self._cutter.by_probability(normalised, alpha, generator())
+        if self._kind == "bpe":
+            return self._cutter.by_merges(normalised, alpha, generator())
+        return self.encode(text)
+
+    @cached_property
+    def _cutter(self) -> Cutter:
+        own = self._processor
+        special = (own.is_control, own.is_unknown, own.is_byte, own.is_unused)
+        kept = [i for i in range(len(own)) if not any(each(i) for each in special)]
+        return Cutter(
+            {own.id_to_piece(index): index for index in kept},
+            {own.id_to_piece(index): own.get_score(index) for index in kept},
+            own.unk_id(),
+            [own.piece_to_id(f"<0x{b:02X}>") for b in range(256)] if any(self._is_byte) else (),
+        )
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of a token sequence; special tokens are left out."""
+        kept = [index for index in ids if index not in (PAD_ID, BOS_ID, EOS_ID)]
+        text: str = self._processor.decode(kept)
+        return text
+
+    def id_to_piece(self, index: int) -> str:
+        """Return the piece with this id."""
+        return self.pieces[index]
+
+    def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
+        """The pieces of ids as they are shown, `▁` where a word starts.
+
+        Args:
+            after: the id before them, None for none.
+        """
+        return tuple(self.pieces[index] for index in ids)
+
+    def piece_to_id(self, piece: str) -> int:
+        """Return the id of a piece, `unk_id` where it is not in the vocabulary."""
+        index: int = self._processor.piece_to_id(piece)
+        return index
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    model_type: Literal["unigram", "bpe", "char"] = "unigram",
+    character_coverage: float = 1.0,
+    byte_fallback: bool = False,
+    casefold: bool = False,
+    fewer: bool = False,
+) -> Tokenizer:
+    """Train a joint tokenizer on the sentences of both languages.
+
+    Args:
+        texts: sentences of both sides.
+        vocab_size: number of pieces, the four special ones included.
+        model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016, the paper's choice), or
+            "char", which takes as many pieces as there are characters, up to `vocab_size`.
+        character_coverage: share of the characters that get a piece of their own.
+        byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
+        casefold: read capital letters as small ones.
+        fewer: where the text is too small for `vocab_size`, take as many pieces as it yields.
+
+    Raises: `TokenizerError` where the text is too small for `vocab_size`, or has more characters,
+        and for a coverage below 0.98.
+    """
+    if not 0.98 <= character_coverage <= 1:  # SentencePiece's own bounds
+        raise TokenizerError(
+            f"character_coverage={character_coverage} is out of range; allowed is from 0.98 to 1"
+        )
+    written = io.BytesIO()
+    try:
+        spm.SentencePieceTrainer.train(
+            sentence_iterator=iter([clean(text) for text in texts]),
+            model_writer=written,
+            vocab_size=vocab_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+            normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
+            hard_vocab_limit=not (fewer or model_type == "char"),
+            pad_id=PAD_ID,
+            bos_id=BOS_ID,
+            eos_id=EOS_ID,
+            unk_id=UNK_ID,
+            pad_piece=SPECIAL_PIECES[PAD_ID],
+            shuffle_input_sentence=False,
+            max_sentence_length=LONGEST_LINE,
+            num_threads=1,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        # The reason follows the place in SentencePiece's own source.
+        reason = str(error).rpartition("] ")[2] or str(error)
+        raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {reason}") from None
+    return Tokenizer(written.getvalue())

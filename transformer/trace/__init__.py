@@ -1,0 +1,3 @@
+"""What a model did on one sentence: records, and how they are made. May import `fast` and
+`search`.
+"""

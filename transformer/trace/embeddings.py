@@ -1,0 +1,65 @@
+"""Embeddings as NumPy: the matrices of a model, and what enters its stacks (sections 3.4, 3.5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from transformer.model import Transformer
+from transformer.types import Floats
+
+Side = Literal["source", "translation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Entering:
+    """What enters the encoder or the decoder: the sum of the two.
+
+    Attributes:
+        content: [n, d_model], the embeddings as the model adds them, times `scale`.
+        positions: [n, d_model], the positional encodings of positions 0, 1, ...
+        scale: sqrt(d_model), or 1 for a model that does not scale.
+    """
+
+    content: Floats
+    positions: Floats
+    scale: float
+
+
+def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
+    """The two parts of what the encoder ("source") or decoder ("translation") gets for tokens."""
+    source = side == "source"
+    embedding = model.src_embedding if source else model.tgt_embedding
+    positions = model.src_positions if source else model.tgt_positions
+    scale = math.sqrt(model.config.d_model) if model.config.scale_embedding else 1.0
+    with torch.inference_mode():
+        tokens = torch.tensor(list(ids), dtype=torch.long, device=embedding.weight.device)
+        content, places = embedding(tokens) * scale, positions(0, len(ids))
+    return Entering(_numpy(content), _numpy(places), scale)
+
+
+def embedding_tables(model: Transformer) -> dict[str, Floats]:
+    """Every different embedding matrix [V, d_model], by what it is used for.
+
+    Weights that are shared (`tie_embeddings`) appear once, under a joint name.
+    """
+    used = {
+        "source": model.src_embedding.weight,
+        "target": model.tgt_embedding.weight,
+        "output": model.generator.weight,
+    }
+    names: dict[int, list[str]] = {}
+    for name, weight in used.items():
+        names.setdefault(weight.data_ptr(), []).append(name)
+    return {" and ".join(", ".join(each).rsplit(", ", 1)): _numpy(used[each[0]])
+            for each in names.values()}  # fmt: skip
+
+
+def _numpy(tensor: torch.Tensor) -> Floats:
+    """On a CPU without a copy, for reading only."""
+    array: Floats = tensor.detach().to("cpu", torch.float32).numpy()
+    return array

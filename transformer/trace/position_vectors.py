@@ -1,0 +1,181 @@
+"""Positional encodings as NumPy arrays, for the page that shows them.
+
+The arithmetic is `transformer.positions`; this module only asks it and converts. No Streamlit here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer.checkpoint.position_tables import about_stored
+from transformer.config import ModelConfig, PositionLayout
+from transformer.model import Transformer
+from transformer.positions import TablePositions, angular_frequencies, shift_matrix, sinusoidal
+from transformer.types import Floats
+
+
+def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Floats:
+    """The sinusoidal table of `n` positions. Returns: [n, d_model], float32."""
+    table: Floats = sinusoidal(n, d_model, start=start, layout=layout).numpy()
+    return table
+
+
+def pair_columns(d_model: int, layout: PositionLayout) -> NDArray[np.int64]:
+    """Where each pair's sine and cosine stand. Returns: [d_model / 2, 2]."""
+    pairs = np.arange(d_model // 2, dtype=np.int64)
+    if layout == "concatenated":
+        return np.stack([pairs, pairs + d_model // 2], axis=1)
+    return np.stack([2 * pairs, 2 * pairs + 1], axis=1)
+
+
+def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
+    """What stands in each dimension: "sin of pair 0", ... Returns: [d_model]."""
+    names = [""] * d_model
+    for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout)):
+        names[sine], names[cosine] = f"sin of pair {pair}", f"cos of pair {pair}"
+    return names
+
+
+def wavelengths(d_model: int) -> NDArray[np.float64]:
+    """Positions after which each pair repeats, 2 pi / w_i. Returns: [d_model / 2]."""
+    periods: NDArray[np.float64] = 2 * np.pi / angular_frequencies(d_model).numpy()
+    return periods
+
+
+def offset_products(starts: Sequence[int], n: int, d_model: int) -> Floats:
+    """PE(start) · PE(start + k) for k = 0 .. n - 1. Returns: [n, len(starts)], float32."""
+    tables = [encoding(n, d_model, "interleaved", start) for start in starts]
+    return np.stack([table @ table[0] for table in tables], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Shift:
+    """The shift property on numbers: M_k PE(pos) beside PE(pos + k), pair by pair.
+
+    Attributes:
+        before: [P, 2], the (sin, cos) pairs of PE(pos).
+        after: [P, 2], the same pairs after multiplying PE(pos) by M_k.
+        expected: [P, 2], the pairs of PE(pos + k), from the formula.
+        angles: [P], k w_i in radians, by which M_k turns each pair.
+        largest_error: max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos.
+        largest_error_anywhere: the same over positions 0 .. `positions_checked` - 1.
+        positions_checked: how many.
+    """
+
+    before: Floats
+    after: Floats
+    expected: Floats
+    angles: NDArray[np.float64]
+    largest_error: float
+    largest_error_anywhere: float
+    positions_checked: int
+
+
+def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) -> Shift:
+    """Check PE(pos + k) = M_k PE(pos) at `pos`, and with the same M_k at positions 0 .. n - 1.
+
+    `k` may be negative. M_k is multiplied in float64 with the float32 encodings that models use,
+    so the errors are those of rounding a float32.
+    """
+    turn = shift_matrix(k, d_model, layout=layout)
+    tables = {at: sinusoidal(1, d_model, start=at, layout=layout).double() for at in (pos, pos + k)}
+    turned = tables[pos] @ turn.T
+    many = sinusoidal(n, d_model, layout=layout).double()
+    many_shifted = sinusoidal(n, d_model, start=k, layout=layout).double()
+    columns = pair_columns(d_model, layout)
+
+    def pairs(row: torch.Tensor) -> Floats:
+        picked: Floats = row[0].numpy()[columns].astype(np.float32)
+        return picked
+
+    return Shift(
+        before=pairs(tables[pos]),
+        after=pairs(turned),
+        expected=pairs(tables[pos + k]),
+        angles=k * angular_frequencies(d_model).numpy(),
+        largest_error=float((turned - tables[pos + k]).abs().max()),
+        largest_error_anywhere=float((many @ turn.T - many_shifted).abs().max()),
+        positions_checked=n,
+    )
+
+
+def tables_of(model: Transformer) -> dict[str, Floats]:
+    """Learned or stored positions: {"Encoder": [n, d_model], "Decoder": ...}; {} for sinusoids."""
+    sides = {"Encoder": model.src_positions, "Decoder": model.tgt_positions}
+    return {
+        side: positions.table.detach().float().cpu().numpy()
+        for side, positions in sides.items()
+        if isinstance(positions, TablePositions)
+    }
+
+
+_NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
+
+
+def stored_note(model: Transformer) -> str:
+    """What a stored table is and how far it is off, in a sentence; "" for a model without one."""
+    if model.config.positions != "stored":
+        return ""
+    if model not in _NOTES:  # a long table takes a tenth of a second to compare
+        tables = {side.lower(): torch.from_numpy(each) for side, each in tables_of(model).items()}
+        _NOTES[model] = about_stored(tables, model.config)
+    return _NOTES[model]
+
+
+def unlike_the_paper(config: ModelConfig) -> str:
+    """How a model's sinusoids differ from the paper's in a sentence; "" where they do not."""
+    parts = []
+    if config.position_offset:
+        parts.append(f"counts its positions from {config.position_offset}")
+    if config.position_frequencies == "endpoint":
+        parts.append("has frequencies that end at exactly 1/10000")
+    if config.positions != "sinusoidal" or not parts:
+        return ""
+    return f"This model {' and '.join(parts)}; the pictures here are the paper's formula."
+
+
+def trained_positions(metrics: Mapping[str, Any]) -> int | None:
+    """How many positions training saw, by a checkpoint's metrics; None where they do not say."""
+    training = metrics.get("training")
+    if not isinstance(training, Mapping):
+        return None
+    lengths = [training.get(name) for name in ("longest_source", "longest_target")]
+    known = [n for n in lengths if isinstance(n, int) and not isinstance(n, bool) and n > 0]
+    return max(known, default=None)
+
+
+def pairs_around(limit: int, d_model: int) -> list[int]:
+    """The pairs that turn about four times, once, and a quarter in `limit` positions."""
+    waves = wavelengths(d_model)
+    return sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
+
+
+def around(
+    limit: int, d_model: int, tables: Mapping[str, Floats], kind: str = "learned"
+) -> tuple[Floats, list[str]]:
+    """Curves on both sides of position `limit`: the sines of a pair that turns four times before
+    it, of one that turns once and of one that turns a quarter, then a model's tables, which end.
+
+    Args:
+        tables: by stack, [n, d_model].  kind: "learned" or "stored".
+
+    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Those of
+        tables are scaled to a largest size of 1.
+    """
+    waves, pairs = wavelengths(d_model), pairs_around(limit, d_model)
+    curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]
+    names = [f"sin of pair {i}, one turn in {waves[i]:,.0f} positions" for i in pairs]
+    for side, rows in tables.items():
+        curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)
+        known = rows[: 2 * limit, 0]
+        curve[: len(known), 0] = known / max(float(np.abs(rows[:, 0]).max()), 1e-9)
+        curves.append(curve)
+        names.append(f"{side}, {kind} dimension 0 (scaled)")
+    return np.hstack(curves), names

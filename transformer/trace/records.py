@@ -1,0 +1,215 @@
+"""What a model did on one sentence, as frozen NumPy records.
+
+These records are the only vocabulary that figures and pages share with the model. Nothing here
+imports PyTorch. Shape letters: S source tokens, T decoder positions, H heads, V vocabulary,
+K alternatives kept per step, Le and Ld encoder and decoder layers, B beam rows.
+All log-probabilities are natural (nats). Indices are 0-based; screens show them 1-based.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.search.records import SearchRecord
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Ints
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One sentence through the model: tokens, every attention map, and the predictions.
+
+    Row t of the decoder's maps belongs to the position whose input is `tgt_tokens[t]` and whose
+    prediction is `predicted_tokens[t]`. Rows are queries, columns are keys, and rows sum to 1.
+
+    Attributes:
+        src_tokens: [S], ends with `</s>`.
+        tgt_tokens: [T], the decoder's input, starts with `<s>`.
+        predicted_tokens: [T], what followed each input: the translation and `</s>`.
+        src_ids, tgt_ids, predicted_ids: the same as token ids.
+        encoder_self: [Le, H, S, S].  decoder_self: [Ld, H, T, T].  cross: [Ld, H, T, S].
+        log_probs: [T], log-probability of each predicted token.
+        top_ids, top_log_probs: [T, K], the K most probable next tokens, best first.
+        top_tokens: [T][K], their pieces.
+        entropy: [T], entropy of the next-token distribution in nats.
+        source: the sentence as typed.  text: the translation, detokenised.
+        src_unknown: positions in `src_tokens` that are `<unk>`.
+        src_special, tgt_special: positions of `<s>`, `</s>` and padding.
+        score: log P / length penalty of the translation.
+        complete: False when the length limit cut the translation.
+        forced: True when the target was given rather than searched for.
+        search: the search's own record where one was made.
+        n_forced: the first so many predicted tokens were given: those of a prefix, or all T.
+        allowed: [T, K], which of `top_ids` could have been drawn; None unless sampled.
+        n_allowed: [T], how many tokens of the vocabulary could have been; None unless sampled.
+        forcing_gap: largest difference of any recorded attention weight to one pass over the whole
+            translation (teacher forcing); None where it was not measured.
+    """
+
+    src_tokens: tuple[str, ...]
+    tgt_tokens: tuple[str, ...]
+    predicted_tokens: tuple[str, ...]
+    src_ids: tuple[int, ...]
+    tgt_ids: tuple[int, ...]
+    predicted_ids: tuple[int, ...]
+    encoder_self: Floats
+    decoder_self: Floats
+    cross: Floats
+    log_probs: Floats
+    top_ids: Ints
+    top_log_probs: Floats
+    top_tokens: tuple[tuple[str, ...], ...]
+    entropy: Floats
+    source: str
+    text: str
+    score: float
+    src_unknown: tuple[int, ...] = ()
+    src_special: tuple[int, ...] = ()
+    tgt_special: tuple[int, ...] = ()
+    complete: bool = True
+    forced: bool = False
+    search: SearchRecord | None = field(default=None, repr=False)
+    n_forced: int = 0
+    allowed: Bools | None = None
+    n_allowed: Ints | None = None
+    forcing_gap: float | None = None
+
+    def attention(self, kind: AttentionKind) -> Floats:
+        """The maps of one kind, [L, H, queries, keys]. Raises `ValueError` on another name."""
+        if kind not in ATTENTION_KINDS:
+            raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
+        maps: Floats = getattr(self, kind)
+        return maps
+
+    def axis_tokens(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The (query tokens, key tokens) of one kind of map: those of its rows and columns."""
+        if kind == "encoder_self":
+            return self.src_tokens, self.src_tokens
+        if kind == "decoder_self":
+            return self.tgt_tokens, self.tgt_tokens
+        if kind == "cross":
+            return self.tgt_tokens, self.src_tokens
+        raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
+
+
+@dataclass(frozen=True, eq=False)
+class Weighing:
+    """What one query makes of its logits: weights, and what follows from them.
+
+    Attributes:
+        logits: [m], what the softmax is given before the mask.
+        masked: [m], the same with -inf where the query may not look.
+        weights: [m], their softmax; sums to 1.
+        weighted: [m, d_v], every value times its weight.
+        output: [d_v], their sum: the head's output for this query.
+        contribution: [d_model], what the output (times its gate) becomes through W_O.
+    """
+
+    logits: Floats
+    masked: Floats
+    weights: Floats
+    weighted: Floats
+    output: Floats
+    contribution: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class HeadStages:
+    """One query in one head, from the tokens' vectors to what the block adds (section 3.2).
+
+    m keys are looked at; in decoder self-attention all T of them are listed, later ones masked.
+
+    Attributes:
+        kind, layer, head, query: which one; layer, head and position 0-based.
+        query_token: the query's token.  key_tokens: [m].
+        x_query: [d_model], what W_Q reads.  x_keys: [m, d_model], what W_K and W_V read.
+        q: [d_k].  keys: [m, d_k].  values: [m, d_v].
+        products: [m, d_k], q times each key, element by element.
+        dots: [m], their sums q . k.
+        mask: [m] bool, True = may attend.
+        scaled: with the logits q . k / sqrt(d_k), as the model has them.
+        unscaled: what would follow from the logits q . k.
+        gate: factor on the head's output, 1 in the paper.
+        block_output: [d_model], of all heads together and the bias, where the model has one.
+        bias: [d_model], of the output projection; zeros where there is none.
+        has_bias: whether the four projections have biases; the paper's have none.
+    """
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    query: int
+    query_token: str
+    key_tokens: tuple[str, ...]
+    x_query: Floats
+    x_keys: Floats
+    q: Floats
+    keys: Floats
+    values: Floats
+    products: Floats
+    dots: Floats
+    mask: NDArray[np.bool_]
+    scaled: Weighing
+    unscaled: Weighing
+    gate: float
+    block_output: Floats
+    bias: Floats
+    has_bias: bool = False
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """The head's slices of the projections, as (in, out): W_Q, W_K, W_V, W_O."""
+        d_model, d_k, d_v = len(self.x_query), len(self.q), self.values.shape[1]
+        return {
+            "W_Q": (d_model, d_k), "W_K": (d_model, d_k),
+            "W_V": (d_model, d_v), "W_O": (d_v, d_model),
+        }  # fmt: skip
+
+    def weighing(self, scaling: bool = True) -> Weighing:
+        """What follows with or without the division by sqrt(d_k)."""
+        return self.scaled if scaling else self.unscaled
+
+
+SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")
+
+
+@dataclass(frozen=True, eq=False)
+class LogitSplit:
+    """The logits of a layer-1 head as a sum: each token is its embedding plus its position.
+
+    Rows are queries and columns keys, [n, n]; values are divided by sqrt(d_k) like the logits.
+
+    Attributes:
+        kind: "encoder_self" or "decoder_self".  head: 0-based.
+        tokens: [n].
+        content_content, content_position, position_content, position_position: the four parts,
+            the query's side first.
+        bias: all products that a bias of W_Q or W_K takes part in; None where there are none.
+        logits: the model's own q . k / sqrt(d_k), before the mask.
+        mask: [n, n] bool, True = may attend.
+        residual: largest difference between the parts' sum and the logits.
+    """
+
+    kind: AttentionKind
+    head: int
+    tokens: tuple[str, ...]
+    content_content: Floats
+    content_position: Floats
+    position_content: Floats
+    position_position: Floats
+    bias: Floats | None
+    logits: Floats
+    mask: NDArray[np.bool_]
+    residual: float
+
+    @property
+    def parts(self) -> dict[str, Floats]:
+        """The maps that add up to the logits, by name."""
+        named: dict[str, Floats] = {name: getattr(self, name) for name in SPLIT_PARTS}
+        return named if self.bias is None else named | {"bias": self.bias}

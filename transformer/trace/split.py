@@ -1,0 +1,105 @@
+"""The logits of the first layer, split into content and position.
+
+Before the first block of a post-norm model every token's vector is a sum, x_i = e_i + p_i: its
+embedding times sqrt(d_model) (section 3.4) and the encoding of its position (3.5). W_Q and W_K are
+linear, so q_i . k_j is exactly a sum of four products:
+
+    (e_i + p_i) W_Q W_K^T (e_j + p_j)^T = e_i..e_j + e_i..p_j + p_i..e_j + p_i..p_j
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.attention import MultiHeadAttention
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.trace.inspection import what_enters
+from transformer.trace.records import LogitSplit, Trace
+from transformer.types import AttentionKind, Floats
+
+
+def why_not(config: ModelConfig) -> str | None:
+    """Why the split is not exact for a model of this shape, in a sentence; None where it is."""
+    if config.norm == "pre":
+        return (
+            "This model is pre-norm: a LayerNorm stands between the sum of embedding and position "
+            "and the first projections. It divides by a length that content and position share, "
+            "so no exact split exists."
+        )
+    return None
+
+
+def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: int) -> LogitSplit:
+    """Split the layer-1 logits of one head over a trace's tokens.
+
+    Args:
+        kind: "encoder_self" or "decoder_self"; the keys of cross-attention have been through the
+            whole encoder.
+        head: 0-based.
+
+    Raises: `ValueError` for a model or a kind without an exact split, or a head that does not
+        exist.
+    """
+    reason = why_not(model.config)
+    if reason is not None:
+        raise ValueError(reason)
+    if kind == "cross":
+        raise ValueError("cross-attention has no split: its keys come from the encoder's output")
+    n_heads = trace.attention(kind).shape[1]
+    if not 0 <= head < n_heads:
+        raise ValueError(f"head={head} does not exist; there are 0 to {n_heads - 1}")
+    with torch.inference_mode():
+        block, x, _, allowed, _ = what_enters(model, trace, kind, 0)
+        source = kind == "encoder_self"
+        embedding = model.src_embedding if source else model.tgt_embedding
+        positions = model.src_positions if source else model.tgt_positions
+        tokens = torch.tensor([trace.src_ids if source else trace.tgt_ids], device=x.device)
+        e = model.content(tokens, embedding)  # [1, n, d_model]
+        p = positions(0, tokens.size(1))[None]
+        logits = _products(*_project(block, x, head))
+        # The split itself is made in float64, so what is left over is the model's own rounding.
+        exact = copy.deepcopy(block).double()
+        e, p = e.double(), p.double()
+        biases = _project(exact, torch.zeros_like(e), head)  # what the projections add
+        (qe, ke), (qp, kp) = (
+            [both - bias for both, bias in zip(_project(exact, part, head), biases, strict=True)]
+            for part in (e, p)
+        )
+        parts = {
+            "content_content": _products(qe, ke),
+            "content_position": _products(qe, kp),
+            "position_content": _products(qp, ke),
+            "position_position": _products(qp, kp),
+        }
+        bias = None
+        if block.w_q.bias is not None:
+            q, k = qe + qp, ke + kp
+            bias = _products(biases[0], k + biases[1]) + _products(q, biases[1])
+    total = np.sum([*parts.values(), *([] if bias is None else [bias])], axis=0)
+    return LogitSplit(
+        kind=kind,
+        head=head,
+        tokens=trace.axis_tokens(kind)[0],
+        **{name: part.astype(np.float32) for name, part in parts.items()},
+        bias=None if bias is None else bias.astype(np.float32),
+        logits=logits.astype(np.float32),
+        mask=allowed.cpu().numpy(),
+        residual=float(np.abs(total - logits).max()),
+    )
+
+
+def _project(block: MultiHeadAttention, x: Tensor, head: int) -> tuple[Tensor, Tensor]:
+    """Queries and keys [n, d_k] of one head."""
+    return block.queries(x)[0, head], block.keys_values(x).k[0, head]
+
+
+def _products(q: Tensor, k: Tensor) -> Floats:
+    """Every q . k / sqrt(d_k), [n, m]."""
+    made: Floats = (q @ k.T / math.sqrt(q.size(1))).cpu().numpy()
+    return made

@@ -1,0 +1,143 @@
+"""From a recipe's words to text, tokenizer and token ids."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer.files.atomic import write_atomic
+from transformer.text.cut_sampling import seed_sampling
+from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.training.data import (
+    Corpus,
+    DataError,
+    MissingFileError,
+    Pair,
+    corpus_folder,
+    merge,
+    multi30k,
+    read_csv,
+    read_parallel,
+    read_tsv,
+    reversal,
+    split_by_source,
+    tatoeba,
+)
+from transformer.training.download import HOMES
+from transformer.training.pronouns import agreement_pairs
+from transformer.training.recipe import DataRecipe, Recipe
+
+log = logging.getLogger(__name__)
+
+#: Token ids of many sentences, sources and targets in the same order, without special tokens.
+Encoded = tuple[list[list[int]], list[list[int]]]
+
+
+def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
+    """Read the text that a recipe names, from under `folder`.
+
+    Raises: `DataError` naming the file, and where it is to be had if it is missing.
+    """
+    corpora = [_corpus(name, recipe, folder) for name in recipe.corpora]
+    if recipe.val is not None:
+        corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
+    corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
+    corpus = merge(corpora)
+    if not corpus.train:
+        none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
+        raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")
+    return corpus
+
+
+def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
+    if name == "reversal":
+        return reversal()
+    if name == "agreement":
+        if recipe.src != "en":
+            raise DataError(f"agreement is made from English, not from {recipe.src!r}")
+        everyday = _corpus("tatoeba", recipe, folder)
+        try:
+            return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
+        except ValueError as error:
+            raise DataError(str(error)) from None
+    if name in HOMES:
+        read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
+        try:
+            return read(corpus_folder(name, folder), recipe.src, recipe.tgt)
+        except MissingFileError as error:
+            raise MissingFileError(
+                f"{error}; --download fetches {name}, or name a folder that holds it with --data"
+            ) from None
+    pairs = _pairs(folder / name, recipe)
+    if recipe.val is not None:
+        return Corpus(pairs)
+    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
+    return Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
+
+
+def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
+    ending = Path(path.name.removesuffix(".gz")).suffix
+    if ending == ".tsv":
+        return read_tsv(path)
+    if ending == ".csv":
+        return read_csv(path, recipe.src, recipe.tgt)
+    return read_parallel(Path(f"{path}.{recipe.src}"), Path(f"{path}.{recipe.tgt}"))
+
+
+def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
+    """Read the joint tokenizer at `path`, or make it: from the training text, or as `init` has it.
+
+    Raises: `TokenizerError`.
+    """
+    if path.exists():
+        return Tokenizer.load(path)
+    settings, init = recipe.tokenizer, recipe.training.init
+    if init:
+        # Weights mean nothing without the pieces that they were trained on.
+        tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
+    else:
+        tokenizer = train_tokenizer(
+            (text for pair in corpus.train for text in pair),
+            settings.vocab_size,
+            model_type=settings.model_type,
+            character_coverage=settings.character_coverage,
+            byte_fallback=settings.byte_fallback,
+            casefold=settings.casefold,
+            fewer=True,
+        )
+    if tokenizer.vocab_size != settings.vocab_size:
+        log.info("%d pieces, not %d as asked for", tokenizer.vocab_size, settings.vocab_size)
+    write_atomic(path, tokenizer.to_bytes())
+    return tokenizer
+
+
+def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
+    """Token ids of the pairs; those with an empty or an overlong side are left out."""
+    return _fitting(
+        tokenizer.encode_many([src for src, _ in pairs]),
+        tokenizer.encode_many([tgt for _, tgt in pairs]),
+        max_positions,
+    )
+
+
+def sample_pairs(
+    pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int, *, alpha: float, seed: int
+) -> Encoded:
+    """Cut the pairs at random (see `Tokenizer.sample`), the same way for the same seed."""
+    seed_sampling(seed)
+    return _fitting(
+        [tokenizer.sample(src, alpha=alpha) for src, _ in pairs],
+        [tokenizer.sample(tgt, alpha=alpha) for _, tgt in pairs],
+        max_positions,
+    )
+
+
+def _fitting(sources: list[list[int]], targets: list[list[int]], max_positions: int) -> Encoded:
+    # One position is for `</s>` in the source and `<s>` in the target.
+    kept = [
+        (src, tgt)
+        for src, tgt in zip(sources, targets, strict=True)
+        if 0 < len(src) < max_positions and 0 < len(tgt) < max_positions
+    ]
+    return [src for src, _ in kept], [tgt for _, tgt in kept]

@@ -1,0 +1,284 @@
+"""Parallel text: reading it, splitting it, and cutting it into batches by token count (5.1).
+
+A `Corpus` holds sentence pairs under the names of its splits. Where a corpus ships without a
+held-out part, one is split off by *source sentence*, so that no source stands on both sides.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import random
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
+
+#: Test sets of Multi30k that English, German and French share.
+MULTI30K_TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
+
+#: A source sentence and its translation.
+Pair = tuple[str, str]
+
+
+class DataError(ValueError):
+    """Text that cannot be used; the message names the file and what is wrong."""
+
+
+class MissingFileError(DataError):
+    """A file of text that is not there."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs by split: train, val, and any number of named test sets."""
+
+    train: tuple[Pair, ...]
+    val: tuple[Pair, ...] = ()
+    tests: dict[str, tuple[Pair, ...]] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the training pairs in their order, in hexadecimal."""
+        digest = hashlib.sha256()
+        for pair in self.train:
+            digest.update(repr(pair).encode())
+        return digest.hexdigest()
+
+
+def find_file(path: Path) -> Path:
+    """`path`, or `path` + ".gz" where only that exists. Raises `MissingFileError`."""
+    zipped = path.with_name(path.name + ".gz")
+    for candidate in (path, zipped):
+        if candidate.is_file():
+            return candidate
+    raise MissingFileError(f"{path}: no such file (nor {zipped.name})")
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines of a UTF-8 text file, plain or .gz, without their ends. Raises `DataError`."""
+    try:
+        raw = path.read_bytes()
+        if path.suffix == ".gz":
+            raw = gzip.decompress(raw)
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror or error}") from None
+    except (EOFError, zlib.error) as error:
+        raise DataError(f"{path}: {error}") from None
+    # Only line feeds end a line: str.splitlines would also split at form feeds and the like.
+    lines = text.removeprefix("\ufeff").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
+    """Pairs from two files, one sentence a line. Raises `DataError` if they differ in length."""
+    src, tgt = read_lines(find_file(src_path)), read_lines(find_file(tgt_path))
+    if len(src) != len(tgt):
+        raise DataError(f"{src_path} has {len(src)} lines but {tgt_path} has {len(tgt)}")
+    return tuple(zip(src, tgt, strict=True))
+
+
+def read_tsv(path: Path) -> tuple[Pair, ...]:
+    """Pairs from lines of source TAB target; further columns and blank lines are left out."""
+    path = find_file(path)
+    pairs = []
+    for number, line in enumerate(read_lines(path), 1):
+        columns = line.split("\t")
+        if len(columns) >= 2:
+            pairs.append((columns[0], columns[1]))
+        elif line.strip():
+            raise DataError(f"{path}: line {number} has no tab between source and target")
+    return tuple(pairs)
+
+
+def read_csv(path: Path, src: str, tgt: str) -> tuple[Pair, ...]:
+    """Pairs from comma-separated rows, quoted as spreadsheets do.
+
+    The columns are those that the first row calls `src` and `tgt`; where it does not, it is a pair
+    like the others and the first two columns count. Blank rows are left out.
+    """
+    path = find_file(path)
+    rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    pairs: list[Pair] = []
+    first, second = 0, 1
+    try:
+        for row in rows:
+            names = [cell.strip().casefold() for cell in row]
+            if rows.line_num == 1 and src.casefold() in names and tgt.casefold() in names:
+                first, second = names.index(src.casefold()), names.index(tgt.casefold())
+            elif len(row) > max(first, second):
+                pairs.append((row[first], row[second]))
+            elif row:
+                raise DataError(f"{path}: line {rows.line_num} lacks a column of text")
+    except csv.Error as error:
+        raise DataError(f"{path}: line {rows.line_num}: {error}") from None
+    return tuple(pairs)
+
+
+def corpus_folder(name: str, folder: Path) -> Path:
+    """Where a named corpus lies: in a folder of its name, or `folder` is that folder itself."""
+    return folder / name if (folder / name).is_dir() else folder
+
+
+def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
+    """Multi30k (Elliott et al. 2016): image captions, 29,000 for training, three test sets."""
+
+    def split(name: str) -> tuple[Pair, ...]:
+        return read_parallel(folder / f"{name}.{src}", folder / f"{name}.{tgt}")
+
+    return Corpus(split("train"), split("val"), {name: split(name) for name in MULTI30K_TESTS})
+
+
+def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
+    """Tatoeba's everyday sentences, with 1% of the sources held out for testing, 0.5% for val.
+
+    They lie in SRC-TGT.tsv; TGT-SRC.tsv is read the other way round where only that exists.
+    """
+    path, turned = folder / f"{src}-{tgt}.tsv", folder / f"{tgt}-{src}.tsv"
+    try:
+        pairs = read_tsv(path)
+    except MissingFileError:
+        if not any(turned.with_name(turned.name + end).is_file() for end in ("", ".gz")):
+            raise
+        pairs = tuple((second, first) for first, second in read_tsv(turned))
+    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
+    return Corpus(train, val, {"tatoeba_test": test})
+
+
+def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
+    """Random strings of small letters and the same reversed: a task anyone can check by eye.
+
+    Half of the strings use few letters. Where letters repeat, only their places tell them apart,
+    so the model has to learn places.
+    """
+    rng = random.Random(seed)
+    every = "abcdefghijklmnopqrstuvwxyz"
+    texts = []
+    for _ in range(n):
+        letters = rng.sample(every, rng.randint(1, 6)) if rng.random() < 0.5 else every
+        texts.append("".join(rng.choices(letters, k=rng.randint(1, max_length))))
+    pairs = tuple((text, text[::-1]) for text in texts)
+    train, val, test = split_by_source(pairs, (0.9, 0.05, 0.05))
+    return Corpus(train, val, {"reverse_test": test})
+
+
+def source_key(sentence: str) -> str:
+    """Reduce a source to what equal ones share: letters and digits, case aside."""
+    return "".join(character for character in sentence.casefold() if character.isalnum())
+
+
+def split_by_source(
+    pairs: Sequence[Pair], shares: tuple[float, float, float]
+) -> tuple[tuple[Pair, ...], tuple[Pair, ...], tuple[Pair, ...]]:
+    """Split pairs in three so that no source (see `source_key`) stands in two parts.
+
+    The part is decided by a hash of the source alone: it does not depend on the order of the
+    pairs, nor on which others there are.
+
+    Args: shares: of train, val and test; they sum to 1.
+    """
+    if abs(sum(shares) - 1) > 1e-9 or min(shares) < 0:
+        raise ValueError(f"shares={shares} must be at least 0 and sum to 1")
+    parts: tuple[list[Pair], list[Pair], list[Pair]] = ([], [], [])
+    for pair in pairs:
+        digest = hashlib.sha256(source_key(pair[0]).encode()).digest()
+        draw = int.from_bytes(digest[:8], "big") / 2**64
+        parts[0 if draw < shares[0] else 1 if draw < shares[0] + shares[1] else 2].append(pair)
+    return tuple(parts[0]), tuple(parts[1]), tuple(parts[2])
+
+
+def merge(corpora: Iterable[Corpus]) -> Corpus:
+    """Join corpora; training pairs whose source is held out in any of them are left out."""
+    train: list[Pair] = []
+    val: list[Pair] = []
+    tests: dict[str, tuple[Pair, ...]] = {}
+    for corpus in corpora:
+        train += corpus.train
+        val += corpus.val
+        tests |= corpus.tests
+    held_out = {source_key(src) for src, _ in val}
+    held_out |= {source_key(src) for test in tests.values() for src, _ in test}
+    return Corpus(tuple(p for p in train if source_key(p[0]) not in held_out), tuple(val), tests)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Padded token ids, int64: src [B, S], tgt_in [B, T] and tgt_out [B, T], one step apart.
+
+    Every source ends in `</s>`; tgt_in starts with `<s>`, tgt_out ends in `</s>`.
+    """
+
+    src: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+
+    @property
+    def n_tokens(self) -> int:
+        """Target tokens to predict, padding left out."""
+        return int((self.tgt_out != PAD_ID).sum())
+
+
+def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Pad token id lists (without special tokens) into a batch."""
+    return Batch(
+        _pad([[*ids, EOS_ID] for ids in sources]),
+        _pad([[BOS_ID, *ids] for ids in targets]),
+        _pad([[*ids, EOS_ID] for ids in targets]),
+    )
+
+
+def token_batches(
+    src_lengths: NDArray[np.int64],
+    tgt_lengths: NDArray[np.int64],
+    batch_tokens: int,
+    *,
+    seed: int,
+    epoch: int,
+) -> list[NDArray[np.int64]]:
+    """Batches of similar length with about `batch_tokens` padded tokens on the longer side (5.1).
+
+    Sentences are sorted by target, then source length, with ties in random order, then cut, and
+    the batches shuffled. A pure function of its arguments: an epoch can be resumed in its middle.
+
+    Returns: index arrays; together they hold every sentence once.
+    """
+    rng = np.random.default_rng((seed, epoch))
+    order = rng.permutation(len(src_lengths))
+    order = order[np.lexsort((src_lengths[order], tgt_lengths[order]))]
+    batches, start, longest = [], 0, 0
+    for position, index in enumerate(order):
+        longer = max(longest, int(src_lengths[index]) + 1, int(tgt_lengths[index]) + 1)
+        if position > start and longer * (position - start + 1) > batch_tokens:
+            batches.append(order[start:position])
+            start = position
+            longer = max(int(src_lengths[index]), int(tgt_lengths[index])) + 1
+        longest = longer
+    if start < len(order):
+        batches.append(order[start:])
+    return [batches[index] for index in rng.permutation(len(batches))]
+
+
+def in_chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    """Consecutive slices of at most `size` items."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
+    padded = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(padded)

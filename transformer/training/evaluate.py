@@ -1,0 +1,215 @@
+"""BLEU and chrF of translations (section 6.1).
+
+`bleu` is sacreBLEU's, cased and detokenised, always given with its signature. `lc_tok_bleu` is the
+older measure of the Multi30k literature, which scores lower-cased Moses tokens; the two are not
+comparable, so one is never reported in place of the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from transformer.errors import InputError
+from transformer.training.data import find_file, read_lines
+from transformer.translator import Translator
+
+#: Protocols that add a measure to BLEU and chrF.
+PROTOCOLS = ("multi30k-lc-tok",)
+
+#: Languages whose punctuation the Moses scripts know well enough for `multi30k-lc-tok`.
+MOSES_LANGUAGES = ("cs", "de", "en", "fr")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Measures of a test set, all between 0 and 100.
+
+    Attributes:
+        bleu: sacreBLEU, cased.  signature: how it was computed.
+        chrf: chrF2.  chrf_signature: how it was computed.
+        sentences: number of sentences.
+        lc_tok_bleu: BLEU on lower-cased Moses tokens, where the protocol was asked for.
+    """
+
+    bleu: float
+    signature: str
+    chrf: float
+    chrf_signature: str
+    sentences: int
+    lc_tok_bleu: float | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a model, what it translated, and how fast.
+
+    Attributes:
+        scores: the measures.  hypotheses: the translations, in the order of the file.
+        seconds: time spent translating.  target_tokens: pieces generated, `</s>` included.
+    """
+
+    scores: Scores
+    hypotheses: tuple[str, ...]
+    seconds: float
+    target_tokens: int
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Target pieces generated a second."""
+        return self.target_tokens / self.seconds if self.seconds else 0.0
+
+    def to_dict(self) -> dict[str, float | int | str]:
+        """The figures, ready for JSON."""
+        scores = self.scores
+        values: dict[str, float | int | str] = {
+            "bleu": round(scores.bleu, 4),
+            "chrf": round(scores.chrf, 4),
+            "signature": scores.signature,
+            "chrf_signature": scores.chrf_signature,
+            "sentences": scores.sentences,
+            "tokens_per_second": round(self.tokens_per_second, 1),
+            "seconds": round(self.seconds, 2),
+        }
+        if scores.lc_tok_bleu is not None:
+            values["lc_tok_bleu"] = round(scores.lc_tok_bleu, 4)
+        return values
+
+
+def score(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    protocol: str | None = None,
+    language: str | None = None,
+) -> Scores:
+    """Measure translations against one reference each.
+
+    Args:
+        protocol: None or a name of `PROTOCOLS`.
+        language: the target's two-letter code; `multi30k-lc-tok` needs it.
+
+    Raises: `InputError` for lists that are empty or of unequal length, and other names.
+    """
+    if len(hypotheses) != len(references):
+        raise InputError(
+            f"{len(hypotheses):,} translations and {len(references):,} references; "
+            "there must be one for each"
+        )
+    if not hypotheses:
+        raise InputError("nothing to score: there are no sentences")
+    check_protocol(protocol, language)
+    bleu, chrf = BLEU(), CHRF()
+    bleu_score = bleu.corpus_score(list(hypotheses), [list(references)]).score
+    chrf_score = chrf.corpus_score(list(hypotheses), [list(references)]).score
+    lc_tok = None
+    if protocol is not None and language is not None:
+        lc_tok = lc_tok_bleu(hypotheses, references, language)
+    return Scores(
+        bleu=bleu_score,
+        signature=str(bleu.get_signature()),
+        chrf=chrf_score,
+        chrf_signature=str(chrf.get_signature()),
+        sentences=len(hypotheses),
+        lc_tok_bleu=lc_tok,
+    )
+
+
+def check_protocol(protocol: str | None, language: str | None) -> None:
+    """Raise `InputError` unless `score` can follow this protocol in this language."""
+    if protocol is None:
+        return
+    if protocol not in PROTOCOLS:
+        raise InputError(f"protocol {protocol!r} is not one of: {', '.join(PROTOCOLS)}")
+    if language not in MOSES_LANGUAGES:
+        raise InputError(
+            f"{protocol} needs the target language, one of {', '.join(MOSES_LANGUAGES)}; "
+            f"got {language!r}"
+        )
+
+
+def lc_tok_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
+    """BLEU of Multi30k's `lc.norm.tok` protocol, 0 to 100: see `LcTok`."""
+    treat = LcTok(language)
+    # The text is tokenised already, which sacreBLEU would otherwise warn about.
+    bleu = BLEU(tokenize="none", force=True)
+    treated = [treat(line) for line in hypotheses]
+    return float(bleu.corpus_score(treated, [[treat(line) for line in references]]).score)
+
+
+class LcTok:
+    """Lower-case, normalise punctuation, tokenise: Multi30k's own preparation of its text.
+
+    The raw references become the published `*.lc.norm.tok.*` files, line for line, apart from the
+    XML escapes (`&quot;`) which those files have and this leaves out; BLEU is the same either way.
+    """
+
+    def __init__(self, language: str) -> None:
+        from sacremoses import (
+            MosesPunctNormalizer,
+            MosesTokenizer,
+        )
+
+        self._normalise = MosesPunctNormalizer(lang=language).normalize
+        self._tokenize = MosesTokenizer(lang=language).tokenize
+
+    def __call__(self, line: str) -> str:
+        """Tokens of a line, separated by single spaces."""
+        # The Perl scripts see each line with its newline, which decides where a full stop goes
+        # that stands before a closing quotation mark at the end.
+        normalised = self._normalise(line.lower() + "\n")
+        tokens: str = self._tokenize(normalised, escape=False, return_str=True)
+        return tokens
+
+
+def evaluate_files(
+    translator: Translator,
+    src: str | Path,
+    ref: str | Path,
+    *,
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    protocol: str | None = None,
+    language: str | None = None,
+    on_translated: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Translate a file and score it against another, line by line.
+
+    Args:
+        src, ref: UTF-8 text, one sentence a line, plain or gzipped.
+        language: the target's; None takes it from the name of `ref` (`test.de.gz`).
+        on_translated: called with (sentences done, sentences in all).
+
+    Raises: `DataError` naming a file that cannot be read, `InputError` where the two do not fit.
+    """
+    language = language or language_of(ref)
+    check_protocol(protocol, language)
+    sentences, references = read_lines(find_file(Path(src))), read_lines(find_file(Path(ref)))
+    if len(sentences) != len(references):
+        raise InputError(
+            f"{src} has {len(sentences):,} lines and {ref} has {len(references):,}; "
+            "they must be parallel"
+        )
+    if not sentences:
+        raise InputError(f"{src}: the file is empty")
+    start = time.perf_counter()
+    translations = translator.translate(
+        sentences, beam_size=beam_size, alpha=alpha, on_translated=on_translated
+    )
+    seconds = time.perf_counter() - start
+    hypotheses = tuple(translation.text for translation in translations)
+    scores = score(hypotheses, references, protocol=protocol, language=language)
+    n_tokens = sum(len(translation.log_probs) for translation in translations)
+    return Evaluation(scores, hypotheses, seconds, n_tokens)
+
+
+def language_of(path: str | Path) -> str | None:
+    """The language that a file's name ends in: "de" for `val.de.gz`, None where it says nothing."""
+    suffixes = [suffix for suffix in Path(path).suffixes if suffix != ".gz"]
+    last = suffixes[-1][1:].lower() if suffixes else ""
+    return last if len(last) == 2 and last.isalpha() else None

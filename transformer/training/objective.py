@@ -1,0 +1,71 @@
+"""What training minimises: label-smoothed cross-entropy (section 5.4), and how fast."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.model import Transformer
+from transformer.training.recipe import TrainingRecipe
+
+
+def smoothed_cross_entropy(
+    logits: Tensor, target: Tensor, smoothing: float, pad_id: int
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropy against (1 - epsilon) one-hot + epsilon / V, summed over real tokens.
+
+    Written on log-sum-exp, so that the [.., V] log-probabilities are never stored.
+
+    Args:
+        logits: [..., V].  target: [...] token ids; `pad_id` is left out.
+
+    Returns: the smoothed loss and the plain negative log-likelihood, both in nats, summed.
+    """
+    logits = logits.float()
+    normaliser = logits.logsumexp(-1)  # [...]
+    nll = normaliser - logits.gather(-1, target[..., None])[..., 0]
+    uniform = normaliser - logits.mean(-1)
+    keep = target != pad_id
+    loss = (1 - smoothing) * nll + smoothing * uniform
+    return (loss * keep).sum(), (nll * keep).sum().detach()
+
+
+class Objective(nn.Module):
+    """Model and loss in one module, so that both are compiled and distributed together."""
+
+    def __init__(self, model: Transformer, recipe: TrainingRecipe) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing, self.r_drop = recipe.label_smoothing, recipe.r_drop
+
+    def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
+        """Sum the loss and the negative log-likelihood of one batch (nats)."""
+        pad_id = self.model.config.pad_id
+        if not self.r_drop:
+            return smoothed_cross_entropy(self.model(src, tgt_in), tgt_out, self.smoothing, pad_id)
+        # R-Drop: the same rows twice with different dropout, kept close by a symmetric divergence.
+        logits = self.model(torch.cat([src, src]), torch.cat([tgt_in, tgt_in])).float()
+        loss, nll = smoothed_cross_entropy(
+            logits, torch.cat([tgt_out, tgt_out]), self.smoothing, pad_id
+        )
+        p, q = logits.log_softmax(-1).chunk(2)
+        divergence = F.kl_div(p, q, reduction="none", log_target=True)
+        divergence = divergence + F.kl_div(q, p, reduction="none", log_target=True)
+        keep = (tgt_out != pad_id)[..., None]
+        return loss / 2 + self.r_drop * (divergence * keep).sum() / 2, nll / 2
+
+
+def learning_rate(update: int, recipe: TrainingRecipe, d_model: int, n_updates: int) -> float:
+    """Learning rate of an update, counted from 1 (section 5.3, eq. 3).
+
+    d_model^-0.5 min(update^-0.5, update warmup^-1.5), scaled so that its peak is `peak_lr` where
+    that is set, and led linearly to zero over the last `cooldown` share of `n_updates`.
+    """
+    warmup = max(recipe.warmup, 1)
+    peak: float = recipe.peak_lr or (d_model * warmup) ** -0.5
+    rate: float = peak * min(update / warmup, (warmup / update) ** 0.5)
+    falling = recipe.cooldown * n_updates
+    if falling:
+        rate *= min(1.0, max(n_updates - update + 1, 1) / falling)
+    return rate

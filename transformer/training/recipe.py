@@ -1,0 +1,236 @@
+"""A training run as a file: model, tokenizer, data and optimisation (section 5), read from TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+from transformer.config import PRESETS, ConfigError, ModelConfig
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
+
+Precision = Literal["auto", "float32", "bfloat16"]
+
+
+@dataclass(frozen=True)
+class TokenizerRecipe:
+    """How the joint tokenizer is trained; see `transformer.text.tokenizer.train_tokenizer`.
+
+    A text too small for `vocab_size` pieces gets as many as it yields.
+    """
+
+    vocab_size: int = 8_000
+    model_type: Literal["unigram", "bpe", "char"] = "unigram"
+    character_coverage: float = 1.0
+    byte_fallback: bool = False
+    casefold: bool = False
+
+
+@dataclass(frozen=True)
+class DataRecipe:
+    """Which text. `corpora` are names ("multi30k", "tatoeba", "agreement", which is made from
+    Tatoeba's training part, "reversal") or paths under --data.
+
+    A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
+    other is a prefix of two files, PREFIX.src and PREFIX.tgt with the languages' names as endings.
+    Each may be gzipped. `val` is such a path too; without it, 0.5% of each path's sources are held
+    out for validation and 1% for testing. From the paths of `train_only` nothing is held out: pairs
+    that a model made of the training text itself (Sennrich et al. 2016; Nguyen et al. 2020), say.
+    """
+
+    corpora: tuple[str, ...] = ("multi30k",)
+    src: str = "en"
+    tgt: str = "de"
+    val: str | None = None
+    train_only: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """The paper's optimisation (sections 5.1 to 5.4), with what a small data set needs.
+
+    Attributes:
+        epochs: passes over the training text.
+        max_updates: stop earlier after this many updates; 0 means no such limit.
+        batch_tokens: padded tokens of an update on its longer side; the paper has about 25,000.
+        micro_tokens: split an update into parts of at most this many tokens and add up their
+            gradients; 0 means one part.
+        warmup: updates of linear warmup.
+        peak_lr: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5.
+        cooldown: last share of the updates over which the rate falls linearly to zero.
+            Departure: the paper has none; 0 turns it off.
+        label_smoothing: epsilon_ls of section 5.4.
+        beta1, beta2, epsilon: Adam's (section 5.3).
+        clip_norm: largest gradient norm; 0 means no limit. Departure: the paper names none.
+        r_drop: weight of the divergence between two passes with different dropout (Liang et al.
+            2021); 0 turns it off, and with it the second pass.
+        subword_alpha: cut words differently in every epoch (see `Tokenizer.sample`): with a
+            unigram vocabulary the smaller, the more freely; with BPE the share of merges dropped.
+            0 turns it off.
+        average: number of last epoch checkpoints averaged at the end (section 6.1).
+        seed: of everything random.
+        precision: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs
+            with bfloat16 instructions.
+        compile: fuse the small operations with torch.compile (needs a C++ compiler on the CPU);
+            twice the speed on a small model.
+        save_every: updates between saved states, beside one at the end of every epoch.
+        init: folder of a checkpoint to start the weights from, or "".
+    """
+
+    epochs: int = 60
+    max_updates: int = 0
+    batch_tokens: int = 4096
+    micro_tokens: int = 0
+    warmup: int = 4000
+    peak_lr: float = 0.0
+    cooldown: float = 0.0
+    label_smoothing: float = 0.1
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    clip_norm: float = 0.0
+    r_drop: float = 0.0
+    subword_alpha: float = 0.0
+    average: int = 10
+    seed: int = 1
+    precision: Precision = "auto"
+    compile: bool = False
+    save_every: int = 500
+    init: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a training run."""
+
+    model: ModelConfig
+    tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
+    data: DataRecipe = field(default_factory=DataRecipe)
+    training: TrainingRecipe = field(default_factory=TrainingRecipe)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values as `from_dict` takes them; settings that are None are left out."""
+        return {
+            table: {name: value for name, value in settings.items() if value is not None}
+            for table, settings in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def load(cls, preset_or_toml: str) -> Recipe:
+        """Look up a preset by name (with the default recipe) or read a TOML file.
+
+        Raises: `ConfigError` naming the file and the setting.
+        """
+        if preset_or_toml in PRESETS:
+            model = PRESETS[preset_or_toml]
+            # A preset may have fewer pieces than a real text has characters.
+            tokenizer = TokenizerRecipe(vocab_size=max(model.vocab_size, 1_000))
+            return cls(model.replace(vocab_size=tokenizer.vocab_size), tokenizer)
+        path = Path(preset_or_toml)
+        if path.suffix != ".toml":
+            raise ConfigError(
+                f"{preset_or_toml!r} is neither a preset ({', '.join(sorted(PRESETS))}) "
+                "nor the path of a .toml file"
+            )
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"{path}: {error.strerror or error}") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        try:
+            return cls.from_dict(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """Build a recipe from the tables of a TOML file."""
+        tables = {"model", "tokenizer", "data", "training"}
+        for name, table in values.items():
+            if name not in tables:
+                raise ConfigError(
+                    f"unknown table [{name}]; known: model, tokenizer, data, training"
+                )
+            if not isinstance(table, Mapping):
+                raise ConfigError(f"{name}={table!r} should be a table, [{name}]")
+        tokenizer = _build(TokenizerRecipe, "tokenizer", values.get("tokenizer", {}))
+        model = dict(values.get("model", {}))
+        base = model.pop("preset", None)
+        if base is not None and (not isinstance(base, str) or base not in PRESETS):
+            raise ConfigError(f"[model] preset={base!r} is not one of {', '.join(sorted(PRESETS))}")
+        start = dataclasses.asdict(PRESETS[base]) if base else {}
+        try:
+            config = ModelConfig.from_dict(start | {"vocab_size": tokenizer.vocab_size} | model)
+        except ConfigError as error:
+            raise ConfigError(f"[model] {error}") from None
+        if config.vocab_size != tokenizer.vocab_size:
+            raise ConfigError(
+                f"[model] vocab_size={config.vocab_size} differs from "
+                f"[tokenizer] vocab_size={tokenizer.vocab_size}"
+            )
+        if config.tgt_vocab_size is not None:
+            raise ConfigError("[model] tgt_vocab_size cannot be set: the tokenizer is a joint one")
+        ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
+        if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
+            raise ConfigError(
+                "[model] the ids of special tokens are the tokenizer's, leave them out"
+            )
+        return cls(
+            config,
+            tokenizer,
+            _build(DataRecipe, "data", values.get("data", {})),
+            _build(TrainingRecipe, "training", values.get("training", {})),
+        )
+
+
+#: Bounds beside "not below 0"; `_BELOW_ONE` lie in [0, 1), the others include their bound.
+_AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
+_AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
+_BELOW_ONE = {"label_smoothing", "beta1", "beta2"}
+_LARGEST = 2**62
+
+
+def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
+    known, hints = {item.name for item in dataclasses.fields(kind)}, get_type_hints(kind)
+    checked: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in known:
+            raise ConfigError(
+                f"unknown setting [{table}] {name}; known: {', '.join(sorted(known))}"
+            )
+        checked[name] = _checked(f"[{table}] {name}", name, value, hints[name])
+    return kind(**checked)
+
+
+def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
+    """`value` in the type that `hint` asks for and within its bounds, else `ConfigError`."""
+    if hint in (tuple[str, ...], tuple[str, ...] | None):
+        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
+            raise ConfigError(f'{label}={value!r} should be a list of names, such as ["multi30k"]')
+        return tuple(value)
+    if hint in (str, str | None):
+        if not isinstance(value, str):
+            raise ConfigError(f"{label}={value!r} should be text in quotes")
+        return value
+    if hint is bool:
+        if not isinstance(value, bool):
+            raise ConfigError(f"{label}={value!r} should be true or false")
+        return value
+    if hint not in (int, float):
+        if value not in get_args(hint):
+            raise ConfigError(f"{label}={value!r} is not one of: {', '.join(get_args(hint))}")
+        return value
+    if type(value) is not int and (hint is int or type(value) is not float):
+        raise ConfigError(f"{label}={value!r} should be a {'whole ' * (hint is int)}number")
+    least = 1 if name in _AT_LEAST_ONE else 0
+    most = 1 if name in _AT_MOST_ONE | _BELOW_ONE else _LARGEST
+    allowed = f"at least {least}" if most > 1 else "from 0 to 1"
+    if name in _BELOW_ONE:
+        allowed = "from 0 to below 1"
+    if not least <= value <= most or (name in _BELOW_ONE and value == 1):
+        raise ConfigError(f"{label}={value!r} is out of range; allowed is {allowed}")
+    return float(value) if hint is float else value

@@ -1,0 +1,77 @@
+"""Training: the paper's recipe (section 5), resumable at any moment, on any number of processes.
+
+    transformer train recipes/multi30k-en-de.toml --data DIR --out DIR [--resume]
+    torchrun --nproc-per-node 2 -m transformer train ...
+
+What a run does is in `transformer.training.trainer`; here are its text, tokenizer and folder put
+together.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from transformer.device import resolve_device
+from transformer.text.tokenizer import Tokenizer
+from transformer.training.corpus import load_corpus, make_tokenizer
+from transformer.training.distributed import World, repeatable
+from transformer.training.download import fetch_missing
+from transformer.training.recipe import Recipe
+from transformer.training.run_folder import RunFolder
+from transformer.training.trainer import Trainer
+
+log = logging.getLogger(__name__)
+
+
+def train(
+    recipe: Recipe,
+    data: Path,
+    out: Path,
+    *,
+    resume: bool = False,
+    download: bool = False,
+    device: str = "auto",
+    tensorboard: bool = False,
+    show_progress: bool = True,
+) -> Path:
+    """Run a recipe on the text under `data` and leave a checkpoint in `out`.
+
+    Args:
+        resume: go on where the run in `out` stopped; it begins where there is none.
+        download: first fetch the named corpora that `data` lacks (see
+        `transformer.training.download`).
+        device: "auto", "cpu" or "cuda".
+        tensorboard: also write events for TensorBoard.
+
+    Returns: `out`.
+
+    Raises: `ConfigError` where `out` holds a run of another recipe or text, `DataError` for text
+        that is missing, `InputError` for a device that is not here, `TrainingError` where the loss
+        diverges.
+    """
+    device = resolve_device(device).type
+    world, folder = World.join(device), RunFolder(out)
+    try:
+        if download and world.leads:
+            fetch_missing(recipe.data.corpora, data, recipe.data.src, recipe.data.tgt)
+        world.wait()
+        corpus = load_corpus(recipe.data, data)
+        if world.leads:
+            folder.claim(recipe, corpus.fingerprint, resume=resume)
+            make_tokenizer(recipe, corpus, folder.tokenizer)
+        world.wait()
+        tokenizer = Tokenizer.load(folder.tokenizer)
+        trainer = Trainer(recipe, corpus, tokenizer, folder, device, world)
+        if resume and folder.state.exists():
+            trainer.resume()
+        elif recipe.training.init:
+            trainer.start_from(Path(recipe.training.init))
+        try:
+            with repeatable(device):
+                return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
+        except KeyboardInterrupt:
+            log.warning("stopped at update %d; --resume continues", trainer.progress.update)
+            raise
+    finally:
+        world.leave()

@@ -1,0 +1,206 @@
+"""What a training run keeps on disk, so that it can be killed at any moment and go on.
+
+    recipe.json       the recipe and the fingerprint of the text it began with
+    tokenizer.model   trained once, at the start
+    state.pt          weights, optimizer and counters to resume from
+    metrics.jsonl     a line per logged update and per epoch
+    epochs/           weights after each of the last epochs, to be averaged
+    tensorboard/      events, on request
+
+and, at the end, the checkpoint that it made (see `transformer.checkpoint.folder`). Files appear
+whole or
+not at all: each is written under another name and renamed when it is on the disk.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from transformer.config import ConfigError
+from transformer.errors import CheckpointError
+from transformer.files.atomic import write_atomic
+from transformer.training.recipe import Recipe
+
+log = logging.getLogger(__name__)
+
+#: Under which name recipe.json holds the fingerprint of the training text.
+_TEXT = "text"
+#: Settings that may change between a run and its continuation.
+RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
+
+
+@dataclass
+class Progress:
+    """Where a run stands: updates made, epoch (from 0), batches of it done, time, tokens seen."""
+
+    update: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+
+
+class RunFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.recipe, self.tokenizer = path / "recipe.json", path / "tokenizer.model"
+        self.state, self.metrics = path / "state.pt", path / "metrics.jsonl"
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything that a new run would destroy."""
+        made = (self.tokenizer, self.state, self.path / "model.safetensors")
+        return any(file.exists() for file in made)
+
+    def claim(self, recipe: Recipe, text: str, *, resume: bool) -> None:
+        """Make this the folder of `recipe`'s run, or check that it is.
+
+        Args:
+            text: fingerprint of the training text.
+
+        Raises: `ConfigError`, and then nothing has changed.
+        """
+        wanted = json.loads(json.dumps(recipe.to_dict()))
+        if self.begun:
+            if not resume:
+                raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
+            self._check_same(wanted, text)
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
+        if not self.state.exists():  # lines of a run that has to begin again
+            self.metrics.unlink(missing_ok=True)
+
+    def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
+        try:
+            found = json.loads(self.recipe.read_text(encoding="utf-8"))
+            changed = [
+                (table, name, found.get(table, {}).get(name), value)
+                for table, values in wanted.items()
+                for name, value in values.items()
+                if name not in RESUMABLE and found.get(table, {}).get(name) != value
+            ]
+            same_text = found.get(_TEXT, text) == text  # older runs do not say
+        except (OSError, ValueError, AttributeError) as error:
+            raise ConfigError(f"{self.recipe}: cannot resume without it: {error}") from None
+        for table, name, before, now in changed:
+            raise ConfigError(
+                f"{self.recipe}: [{table}] {name} was {before!r} and is now {now!r}; "
+                "a run is resumed with the recipe it began with"
+            )
+        if not same_text:
+            raise ConfigError(
+                f"{self.recipe}: the training text has changed since the run began; "
+                "a run is resumed with the text it began with"
+            )
+
+    def save_state(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    ) -> None:
+        """Write state.pt. Raises `OSError` that names it; the one before is then still there."""
+        state = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "progress": dataclasses.asdict(progress),
+            "threads": torch.get_num_threads(),
+        }
+        temporary = self.state.with_name("state.pt.partial")
+        try:
+            with open(temporary, "wb") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self.state)
+        except OSError as error:  # such as a full disk, of which this would hold a part
+            temporary.unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
+
+    def load_state(
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
+    ) -> Progress:
+        """Put state.pt back into model and optimizer. Raises `CheckpointError` if it is damaged."""
+        try:
+            state = torch.load(self.state, map_location=device, weights_only=True)
+            model.load_state_dict(state["model"])
+            optimizer.load_state_dict(state["optimizer"])
+            progress = Progress(**state["progress"])
+        except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
+            reason = f"{type(error).__name__}: {error}"  # a bare key or number tells nothing
+            raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
+        threads = state.get("threads", torch.get_num_threads())
+        if threads != torch.get_num_threads():
+            log.warning(
+                "the run had %d threads and now has %d: sums may round differently",
+                threads, torch.get_num_threads(),
+            )  # fmt: skip
+        return progress
+
+    def log(self, kind: str, progress: Progress, values: Mapping[str, float]) -> None:
+        """Append a line to metrics.jsonl."""
+        line: dict[str, Any] = {"kind": kind, "update": progress.update, "epoch": progress.epoch}
+        line |= {name: round(value, 6) for name, value in values.items()}
+        line |= {"seconds": round(progress.seconds, 1), "tokens": progress.tokens}
+        with open(self.metrics, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def drop_lines_after(self, progress: Progress) -> None:
+        """Leave out the lines of metrics.jsonl that a run resumed here writes again."""
+        if not self.metrics.exists():
+            return
+        kept = []
+        for line in self.metrics.read_text(encoding="utf-8").splitlines():
+            if not line.endswith("}"):
+                continue  # cut off when the run was killed
+            values = json.loads(line)
+            # The line of an epoch's end may bear the same update as the state saved just before.
+            if values["update"] <= progress.update and values["epoch"] <= progress.epoch:
+                kept.append(line)
+        write_atomic(self.metrics, "".join(line + "\n" for line in kept).encode())
+
+    def save_epoch(self, model: nn.Module, epoch: int, keep: int) -> None:
+        """Write the weights after an epoch, counted from 1; delete all but the last `keep`."""
+        (self.path / "epochs").mkdir(exist_ok=True)
+        shared: dict[int, str] = {}
+        unique = {
+            name: tensor.cpu()
+            for name, tensor in model.state_dict().items()
+            if shared.setdefault(tensor.data_ptr(), name) == name
+        }
+        path = self.path / "epochs" / f"{epoch:04d}.safetensors"
+        write_atomic(path, safetensors.torch.save(unique))
+        for old in self.epochs()[:-keep]:
+            old.unlink()
+
+    def epochs(self) -> list[Path]:
+        """List the epochs' weight files, oldest first."""
+        files = (self.path / "epochs").glob("*.safetensors")
+        return sorted(files, key=lambda file: file.stem.zfill(12))
+
+
+def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
+    """Mean of the weights in several safetensors files (section 6.1), tied ones put back."""
+    total: dict[str, Tensor] = {}
+    for file in files:
+        try:
+            tensors = safetensors.torch.load_file(file)
+        except (safetensors.SafetensorError, OSError) as error:
+            raise CheckpointError(f"{file}: cannot be averaged: {error}") from None
+        for name, tensor in tensors.items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    mean = {name: (tensor / len(files)).float() for name, tensor in total.items()}
+    for name in ("tgt_embedding.weight", "generator.weight"):
+        mean.setdefault(name, mean.get("tgt_embedding.weight", mean["src_embedding.weight"]))
+    return mean

@@ -1,0 +1,338 @@
+"""One training run: updates, validation and what is left at its end (section 5).
+
+Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is
+small: weights, Adam's moments and two counters. A run that was killed and resumed on the same
+machine, with as many threads, ends in the same bits. See `transformer.training.run_folder` for its
+files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from tqdm import tqdm
+
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.checkpoint.weights import read_weights
+from transformer.config import ConfigError
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
+from transformer.training.corpus import encode_pairs, sample_pairs
+from transformer.training.data import Batch, Corpus, collate, in_chunks, token_batches
+from transformer.training.distributed import World, hardware, wants_bfloat16
+from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy
+from transformer.training.recipe import Recipe
+from transformer.training.run_folder import Progress, RunFolder, average_weights
+
+log = logging.getLogger(__name__)
+
+#: Updates between lines of metrics.jsonl.
+LOG_EVERY = 50
+
+
+class TrainingError(ValueError):
+    """A run that cannot go on; the message says why and what may help."""
+
+
+class Trainer:
+    """One training run: made from a recipe, a corpus and a folder, then `run()`."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        corpus: Corpus,
+        tokenizer: Tokenizer,
+        folder: RunFolder,
+        device: str,
+        world: World,
+    ) -> None:
+        self.recipe, self.corpus, self.tokenizer = recipe, corpus, tokenizer
+        self.folder, self.world = folder, world
+        self.settings = recipe.training
+        self.config = recipe.model.replace(vocab_size=tokenizer.vocab_size)
+        self.device = (
+            torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
+        )
+        torch.manual_seed(self.settings.seed)
+        self.model = Transformer(self.config).to(self.device)
+        objective: nn.Module = Objective(self.model, self.settings)
+        if self.settings.compile:
+            objective = cast(nn.Module, torch.compile(objective, dynamic=True))
+        if world.size > 1:
+            ids = [world.local_rank] if device == "cuda" else None
+            objective = DistributedDataParallel(objective, device_ids=ids)
+        self.objective = objective
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(),
+            lr=0.0,
+            betas=(self.settings.beta1, self.settings.beta2),
+            eps=self.settings.epsilon,
+            fused=True,
+        )
+        self.progress = Progress()
+        self.bfloat16 = wants_bfloat16(self.settings.precision, device)
+        limit = self.config.max_positions
+        self._encoded = encode_pairs(corpus.train, tokenizer, limit)
+        self._val = encode_pairs(corpus.val, tokenizer, limit)
+        n_pairs, n_kept = len(corpus.train), len(self._encoded[0])
+        if not n_kept:
+            raise ConfigError(f"no training pair has from 1 to {limit - 1} tokens on both sides")
+        if n_kept < n_pairs and world.leads:
+            log.warning(
+                "%d of %d training pairs are left out: empty, or more than %d tokens on a side",
+                n_pairs - n_kept, n_pairs, limit - 1,
+            )  # fmt: skip
+
+    def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
+        """Train to the end of the recipe and write the checkpoint. Returns its folder."""
+        n_updates = self.n_updates
+        if self.settings.compile:
+            self._compile()
+        board = self._board() if tensorboard and self.world.leads else None
+        bar = tqdm(
+            total=n_updates,
+            initial=self.progress.update,
+            unit="update",
+            disable=not (show_progress and self.world.leads),
+            dynamic_ncols=True,
+        )
+        with bar, contextlib.closing(board) if board else contextlib.nullcontext():
+            while self.progress.epoch < self.settings.epochs and not self._spent:
+                self._epoch(n_updates, bar, board)
+        return self.finish()
+
+    def _compile(self) -> None:
+        """Compile on a batch that is the same for a new run and for a resumed one.
+
+        Code that is made for any shape is still tuned to the first one that it meets.
+        """
+        sources, targets = self._encoded
+        for rows in self._batches(0):
+            part = self._parts(rows)[0] if len(rows) >= self.world.size else rows
+            batch = collate([sources[row] for row in part], [targets[row] for row in part])
+            # Sizes that are equal here by chance would be taken to be equal always.
+            if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
+                break
+        with self._autocast():
+            loss, _ = self.objective(*self._to_device(batch))
+        loss.backward()
+
+    @property
+    def n_updates(self) -> int:
+        """Updates of the whole run; later epochs may differ by a batch or two from the first."""
+        n_updates = self.settings.epochs * len(self._batches(0))
+        limit = self.settings.max_updates
+        return min(n_updates, limit) if limit else n_updates
+
+    @property
+    def _spent(self) -> bool:
+        return bool(self.settings.max_updates) and self.progress.update >= self.settings.max_updates
+
+    def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
+        sources, targets = self._encoded
+        return token_batches(
+            np.array([len(ids) for ids in sources]),
+            np.array([len(ids) for ids in targets]),
+            self.settings.batch_tokens,
+            seed=self.settings.seed,
+            epoch=epoch,
+        )
+
+    def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
+        progress = self.progress
+        if self.settings.subword_alpha:
+            self._encoded = sample_pairs(
+                self.corpus.train,
+                self.tokenizer,
+                self.config.max_positions,
+                alpha=self.settings.subword_alpha,
+                seed=_mix(self.settings.seed, progress.epoch, 0) % 2**31,
+            )
+        batches = self._batches(progress.epoch)
+        started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
+        window: list[tuple[float, int]] = []
+        while progress.batch < len(batches) and not self._spent:
+            rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
+            loss, nll, n_tokens = self.update(batches[progress.batch], rate)
+            progress.update += 1
+            progress.batch += 1
+            progress.tokens += n_tokens
+            progress.seconds = seconds + time.monotonic() - started
+            window.append((nll, n_tokens))
+            speed = (progress.tokens - tokens) / max(progress.seconds - seconds, 1e-9)
+            bar.set_postfix(
+                {"epoch": progress.epoch + 1, "loss": f"{loss:.3f}", "tokens/s": f"{speed:.0f}"},
+                refresh=False,
+            )
+            bar.update()
+            if progress.update % LOG_EVERY == 0:
+                mean = sum(part[0] for part in window) / sum(part[1] for part in window)
+                window.clear()
+                values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
+                self._log("update", values, board)
+            if self.settings.save_every and progress.update % self.settings.save_every == 0:
+                self._save_state()
+        if progress.batch >= len(batches):
+            progress.epoch, progress.batch = progress.epoch + 1, 0
+            if self.world.leads:
+                self.folder.save_epoch(self.model, progress.epoch, self.settings.average)
+                values = {"val_nll": self.validate()} if self._val[0] else {}
+                self._log("epoch", values, board)
+        self._save_state()
+
+    def update(self, rows: NDArray[np.int64], rate: float) -> tuple[float, float, int]:
+        """One step of Adam on one batch.
+
+        The batch is the same for any number of processes: each takes its share of the rows, and
+        the loss is divided by the tokens of them all.
+
+        Returns: mean smoothed loss (nats a token), summed negative log-likelihood, tokens.
+        Raises: `TrainingError` where the loss is not a number; the weights stay as they were.
+        """
+        world, settings = self.world, self.settings
+        sources, targets = self._encoded
+        n_tokens = sum(len(targets[row]) + 1 for row in rows)
+        parts = self._parts(rows)
+        # Every process must take part in each exchange of gradients, so all make as many parts.
+        n_parts = world.most(len(parts), self.device)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
+        totals = torch.zeros(2)
+        for index in range(n_parts):
+            # A process without rows of its own repeats one and leaves it out of the sum.
+            part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
+            batch = collate([sources[row] for row in part], [targets[row] for row in part])
+            last = index == n_parts - 1
+            quiet = not last and isinstance(self.objective, DistributedDataParallel)
+            no_sync = cast(DistributedDataParallel, self.objective).no_sync if quiet else None
+            with no_sync() if no_sync else contextlib.nullcontext():
+                with self._autocast():
+                    loss, nll = self.objective(*self._to_device(batch))
+                # DistributedDataParallel averages over processes; a sum is wanted.
+                (loss * (weight * world.size / n_tokens)).backward()
+            totals += torch.stack([loss.detach(), nll]).float().cpu() * weight
+        totals = world.add(totals, self.device)
+        if not math.isfinite(totals[0].item()):
+            raise TrainingError(
+                f"the loss at update {self.progress.update + 1} is not finite; a lower peak_lr, "
+                "a longer warmup or clip_norm may help"
+            )
+        if settings.clip_norm:
+            nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        return totals[0].item() / n_tokens, totals[1].item(), n_tokens
+
+    def _parts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Cut this process's share of a batch into parts whose gradients are added up."""
+        sources, targets = self._encoded
+        share, limit = rows[self.world.rank :: self.world.size], self.settings.micro_tokens
+        longest = max((max(len(sources[row]), len(targets[row])) + 1 for row in share), default=1)
+        size = max(1, limit // longest) if limit else len(rows)
+        return [share[start : start + size] for start in range(0, len(share), size)]
+
+    @torch.no_grad()
+    def validate(self) -> float:
+        """Negative log-likelihood of the validation text in nats a token."""
+        sources, targets = self._val
+        self.model.eval()
+        total, count = 0.0, 0
+        order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
+        for rows in in_chunks(order, 64):
+            batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
+            src, tgt_in, tgt_out = self._to_device(batch)
+            with self._autocast():
+                logits = self.model(src, tgt_in)
+            nll = smoothed_cross_entropy(logits, tgt_out, 0.0, self.config.pad_id)[1]
+            total, count = total + nll.item(), count + batch.n_tokens
+        self.model.train()
+        return total / count if count else float("nan")
+
+    def start_from(self, folder: Path) -> None:
+        """Begin with a checkpoint's weights. Raises `CheckpointError` where they do not fit."""
+        self.model.load_state_dict(read_weights(folder, self.config), strict=False)
+
+    def resume(self) -> None:
+        """Continue from the folder's state; log lines written after it will come again."""
+        self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
+        if self.world.leads:
+            self.folder.drop_lines_after(self.progress)
+
+    def finish(self) -> Path:
+        """Average the last epochs' weights and write the checkpoint (section 6.1)."""
+        self.world.wait()
+        if self.world.leads:
+            if self.progress.batch:
+                # `max_updates` ended the run inside an epoch: its last weights count as one.
+                self.folder.save_epoch(self.model, self.progress.epoch + 1, self.settings.average)
+            files = self.folder.epochs()[-self.settings.average :]
+            if files:
+                self.model.load_state_dict(average_weights(files))
+            metrics = {
+                "training": {
+                    "recipe": self.recipe.to_dict(),
+                    "updates": self.progress.update,
+                    "epochs": self.progress.epoch,
+                    "target_tokens": self.progress.tokens,
+                    # Positions that training saw; the app marks what lies beyond them.
+                    "longest_source": max(len(ids) for ids in self._encoded[0]) + 1,
+                    "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
+                    "averaged_epochs": len(files),
+                    "hours": round(self.progress.seconds / 3600, 2),
+                    "hardware": hardware(self.device),
+                    "processes": self.world.size,
+                    "bfloat16": self.bfloat16,
+                    "torch": torch.__version__,
+                    "val_nll": round(self.validate(), 4) if self._val[0] else None,
+                }
+            }
+            save_checkpoint(self.folder.path, self.model, self.tokenizer, metrics=metrics)
+        return self.folder.path
+
+    def _save_state(self) -> None:
+        if self.world.leads:
+            self.folder.save_state(self.model, self.optimizer, self.progress)
+
+    def _log(self, kind: str, values: dict[str, float], board: Any) -> None:
+        if self.world.leads:
+            self.folder.log(kind, self.progress, values)
+        if board:
+            for name, value in values.items():
+                board.add_scalar(name, value, self.progress.update)
+
+    def _autocast(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
+
+    def _to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        src, tgt_in, tgt_out = (
+            tensor.to(self.device, non_blocking=True)
+            for tensor in (batch.src, batch.tgt_in, batch.tgt_out)
+        )
+        return src, tgt_in, tgt_out
+
+    def _board(self) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "TensorBoard is not installed: `pip install tensorboard` or leave --tensorboard out"
+            ) from None
+        # Events after the update that a run resumes at would come twice.
+        where = str(self.folder.path / "tensorboard")
+        return SummaryWriter(where, purge_step=self.progress.update + 1)
+
+
+def _mix(seed: int, number: int, rank: int) -> int:
+    """Spread three small numbers into a 63-bit seed."""
+    return int(np.random.SeedSequence((seed, number, rank)).generate_state(1, np.uint64)[0] >> 1)

@@ -1,0 +1,104 @@
+"""Maps on the page of the search tree: which layer and head, and one map under its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import streamlit as st
+
+from figures.attention import describe, heatmap
+from transformer.trace.records import Trace
+from transformer.types import Floats
+from ui.components.lens import MOST_TOKENS, Map, attention_lens
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.presenter import SCALE, presenting
+from ui.core.theme import current_theme
+from ui.core.units import units_control
+from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.widgets import fill
+
+#: (layer, head), 0-based; None is the mean over all of them.
+Cell = tuple[int | None, int | None]
+
+
+def layer_and_head(trace: Trace) -> Cell:
+    """Draw the choice of layer and head, with the units of the axes.
+
+    Returns: the layer and head, 0-based; None is the mean over all, and where the model has no
+        such layer or head.
+    """
+    n_layers, n_heads = trace.cross.shape[:2]
+    wide = round(140 * (SCALE if presenting() else 1))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
+            key = f"beam_{param.name}_box"
+            held = url_state.get(param)
+            fill(key, held if held is not None and held <= count else 0)
+            st.selectbox(
+                name, range(count + 1), key=key, width=wide, label_visibility="collapsed",
+                format_func=partial(_option, name), on_change=_take_map, args=(param, key),
+            )  # fmt: skip
+        units_control()
+    return held_cell(trace)
+
+
+def held_cell(trace: Trace) -> Cell:
+    """The layer and head that the view asks for, see `layer_and_head`."""
+    n_layers, n_heads = trace.cross.shape[:2]
+    return _held(LAYER, n_layers), _held(HEAD, n_heads)
+
+
+def _held(param: Param[int | None], count: int) -> int | None:
+    held = url_state.get(param)
+    return held - 1 if held is not None and held <= count else None
+
+
+def _option(name: str, value: int) -> str:
+    return f"{name} {value}" if value else f"{name}: mean"
+
+
+def _take_map(param: Param[int | None], key: str) -> None:
+    url_state.put(param, st.session_state[key] or None)
+
+
+def name_of(cell: Cell) -> str:
+    """What a layer and head are called."""
+    layer, head = (None if index is None else index + 1 for index in cell)
+    if layer is None and head is None:
+        return "mean over all layers and heads"
+    if layer is None:
+        return f"head {head}, mean over layers"
+    return f"layer {layer}, {'mean over heads' if head is None else f'head {head}'}"
+
+
+def show_map(
+    weights: Floats,
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    *,
+    name: str,
+    queries: str,
+    keys: str,
+    key: str,
+    causal: bool = False,
+    max_height: int = 420,
+) -> None:
+    """One map under its name: a lens where it fits, else a chart that zooms."""
+    st.markdown(f"**{name}**")
+    if max(weights.shape) <= MOST_TOKENS:
+        shown = Map(
+            weights, query_tokens, key_tokens, name=name, query_title=queries, key_title=keys,
+            causal=causal,
+        )  # fmt: skip
+        attention_lens(shown, key=key, max_height=max_height)
+        return
+    figure = heatmap(
+        weights, query_tokens, key_tokens, current_theme(), query_title=queries, key_title=keys
+    )
+    figure.update_layout(height=max(170, min(520, 120 + 9 * len(query_tokens))))
+    st.plotly_chart(
+        sized(figure), key=f"{key}_large", theme=None,
+        alt=f"{name}: {describe(weights, query_tokens, key_tokens)}.",
+    )  # fmt: skip

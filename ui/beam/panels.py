@@ -1,0 +1,289 @@
+"""The panels below a search tree: one node, two branches side by side, and what ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from figures.beam import branch_curves, lead_by_alpha
+from figures.markdown import code, plain, shorten
+from figures.outcomes import Decode, nats, penalty_of, percent, place_at, text_of, why_it_went
+from transformer.measures.beam import Comparison, Node, Tree, attention_along, compare
+from transformer.measures.finish import ALPHAS, score_at
+from transformer.measures.heads import combine
+from transformer.measures.words import merge
+from transformer.trace.records import Trace
+from ui.beam.choice import LOOK, LOOKS, A, B, Mark, chosen, put, tell
+from ui.beam.maps import Cell, layer_and_head, name_of, show_map
+from ui.components.tree import branch_colours, branches
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.core.units import in_units
+from ui.core.url_state import Param
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.frame.steering import begin_with
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the panels look at.
+
+    Attributes:
+        view: the settings.  trace, tree: what the search did.  decode: token ids to text.
+    """
+
+    view: View
+    trace: Trace
+    tree: Tree
+    decode: Decode
+
+
+def node_panel(search: Search) -> None:
+    """The numbers of node A, and where the model looked while it weighed this token."""
+    tree = search.tree
+    node = chosen(tree, A)
+    if node is None:
+        st.caption("Click a node in the tree to see its numbers and its attention.")
+        return
+    numbers, maps = st.columns([2, 3], gap="large")
+    with numbers.container():
+        st.markdown(
+            f"**Step {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}"
+        )
+        st.markdown(why_it_went(tree, node))
+        st.table(numbers_of(tree, node), border="horizontal", hide_header=True, hide_index=True)
+        _offer_to_go_on(search, node)
+    with maps.container():
+        _node_maps(search, node, layer_and_head(search.trace))
+
+
+def _offer_to_go_on(search: Search, node: Node) -> None:
+    """A way to have the search go on from a node, dropped ones too."""
+    if node.outcome in ("finished", "cut"):
+        return
+    ids = [each.token_id for each in search.tree.prefix(node.index)]
+    st.button(
+        "Go on from here", icon=":material/alt_route:", key="beam_go_on",
+        on_click=begin_with, args=(ids,),
+        help="Every hypothesis then has to begin with the tokens up to this one.",
+    )  # fmt: skip
+
+
+def _so_far(search: Search, node: Node) -> str:
+    before = text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
+    return code("…" + before[-50:] if len(before) > 51 else before, 60) if before else "nothing yet"
+
+
+def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
+    """The node's numbers as two columns, names and values."""
+    rows = {
+        "log p of this token": f"{nats(node.log_prob, 3)} ({percent(node.log_prob)})",
+        "log P so far, their sum": nats(node.total, 3),
+        f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha, tree.rule),
+        "score, log P / penalty": nats(node.score, 3),
+        "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
+    }
+    return {"what": [plain(name) for name in rows], "value": [plain(v) for v in rows.values()]}
+
+
+def _node_maps(search: Search, node: Node, cell: Cell) -> None:
+    """The row onto the source and the row onto the prefix, of the query that predicted a node."""
+    record, trace, tree = search.trace.search, search.trace, search.tree
+    assert record is not None
+    step = record.steps[node.step]
+    prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
+    st.caption(
+        "Where the model looked while it predicted this token. Its siblings share the query, and "
+        "so the picture."
+    )
+    for kind, weights, keys, special, title in (
+        ("cross", step.cross[node.row], trace.src_tokens, trace.src_special, "source"),
+        ("decoder_self", step.decoder_self[node.row], prefix, (0,), "its own prefix"),
+    ):
+        row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
+        labels, groups = in_units(keys, special)
+        show_map(
+            merge(row, None, groups), (f"→ {node.token}",), labels,
+            name=f"{LOOKS[kind]}, {name_of(cell)}", queries="", keys=title,
+            key=f"beam_{kind}", max_height=190,
+        )  # fmt: skip
+
+
+def compare_panel(search: Search) -> None:
+    """Two branches: tokens, log-probabilities, curves, and attention."""
+    tree = search.tree
+    a, b = chosen(tree, A), chosen(tree, B)
+    _choose_branches(search)
+    if a is None or b is None:
+        st.caption(
+            "There is only one hypothesis to look at. Shift and click a second node in the tree."
+            if len(tree.leaves) < 2
+            else "Choose a second node: shift and click it in the tree, or take it from the list."
+        )
+        return
+    both = compare(tree, a.index, b.index)
+    st.markdown(_parting(both))
+    branches(both, key="beam_branches")
+    names = {"A": both.a, "B": both.b}
+    tokens = {name: [node.token for node in path] for name, path in names.items()}
+    theme = current_theme()
+    for column, title, values in zip(
+        st.columns(2, gap="large"),
+        ("log P", "score"),
+        (
+            {name: [node.total for node in path] for name, path in names.items()},
+            {name: [node.score for node in path] for name, path in names.items()},
+        ),
+        strict=True,
+    ):
+        column.altair_chart(
+            sized(
+                branch_curves(
+                    values,
+                    tokens,
+                    both.shared,
+                    branch_colours(theme),
+                    theme,
+                    title=f"{title} (nats)",
+                )
+            ),
+            theme=None,
+            alt=f"{title} of A and B after every step; A ends at {values['A'][-1]:.2f}, "
+            f"B at {values['B'][-1]:.2f}",
+        )
+    _branch_maps(search, both)
+
+
+def _choose_branches(search: Search) -> None:
+    """Two lists to choose A and B from: what ended, and the nodes chosen in the tree."""
+    tree = search.tree
+    for column, param, name in zip(st.columns(2, gap="large"), (A, B), "AB", strict=True):
+        node = chosen(tree, param)
+        options = list(tree.leaves)
+        if node is not None and node.index not in options:
+            options.append(node.index)
+        key = f"beam_{name}_box"
+        wanted = None if node is None else node.index
+        if st.session_state.get(key, wanted) != wanted or key not in st.session_state:
+            st.session_state[key] = wanted
+
+        column.selectbox(
+            name, options, key=key, on_change=partial(_take, search, param, key),
+            placeholder="Choose one", format_func=partial(branch_name, search),
+            help=term("branch"),
+        )  # fmt: skip
+
+
+def _take(search: Search, param: Param[Mark | None], key: str) -> None:
+    put(search.tree, param, st.session_state[key])
+    tell(search.view, search.tree)
+
+
+def branch_name(search: Search, index: int) -> str:
+    """A branch in a list: its place and text where it ended, else its last token's step."""
+    tree, text = search.tree, shorten(text_of(search.tree, index, search.decode), 80)
+    if index in tree.leaves:
+        return f"#{tree.leaves.index(index) + 1}  {text}"
+    node = tree.node(index)
+    return f"Step {node.step + 1}, rank {node.rank + 1}:  {text}"
+
+
+def _parting(both: Comparison) -> str:
+    """Where two branches part, and what each gathers from there."""
+    if both.same:
+        if len(both.a) == len(both.b):
+            return "A and B are the same node."
+        shorter = "A" if len(both.a) < len(both.b) else "B"
+        return f"{shorter} is where the other one began: they never part."
+    at = both.shared
+    a, b = both.a[at], both.b[at]
+    return (
+        f"They share {at} token{'' if at == 1 else 's'} and part at step {at + 1}: A takes "
+        f"{code(a.token, 30)} (log p {nats(a.log_prob)}), B {code(b.token, 30)} "
+        f"({nats(b.log_prob)}). From there A gathers {nats(_gathered(both.a, at))} over "
+        f"{len(both.a) - at} and B {nats(_gathered(both.b, at))} over {len(both.b) - at} tokens."
+    )
+
+
+def _gathered(path: Sequence[Node], start: int) -> float:
+    return sum(node.log_prob for node in path[start:])
+
+
+def _branch_maps(search: Search, both: Comparison) -> None:
+    trace = search.trace
+    assert trace.search is not None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.segmented_control(
+            "Attention", LOOKS, format_func=LOOKS.__getitem__, required=True,
+            label_visibility="collapsed", **bound(LOOK),
+        )  # fmt: skip
+        cell = layer_and_head(trace)
+    kind = url_state.get(LOOK)
+    for column, name, path in zip(st.columns(2, gap="large"), "AB", (both.a, both.b), strict=True):
+        looked = attention_along(trace.search, search.tree, path[-1].index)
+        maps = looked.cross if kind == "cross" else looked.decoder_self
+        tokens = [node.token for node in path]
+        ends = (len(path) - 1,) if path[-1].outcome == "finished" else ()
+        queries, query_groups = in_units(tokens, ends)
+        own = ("<s>", *tokens[:-1])
+        keys, key_groups = in_units(
+            *((trace.src_tokens, trace.src_special) if kind == "cross" else (own, (0,)))
+        )
+        weights = combine(maps, layer=cell[0], head=cell[1])
+        with column.container():
+            show_map(
+                merge(weights, query_groups, key_groups), queries, keys,
+                name=f"{name}: {LOOKS[kind].lower()}, {name_of(cell)}",
+                queries=f"{name}, predicted", keys="source" if kind == "cross" else "its prefix",
+                key=f"beam_map_{name}", causal=kind == "decoder_self" and key_groups is None,
+            )  # fmt: skip
+
+
+def finished_panel(search: Search) -> None:
+    """Everything that ended, with what it is compared by, and what another α would do."""
+    tree = search.tree
+    if not tree.leaves:
+        st.caption("Nothing ended.")
+        return
+    leaves = [tree.node(index) for index in tree.leaves]
+    rows: dict[str, list[str]] = {
+        "place": [str(place) for place in range(1, len(leaves) + 1)],
+        "translation": [
+            plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
+        ],
+        "log P": [nats(node.total, 3) for node in leaves],
+        "tokens": [str(node.length) for node in leaves],
+        "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
+        "score": [nats(node.score, 3) for node in leaves],
+        "place at α = 0": [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
+    }
+    st.table(rows, border="horizontal", hide_index=True)
+    if len(leaves) > tree.beam_size:
+        st.caption(f"The search reports the best {tree.beam_size} of these.")
+    if tree.beam_size > 1 and len(leaves) > 1:
+        _alpha_chart(tree, leaves)
+
+
+def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
+    alphas = np.linspace(*ALPHAS, 41)
+    shown = leaves[:16]
+    scores = np.array([[score_at(node, alpha, tree.rule) for node in shown] for alpha in alphas])
+    names = [f"#{place}" for place in range(1, len(shown) + 1)]
+    st.altair_chart(
+        sized(lead_by_alpha(alphas, scores, names, tree.alpha, current_theme())),
+        theme=None,
+        alt=f"Score of {len(shown)} translations, less the winner's, for α from 0 to 2; the search "
+        f"used {tree.alpha:g}",
+    )
+    st.caption(
+        "How they would compare with another α; above 0 a translation would have won. A search "
+        "with that α drops the same candidates, since all hypotheses of a step are equally long, "
+        "but may end at another step and so find others."
+    )

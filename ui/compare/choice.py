@@ -1,0 +1,284 @@
+"""What is chosen on the Compare page, and the two views that follow from it.
+
+The left side is what the sidebar says. The right side differs from it in one thing, the checkpoint
+or the sentence, and in what would mean nothing there: the token ids of a prefix belong to one
+checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from transformer.catalogue import Entry
+from transformer.measures.heads import HOWS
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.attention.choice import COMBINE, DIM, HEADS, KIND, MASS, PIN, Choice, special_keys
+from ui.components.grid import Cell
+from ui.core import url_state
+from ui.core.examples import examples_for
+from ui.core.units import UNITS
+from ui.core.url_state import HEAD, LAYER, STEP, Param
+from ui.core.view import MAX_CHARACTERS, View
+from ui.work.models import entries, recorded_sentence, tracer
+
+PAIRINGS = ("models", "sentences")
+#: The views, in the order of the app's pages.
+TOPICS = ("steps", "beam", "maps", "head", "tokens", "positions", "heads", "numbers")
+DISPLAYS = ("matrix", "difference", "grid", "differences", "lines")
+
+#: How `ui.attention.maps` calls the ways to look.
+_WAYS = {
+    "matrix": "matrix", "difference": "matrix", "grid": "grid", "differences": "grid",
+    "lines": "heads",
+}  # fmt: skip
+
+_LEFT = "compare_left"
+_OPENED = "compare_opened"
+
+
+def _parse_second(raw: str) -> str:
+    if len(raw) > MAX_CHARACTERS:
+        raise ValueError("too long")
+    return raw
+
+
+def _parse_cell(raw: str) -> str:
+    return raw if raw in ("same", "mean") else str(url_state.whole(1, 99_999)(raw))
+
+
+PAIRING: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
+OTHER: Param[str] = Param("other", str, "")
+#: A blank sentence is kept as a space, since the URL leaves out what is empty.
+SECOND: Param[str] = Param("second", _parse_second, "", lambda text: text or " ")
+TOPIC: Param[str] = Param("topic", url_state.one_of(TOPICS), "maps")
+BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
+FOLLOW: Param[bool] = Param("follow", url_state.parse_switch, False, url_state.write_switch)
+#: Whether both texts stand there whole, token by token, in place of one line each.
+SCORED: Param[bool] = Param("scored", url_state.parse_switch, False, url_state.write_switch)
+#: Layer and head on the right: a number from 1, "mean", or "same" as on the left.
+OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
+OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
+
+#: What the link holds of the choice of both sides, and of the maps; each view adds its own.
+PARAMS: tuple[Param[Any], ...] = (
+    PAIRING, OTHER, SECOND, TOPIC, BESIDE, KIND, STEP, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD,
+    FOLLOW, SCORED, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Both sides.
+
+    Attributes:
+        pairing: "models" or "sentences".
+        left: what the sidebar says.  right: what stands beside it.
+        others: names of what may stand on the right.
+        refused: why the one that was asked for does not stand there, "" where it does.
+        follow: whether the right side follows the left one's translation.
+    """
+
+    pairing: str
+    left: View
+    right: View
+    others: tuple[str, ...]
+    refused: str = ""
+    follow: bool = False
+
+    @property
+    def pairings(self) -> tuple[str, ...]:
+        """What can be compared: a file of arrays holds one sentence only."""
+        return PAIRINGS[:1] if self.left.kind == "archive" else PAIRINGS
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the sides are called in text: their checkpoints, or A and B."""
+        if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
+            return self.left.checkpoint, self.right.checkpoint
+        return "A", "B"
+
+    def following(self, text: str) -> Setup:
+        """The same with a right side that follows a translation."""
+        return replace(self, right=following(self.right, text), follow=True)
+
+
+def following(view: View, text: str | None) -> View:
+    """The view of a translation that is given, not searched for."""
+    return replace(view, target=text, prefix=(), sampling=None)
+
+
+def can_follow(view: View) -> bool:
+    """Whether a model is there that reads a translation it is given."""
+    return view.kind == "checkpoint" or (
+        view.kind == "huggingface" and "cross" in tracer(view.path, view.device).kinds
+    )
+
+
+def settle(view: View) -> Setup:
+    """The sides as the store says, with defaults where it says nothing that can be used."""
+    if st.session_state.get(_LEFT, view.sentence) != view.sentence and not url_state.arrived(
+        SECOND
+    ):
+        url_state.forget(SECOND)  # it was another sentence's counterpart
+    st.session_state[_LEFT] = view.sentence
+    found = {entry.name: entry for entry in entries()}
+    usable = [name for name, entry in found.items() if entry.ok]
+    others = readers(view.checkpoint, usable)
+    pairing = url_state.get(PAIRING)
+    if not url_state.stored(PAIRING) and others[:1] == (view.checkpoint,):
+        pairing = "sentences"  # no other one reads what this one reads
+    if pairing == "sentences" and view.kind != "archive":
+        return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
+    asked, refused = url_state.get(OTHER), ""
+    if asked and asked not in usable:
+        refused = "cannot be used" if asked in found else "is not here"
+    name = asked if asked in usable else others[0]
+    return Setup("models", view, beside(view, found[name]), others, refused)
+
+
+def beside(view: View, entry: Entry) -> View:
+    """The same sentence through another model, as far as that one can be told how."""
+    other = replace(
+        view, checkpoint=entry.name, path=entry.path, kind=entry.kind, prefix=()
+    )  # fmt: skip
+    if entry.kind == "archive":
+        sentence = recorded_sentence(entry.path) or ""
+        return replace(
+            other, device="cpu", sentence=sentence, beam_size=1, target=None, sampling=None
+        )
+    if view.kind == "archive":
+        return replace(other, target=None)
+    return other if entry.kind == "checkpoint" else replace(other, target=None, sampling=None)
+
+
+def readers(checkpoint: str, usable: Sequence[str]) -> tuple[str, ...]:
+    """What can be used, those first that can read what this one reads.
+
+    First other ones of the same kind, of these those of the same languages; then this one itself,
+    then the rest. Kinds and languages are judged by names, as in `ui.core.examples`.
+    """
+    mine = examples_for(checkpoint).kind
+
+    def rank(name: str) -> tuple[int, bool, str]:
+        kind = examples_for(name).kind
+        if name == checkpoint:
+            return 1, False, name
+        if "letters" in (kind, mine) and kind != mine:
+            return 2, False, name
+        return 0, name.split("-")[1:] != checkpoint.split("-")[1:], name
+
+    return tuple(sorted(usable, key=rank))
+
+
+def second_sentence(view: View) -> str:
+    """The sentence on the right: as stored, else the example's counterpart, else the same one."""
+    if url_state.stored(SECOND):
+        return url_state.get(SECOND).strip()
+    found = view.examples.find(view.sentence)
+    return found.beside if found is not None and found.beside else view.sentence
+
+
+def begin(*params: Param[Any]) -> None:
+    """Have every view open anew where the page was opened, or a link brought one of these.
+
+    Called by a run of the whole page; see `opened`.
+    """
+    if url_state.entered() or url_state.arrived(*params):
+        st.session_state.pop(_OPENED, None)
+
+
+def opened(topic: str) -> bool:
+    """Whether this run is the first to show a view; what moves by itself then starts anew."""
+    before = st.session_state.get(_OPENED)
+    st.session_state[_OPENED] = topic
+    return bool(before != topic)
+
+
+def shared_kinds(left: Trace, right: Trace) -> tuple[AttentionKind, ...]:
+    """The kinds of attention of which both traces hold maps."""
+    return tuple(
+        kind for kind in ATTENTION_KINDS
+        if left.attention(kind).size and right.attention(kind).size
+    )  # fmt: skip
+
+
+def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
+    """The kind to show: as chosen where both have it, else cross-attention, else the first."""
+    best = [kind for kind in kinds if kind == url_state.get(KIND)]
+    return next(iter([*best, *(kind for kind in kinds if kind == "cross"), *kinds]))
+
+
+def choice_of(trace: Trace, kind: AttentionKind, cell: Cell, units: str) -> Choice:
+    """What one side shows, as far as its model and sentence have it."""
+    n_layers, n_heads, n, m = trace.attention(kind).shape
+    stored = url_state.get(HEADS)
+    row = n_layers - 1 if cell[0] is None else cell[0]
+    heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
+    pin = url_state.get(PIN)
+    if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
+        pin = None
+    return Choice(
+        kind=kind,
+        display=_WAYS[url_state.get(BESIDE)],
+        units=units,
+        how=next(how for how in HOWS if how == url_state.get(COMBINE)),
+        dim=url_state.get(DIM),
+        cell=cell,
+        chosen=False,
+        heads=tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads),
+        mass=url_state.get(MASS),
+        pin=pin,
+        queries=(),
+        keys=special_keys(trace, kind),
+    )
+
+
+def cells(left: Trace, right: Trace, kind: AttentionKind) -> tuple[Cell, Cell]:
+    """The map of each side; a layer or head that a side does not have is all of them."""
+    here = _within((url_state.get(LAYER), url_state.get(HEAD)), left, kind)
+    wanted = tuple(
+        same if raw == "same" else None if raw == "mean" else int(raw)
+        for raw, same in (
+            (url_state.get(OTHER_LAYER), url_state.get(LAYER)),
+            (url_state.get(OTHER_HEAD), url_state.get(HEAD)),
+        )
+    )
+    return here, _within((wanted[0], wanted[1]), right, kind)
+
+
+def _within(cell: tuple[int | None, int | None], trace: Trace, kind: AttentionKind) -> Cell:
+    """A layer and head from 1 as a cell from 0 of this model."""
+    layer, head = (
+        number - 1 if number is not None and number <= most else None
+        for number, most in zip(cell, trace.attention(kind).shape[:2], strict=True)
+    )
+    return layer, head
+
+
+def choose_left(cell: Cell) -> None:
+    """Keep the map chosen on the left; the right follows where it was not set apart."""
+    layer, head = cell
+    url_state.put(LAYER, None if layer is None else layer + 1)
+    url_state.put(HEAD, None if head is None else head + 1)
+
+
+def choose_right(cell: Cell) -> None:
+    """Keep the map chosen on the right, apart from the left."""
+    layer, head = cell
+    url_state.put(OTHER_LAYER, "mean" if layer is None else str(layer + 1))
+    url_state.put(OTHER_HEAD, "mean" if head is None else str(head + 1))
+
+
+def join_cells() -> None:
+    """Let the right show the same layer and head as the left."""
+    url_state.forget(OTHER_LAYER, OTHER_HEAD)
+
+
+def joined() -> bool:
+    """Whether the right shows the same layer and head as the left, by itself."""
+    return url_state.get(OTHER_LAYER) == url_state.get(OTHER_HEAD) == "same"

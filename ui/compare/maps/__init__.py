@@ -1,0 +1,1 @@
+"""Maps of two sides: pairing, differences, matching."""

@@ -1,0 +1,304 @@
+"""What can be taken away from the Compare page: maps, the matching, and the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from transformer.measures.words import WORD_RULE, Groups
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind
+from ui.attention.choice import Choice
+from ui.attention.maps import STORIES, Maps, drawing_of, maps_of, name_of_map, sheet_of, shown_map
+from ui.compare.choice import Setup, can_follow
+from ui.compare.maps.matching import Matching, matching, sentences_for
+from ui.compare.maps.numbers import agreements, cross, crossed_views
+from ui.compare.maps.pairing import difference_map
+from ui.compare.maps.views import Both
+from ui.compare.programs import AGREEMENT, followed_call, matching_program, reading
+from ui.components.grid import still_grid
+from ui.components.lens import still_lens
+from ui.components.lines import still_lines
+from ui.components.match import Likeness, head_name, still_matches
+from ui.export.download import take_away, trace_of
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a download of maps shows; holds no arrays.
+
+    Attributes:
+        setup: the sides.  kind: of attention.  display: as on the page.
+        choices: of left and right, units included.
+    """
+
+    setup: Setup
+    kind: AttentionKind
+    display: str
+    choices: tuple[Choice, Choice]
+
+    @property
+    def stem(self) -> str:
+        """The file's name."""
+        words = ["words"] if self.choices[0].units == "words" else []
+        return file_stem("compare", STORIES[self.kind].name, self.display, *words)
+
+
+def offer_maps(both: Both, display: str) -> None:
+    """The button for the maps on screen; none where no head is chosen."""
+    if display == "difference" and not both.fit.units:
+        display = "matrix"
+    if display == "lines" and not all(choice.heads for choice in both.choices):
+        return
+    count = 0
+    for maps, choice in zip(both.maps, both.choices, strict=True):
+        n_layers, n_heads, n, m = maps.weights.shape
+        count += n * m * {"grid": n_layers * n_heads, "lines": len(choice.heads)}.get(display, 1)
+    # Not `both`: its traces would stay in memory as long as the page is open.
+    wanted = Wanted(both.setup, both.kind, display, both.choices)
+    take_away(partial(maps_exhibit, wanted), key="compare", name=wanted.stem, n_numbers=count)
+
+
+def offer_numbers(setup: Setup) -> None:
+    """The button for the numbers."""
+    take_away(partial(numbers_exhibit, setup), key="compare", name=file_stem("compare numbers"))
+
+
+def maps_exhibit(wanted: Wanted) -> Exhibit:
+    """The maps of both sides. Needs no session."""
+    views = wanted.setup.left, wanted.setup.right
+    found = tuple(
+        maps_of(trace_of(view), wanted.kind, choice.units)
+        for view, choice in zip(views, wanted.choices, strict=True)
+    )
+    maps = found[0], found[1]
+    make = {"matrix": _matrices, "difference": _matrices, "grid": _grids, "lines": _lines}
+    return make[wanted.display](wanted, maps)
+
+
+def _matrices(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
+    shown = [shown_map(each, choice) for each, choice in zip(maps, wanted.choices, strict=True)]
+    if wanted.display == "difference":
+        shown.append(difference_map(*maps, wanted.choices))
+    parts = [
+        Panel(
+            f"{letter}: {each.name}" if each.signed is None else each.name,
+            each.weights, tuple(each.query_tokens), tuple(each.key_tokens),
+            f"query: {each.query_title}", f"key: {each.key_title}",
+            "attention" if each.signed is None else "diverging",
+        )
+        for letter, each in zip("ABD", shown, strict=False)
+    ]  # fmt: skip
+    names = ("weights_a", "weights_b", "difference")
+    program = start_of_program(wanted, maps)
+    for letter, choice in zip("ab", wanted.choices, strict=True):
+        program += f"weights_{letter} = {_picked(f'maps_{letter}', choice)}\n"
+    if len(shown) == 3:
+        program += "difference = weights_a - weights_b\n"
+    titles = [name_of_map(each, choice) for each, choice in zip(maps, wanted.choices, strict=True)]
+    title = titles[0] if titles[0] == titles[1] else f"{titles[0]} and {titles[1]}"
+    return Exhibit(
+        name=wanted.stem,
+        title=f"{maps[0].story.name}: {title[:1].lower()}{title[1:]}",
+        caption=caption_of(wanted),
+        parts=tuple(parts),
+        arrays={name: each.weights for name, each in zip(names, shown, strict=False)},
+        snippet=program,
+        offline=tuple(Offline("lens", still_lens(each)) for each in shown),
+        columns=len(parts),
+    )
+
+
+def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
+    parts, views = [], []
+    for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
+        for (layer, head), _ in np.ndenumerate(each.weights[:, :, 0, 0]):
+            parts.append(_panel(letter, each, layer, head))
+        views.append(Offline("grid", still_grid(sheet_of(each, choice), choice.cell)))
+    return Exhibit(
+        name=wanted.stem,
+        title=f"{maps[0].story.name}: every layer and head of A and of B",
+        caption=caption_of(wanted),
+        parts=tuple(parts),
+        arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights},
+        snippet=start_of_program(wanted, maps),
+        offline=tuple(views),
+        columns=max(each.weights.shape[1] for each in maps),
+    )
+
+
+def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
+    parts, views, arrays = [], [], {}
+    program = start_of_program(wanted, maps)
+    for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
+        for layer, head in choice.heads:
+            parts.append(_panel(letter, each, layer, head))
+        views.append(Offline("lines", still_lines(drawing_of(each, choice))))
+        name = f"chosen_{letter.lower()}"
+        arrays[name] = np.stack([each.weights[head] for head in choice.heads])
+        heads = ", ".join(map(str, choice.heads))
+        program += f"{name} = np.stack([maps_{letter.lower()}[head] for head in [{heads}]])\n"
+    return Exhibit(
+        name=wanted.stem,
+        title=f"{maps[0].story.name}: the chosen heads of A and of B",
+        caption=caption_of(wanted),
+        parts=tuple(parts),
+        arrays=arrays,
+        snippet=program,
+        offline=tuple(views),
+    )
+
+
+def likeness(setup: Setup, found: Matching, kind: AttentionKind) -> Likeness:
+    """What the component shows."""
+    names = tuple(
+        f"{letter} {name}" if name != letter else letter
+        for letter, name in zip("AB", setup.names, strict=True)
+    )
+    about = f", in {STORIES[kind].name.lower()} over {found.sentences} sentences"
+    return Likeness(found.values, found.shapes, found.pairs, (names[0], names[1]), about)
+
+
+def heads_exhibit(setup: Setup, kind: AttentionKind, chosen: tuple[int, int]) -> Exhibit:
+    """The similarities of all heads and the pairing. Needs no session."""
+    found = matching(setup, kind)
+    if found is None:
+        raise ValueError("no sentence has the same words in both models")
+    shown = likeness(setup, found, kind)
+    pairs = np.array(found.pairs, dtype=np.int64)
+    rows, columns = (
+        tuple(head_name(at, shape) for at in range(count))
+        for shape, count in zip(found.shapes, found.values.shape, strict=True)
+    )
+    values = found.values.astype(np.float32)
+    return Exhibit(
+        name=file_stem("heads matched", STORIES[kind].name),
+        title=f"{STORIES[kind].name}: how alike the heads of two models are",
+        caption="Similarity of every pair of heads, layer.head: 1 minus the mean Jensen-Shannon "
+        f"divergence of rows in bits, over whole words of {found.sentences} sentences. The pairs "
+        "in the NPZ are the assignment with the largest sum.",
+        parts=(Panel("Similarity", values, rows, columns, *shown.names),),
+        arrays={"values": values, "pairs": pairs},
+        snippet=reading(setup) + matching_program(
+            kind, (setup.left, setup.right), sentences_for(setup), follow=can_follow(setup.right)
+        ),
+        offline=Offline("match", still_matches(shown, chosen)),
+    )  # fmt: skip
+
+
+def numbers_exhibit(setup: Setup) -> Exhibit:
+    """Log-probabilities of both translations by both sides, and agreement. Needs no session."""
+    left, right = trace_of(setup.left), trace_of(setup.right)
+    views = crossed_views(setup, left, right)
+    texts = right.text, left.text
+    followed: list[Trace | None] = [
+        trace_of(view) if text.strip() and can_follow(view) else None
+        for view, text in zip(views, texts, strict=True)
+    ]
+    crossed = cross(left, right, followed[0], followed[1])
+    by_place = setup.pairing == "sentences"
+    agreed = agreements(left, followed[1] or right, by_place=by_place)
+    log_p = np.array(crossed.totals)
+    parts: list[Series | Panel] = [
+        Series(
+            "log P of each translation", ("A's translation", "B's translation"),
+            {f"by {name}": log_p[:, at] for at, name in enumerate("AB")},
+            y_title="log P (nats)", mark="bar",
+        )
+    ]  # fmt: skip
+    arrays = {"log_p": log_p}
+    if agreed:
+        arrays["agreement"] = np.array([[each.mean, each.matched] for each in agreed])
+        parts.append(
+            Panel(
+                "Agreement of attention", arrays["agreement"],
+                tuple(STORIES[each.kind].name for each in agreed),
+                ("mean of all heads", "heads, matched"),
+            )
+        )  # fmt: skip
+    program = reading(setup) + (
+        f"\nb_by_a = {_followed(setup, 0, followed[0])}\n"
+        f"a_by_b = {_followed(setup, 1, followed[1])}\n"
+        "\n\ndef log_p_of(trace):\n"
+        "    if trace is None or len(trace.log_probs) != len(trace.predicted_tokens):\n"
+        "        return np.nan\n"
+        '    return trace.log_probs.sum(dtype="f8")\n\n\n'
+        "log_p = np.array([[log_p_of(a), log_p_of(a_by_b)], [log_p_of(b_by_a), log_p_of(b)]])\n"
+    )
+    if agreed:
+        kinds = [each.kind for each in agreed]
+        program += AGREEMENT.format(kinds=kinds)
+    return Exhibit(
+        name=file_stem("compare numbers"),
+        title="Each other's translation, and how alike the attention is",
+        caption="log P in nats, </s> included, of each side's translation read by both sides; "
+        "agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, over whole "
+        "words, B following A's translation.",
+        parts=tuple(parts),
+        arrays=arrays,
+        snippet=program,
+    )
+
+
+def _followed(setup: Setup, side: int, found: Trace | None) -> str:
+    """The call that makes a side follow the other one's text."""
+    if found is None:
+        return "None"
+    return followed_call((setup.left, setup.right), side)
+
+
+def start_of_program(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:
+    """The program up to `maps_a` and `maps_b`, [layers, heads, queries, keys]."""
+    program = reading(wanted.setup) + "\n"
+    for letter, each in zip("ab", maps, strict=True):
+        name = f"maps_{letter}"
+        program += f"{name} = {letter}.attention({wanted.kind!r})\n"
+        if wanted.choices[0].units == "words":
+            program += (
+                "# Whole words: each list holds the first pieces of the words.\n"
+                f"queries, keys = {_starts(each.query_groups)!r}, {_starts(each.key_groups)!r}\n"
+                f"sizes = np.diff(queries, append={name}.shape[-2])[:, None]\n"
+                f"{name} = np.add.reduceat({name}, keys, -1)\n"
+                f"{name} = np.add.reduceat({name}, queries, -2) / sizes\n"
+            )
+    return program
+
+
+def _picked(name: str, choice: Choice) -> str:
+    """The expression for the one map that a side shows."""
+    layer, head = choice.cell
+    picked = f"{name}[{':' if layer is None else layer}, {':' if head is None else head}]"
+    axes = tuple(range((layer is None) + (head is None)))
+    if not axes:
+        return picked
+    if choice.how == "max":
+        return f"{picked}.max(axis={axes})"
+    return f"{picked}.mean(axis={axes}, dtype=np.float64).astype(np.float32)"
+
+
+def _panel(letter: str, maps: Maps, layer: int, head: int) -> Panel:
+    return Panel(
+        f"{letter} {layer + 1}.{head + 1}", maps.weights[layer, head],
+        tuple(maps.queries), tuple(maps.keys),
+        f"query: {maps.story.queries}", f"key: {maps.story.keys}",
+    )  # fmt: skip
+
+
+def caption_of(wanted: Wanted) -> str:
+    """What A and B are, and what a map is."""
+    setup = wanted.setup
+    if setup.pairing == "models":
+        what = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}."
+    else:
+        what = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”."
+    if setup.follow:
+        what += " B follows A's translation."
+    words = f" {WORD_RULE}" if wanted.choices[0].units == "words" else ""
+    return f"{what} Rows are queries, columns are keys.{words}"
+
+
+def _starts(groups: Groups | None) -> list[int]:
+    return [group[0] for group in groups or ()]

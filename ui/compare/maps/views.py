@@ -1,0 +1,296 @@
+"""Maps of two sides next to each other: one matrix each, their difference, grids, lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from figures.markdown import code, plain
+from transformer.measures.compare import divergence
+from transformer.measures.heads import HOWS
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind
+from ui.attention.choice import (
+    COMBINE,
+    DIM,
+    HEADS,
+    MASS,
+    PIN,
+    Choice,
+    choose_heads,
+    choose_kind,
+    to_pieces,
+    to_units,
+)
+from ui.attention.maps import STORIES, Maps, get_drawing, get_maps, get_sheet, shown_map
+from ui.compare.choice import (
+    BESIDE,
+    DISPLAYS,
+    OTHER_HEAD,
+    OTHER_LAYER,
+    Setup,
+    can_follow,
+    cells,
+    choice_of,
+    choose_left,
+    choose_right,
+    join_cells,
+    joined,
+)
+from ui.compare.maps.pairing import Fit, changed_places, difference_map, fit_of
+from ui.components.grid import attention_grid
+from ui.components.lens import Map, attention_lens
+from ui.components.lines import Pin, attention_lines
+from ui.core import url_state
+from ui.core.units import units_control
+from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.view import View
+from ui.core.widgets import bound, fill, refill
+
+_NAMES = {
+    "matrix": "Maps", "difference": "Difference", "grid": "All heads",
+    "differences": "All differences", "lines": "Lines",
+}  # fmt: skip
+
+_AXES = ("layer", "head")
+
+#: Pixels that a map beside another one may take in height.
+_TALL = 430
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """What both sides show of one kind of attention.
+
+    Attributes:
+        setup: the sides.  traces: of left and right.
+        kind: of attention.  fit: how the two line up.
+        choices, maps: of left and right; in the units of `fit` for the difference.
+    """
+
+    setup: Setup
+    traces: tuple[Trace, Trace]
+    kind: AttentionKind
+    fit: Fit
+    choices: tuple[Choice, Choice]
+    maps: tuple[Maps, Maps]
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """Left and right."""
+        return self.setup.left, self.setup.right
+
+
+def read_both(
+    setup: Setup, left: Trace, right: Trace, kind: AttentionKind, units: str, display: str
+) -> Both:
+    """What the store says, as far as both sides have it."""
+    fit = fit_of(left, right, kind, units, by_place=setup.pairing == "sentences")
+    shown = fit.units if display.startswith("difference") and fit.units else units
+    traces = left, right
+    both = cells(left, right, kind)
+    choices = tuple(
+        choice_of(trace, kind, cell, shown) for trace, cell in zip(traces, both, strict=True)
+    )
+    maps = tuple(
+        get_maps(view, trace, choice)
+        for view, trace, choice in zip((setup.left, setup.right), traces, choices, strict=True)
+    )
+    return Both(setup, traces, kind, fit, (choices[0], choices[1]), (maps[0], maps[1]))
+
+
+def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
+    """Which attention, of those that both sides have."""
+    fill("kind_widget", kind)
+    st.segmented_control(
+        "Kind of attention", kinds, label_visibility="collapsed", required=True,
+        key="kind_widget", on_change=choose_kind,
+        # A row holds the kinds and the ways to look, so the kinds are short, as on the grid's tabs.
+        format_func=lambda each: STORIES[each].short,
+    )  # fmt: skip
+
+
+def draw_displays() -> None:
+    """How to look at the maps."""
+    st.segmented_control(
+        "View", DISPLAYS, label_visibility="collapsed", required=True, **bound(BESIDE),
+        format_func=_NAMES.__getitem__,
+    )  # fmt: skip
+
+
+def draw_options() -> None:
+    """What holds for every map of both sides."""
+    with st.popover("Options", icon=":material/tune:", type="tertiary"):
+        refill("units_widget", "dim_widget", "combine_widget")
+        units_control()
+        st.toggle("Dim special tokens", **bound(DIM), help="Cover the columns of `<s>` and `</s>`.")
+        st.segmented_control(
+            "Combine heads by", HOWS, required=True, **bound(COMBINE),
+            format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
+            help="How several layers or heads become one map.",
+        )  # fmt: skip
+
+
+def _cell_boxes(both: Both, side: int) -> None:
+    """Layer and head of one side, by name; the right one may do as the left one does."""
+    params = ((LAYER, HEAD), (OTHER_LAYER, OTHER_HEAD))[side]
+    shape = both.maps[side].weights.shape
+    place = st.container(key=f"compare_cells_{'AB'[side]}")
+    for axis, box in enumerate(place.columns(2, gap="small")):
+        param: Param[Any] = params[axis]
+        raws = ["mean", *map(str, range(1, shape[axis] + 1))]
+        if side == 1:
+            raws.insert(0, "same")
+        raw = param.write(url_state.get(param))
+        key = f"{param.name}_widget"
+        fill(key, raw if raw in raws else "mean")
+        box.selectbox(
+            f"{'AB'[side]} {_AXES[axis]}", raws, key=key, on_change=_keep, args=(param,),
+            format_func=partial(_number, side, axis), label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def _keep(param: Param[Any]) -> None:
+    url_state.put(param, param.parse(st.session_state[f"{param.name}_widget"]))
+
+
+def _number(side: int, axis: int, raw: str) -> str:
+    name = _AXES[axis]
+    said = {"same": f"{name} as A", "mean": f"all {name}s"}.get(raw, f"{name} {raw}")
+    return f"{'AB'[side]}  {said}"
+
+
+def draw_maps(both: Both, display: str) -> None:
+    """The view that is chosen."""
+    {"matrix": _matrices, "difference": _difference, "grid": _grids, "lines": _lines}[display](both)
+
+
+def _matrices(both: Both) -> None:
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            _cell_boxes(both, side)
+            draw_lens(both, side, f"compare_lens_{side}", named=False)
+
+
+def draw_lens(
+    both: Both, side: int, key: str, max_height: int = _TALL, *, named: bool = True
+) -> None:
+    """One side's map, with its name above it."""
+    shown = shown_map(both.maps[side], both.choices[side])
+    if named:
+        st.markdown(f"**{'AB'[side]}** · {plain(shown.name)}")
+    attention_lens(shown, key=key, max_height=max_height)
+
+
+def say_unpaired(both: Both) -> None:
+    """Why no difference can be taken, and what would help."""
+    helps = both.fit.helps and can_follow(both.setup.right)
+    offer = " Switch on “B follows A’s translation”." if helps else ""
+    st.info(both.fit.why + offer, icon=":material/join_inner:")
+
+
+def _difference(both: Both) -> None:
+    if not both.fit.units:
+        say_unpaired(both)
+        _matrices(both)
+        return
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            _cell_boxes(both, side)
+    shown = difference_map(*both.maps, both.choices)
+    picture, words = st.columns([0.62, 0.38], gap="large")
+    with picture.container():
+        st.markdown(f"**{plain(shown.name)}**")
+        attention_lens(shown, key="compare_difference", max_height=_TALL + 40)
+    with words.container():
+        for line in difference_words(both, shown):
+            st.markdown(line)
+        if both.fit.why:
+            st.caption(both.fit.why)
+        changed = changed_places(*both.maps)
+        if changed:
+            st.caption(changed)
+
+
+def difference_words(both: Both, shown: Map) -> list[str]:
+    """What the difference amounts to, in Markdown."""
+    if not shown.weights.any():
+        return ["**Every weight is the same on both sides.**"]
+    one, other = (
+        shown_map(maps, choice).weights
+        for maps, choice in zip(both.maps, both.choices, strict=True)
+    )
+    apart = divergence(one, other)
+    row = int(apart.argmax())
+    return [
+        f"On average a row differs by **{apart.mean():.3f} bits** (Jensen-Shannon divergence: 0 "
+        "for equal rows, 1 for rows that share no key).",
+        f"Farthest apart is query {row + 1} {code(shown.query_tokens[row], 40)}: "
+        f"{apart[row]:.3f} bits.",
+        "Each row of the difference sums to 0: where one side looks more, it looks less elsewhere.",
+    ][: 3 if both.choices[0].how == "mean" else 2]  # fmt: skip
+
+
+def _grids(both: Both) -> None:
+    takes = choose_left, choose_right
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            view, choice = both.views[side], both.choices[side]
+            st.markdown(f"**{'AB'[side]}** · {plain(_short(both, side))}")
+            attention_grid(
+                get_sheet(view, choice), chosen=choice.cell, on_choose=takes[side],
+                key=f"compare_grid_{side}", cell_width=56,
+            )  # fmt: skip
+    if not joined():
+        st.button(
+            "Show the same head in B", on_click=join_cells, icon=":material/link:",
+            type="tertiary", key="compare_join",
+        )  # fmt: skip
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            draw_lens(both, side, f"compare_lens_{side}")
+
+
+def _short(both: Both, side: int) -> str:
+    n_layers, n_heads = both.maps[side].weights.shape[:2]
+    layers = "layer" if n_layers == 1 else "layers"
+    return f"{n_layers} {layers} of {n_heads} head{'' if n_heads == 1 else 's'}"
+
+
+def _lines(both: Both) -> None:
+    st.slider(
+        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
+        help="For each query and head the strongest lines are drawn until together they hold this "
+        "share of its weight.",
+    )  # fmt: skip
+    same = [maps.weights.shape[2:] for maps in both.maps]
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container():
+            _draw_lines(both, side, pins=side == 0 or same[0] == same[1])
+
+
+def _draw_lines(both: Both, side: int, *, pins: bool) -> None:
+    choice, maps = both.choices[side], both.maps[side]
+    drawn = get_drawing(both.views[side], choice)
+    heads = f"{len(choice.heads)} head{'' if len(choice.heads) == 1 else 's'}"
+    st.markdown(f"**{'AB'[side]}** · {drawn.lines:,} lines of {heads}")
+    pinned: Pin | None = None
+    if pins and choice.pin is not None:
+        groups = maps.query_groups if choice.pin[0] == "query" else maps.key_groups
+        units = to_units((choice.pin[1],), groups)
+        pinned = (choice.pin[0], units[0]) if units else None
+
+    def changed(heads: tuple[tuple[int, int], ...], pin: Pin | None) -> None:
+        # A head that only the other side has stays chosen there.
+        n_layers, n_heads = maps.weights.shape[:2]
+        stored = url_state.get(HEADS) or ()
+        beyond = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
+        choose_heads((*heads, *beyond))
+        if pins:
+            groups = maps.query_groups if pin and pin[0] == "query" else maps.key_groups
+            url_state.put(PIN, (pin[0], to_pieces((pin[1],), groups)[0]) if pin else None)
+
+    attention_lines(drawn, pinned=pinned, on_change=changed, key=f"compare_lines_{side}")

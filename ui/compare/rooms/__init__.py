@@ -1,0 +1,1 @@
+"""Every other page's room, drawn twice."""

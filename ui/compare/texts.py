@@ -1,0 +1,219 @@
+"""The two translations of the Compare page: their numbers, and where they first differ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from figures.markdown import code, plain, shorten
+from transformer.measures.compare import not_shared, parting
+from transformer.measures.words import Groups, group_labels, word_groups
+from transformer.trace.records import Trace
+from ui.compare.choice import FOLLOW, SCORED, Setup, can_follow
+from ui.compare.sides import LETTERS, view_of
+from ui.components.strip import strip, strip_message
+from ui.core import url_state
+from ui.core.view import View
+from ui.core.widgets import bound
+
+
+@dataclass(frozen=True)
+class Text:
+    """What one side writes, by words; by tokens where the texts are single words, as of letters.
+
+    Attributes:
+        words: without `</s>`, pieces joined.
+        log_probs: of each word, the sum over its pieces, in nats; NaN where the trace has none.
+        groups: positions of each word's pieces among the predicted tokens.
+        total: log P of all predicted tokens, `</s>` included; NaN where the trace has none.
+        tokens: how many they are.
+        unit: what `words` holds, "word" or "token".
+    """
+
+    words: tuple[str, ...]
+    log_probs: tuple[float, ...]
+    groups: Groups
+    total: float
+    tokens: int
+    unit: str = "word"
+
+
+def text_of(trace: Trace, unit: str = "word") -> Text:
+    """What a trace's model wrote, or followed."""
+    predicted = trace.predicted_tokens
+    ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
+    written = predicted[:ended]
+    groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(ended))
+    scores = trace.log_probs.astype("f8")
+    if len(scores) != len(predicted):  # a file of arrays need not bring them
+        scores = np.full(len(predicted), np.nan)
+    each = tuple(float(scores[list(group)].sum()) for group in groups)
+    return Text(
+        group_labels(written, groups), each, groups, float(scores.sum()), len(predicted),
+        unit,
+    )  # fmt: skip
+
+
+def source_words(trace: Trace, unit: str = "word") -> tuple[str, ...]:
+    """The words of the source, without `</s>`, or its tokens."""
+    special = set(trace.src_special)
+    kept = [token for at, token in enumerate(trace.src_tokens) if at not in special]
+    return tuple(kept) if unit == "token" else group_labels(kept, word_groups(kept))
+
+
+def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
+    """One sentence, Markdown. `followed`: B did not choose its words, it read A's."""
+    if not one.words and not other.words:
+        return "Neither side writes anything."
+    at = parting(one.words, other.words)
+    if at is None:
+        gap = one.total - other.total
+        same = "B reads A’s words" if followed else "Both write the same words"
+        if math.isnan(gap):
+            return f"{same}."
+        if abs(gap) < 5e-4:
+            return f"{same}, with the same probability."
+        return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
+    start = f"They part at {one.unit} {at + 1}" if at else f"They share no first {one.unit}"
+    return f"{start}: A writes {_word(one, at)}, B {_word(other, at, '')}."
+
+
+def _word(text: Text, at: int, what: str = "log p ") -> str:
+    if at >= len(text.words):
+        return "nothing more"
+    word, score = code(text.words[at], 30), text.log_probs[at]
+    return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with a true minus sign; no minus before zero."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
+    """Both sides next to each other, and the sentence about them."""
+    unit = "word"
+    texts = text_of(left), text_of(right)
+    if max(len(text.words) for text in texts) <= 1:
+        unit = "token"  # letters make one word
+        texts = text_of(left, unit), text_of(right, unit)
+    differing = not_shared(texts[0].words, texts[1].words)
+    part = parting(texts[0].words, texts[1].words)
+    read = source_words(left, unit), source_words(right, unit)
+    changed = not_shared(*read)
+    draw = _draw_whole if url_state.get(SCORED) else _draw_line
+    for side, column in enumerate(st.columns(2, gap="large")):
+        with column.container(key=f"headline_compare_{LETTERS[side]}"):
+            written = Written(
+                (left, right)[side], texts[side], differing[side], part, read[side], changed[side]
+            )
+            draw(setup, side, written)
+    place = st.container(key="compare_where")
+    said, ways = place.columns([4, 3], vertical_alignment="center")
+    said.markdown(where_they_differ(*texts, followed=setup.follow))
+    with ways.container(horizontal=True, horizontal_alignment="right"):
+        st.toggle(
+            "Token by token", **bound(SCORED),
+            help="Both texts whole, each token with its log-probability (log p) in nats: 0 is "
+            "certain, −0.69 as likely as not.",
+        )  # fmt: skip
+        if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
+            st.toggle(
+                "B follows A’s translation", **bound(FOLLOW),
+                help="Teacher forcing: the right side reads the left side's translation in place "
+                "of making its own, so that rows of their maps mean the same.",
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What one side read and wrote, and what of it the other side has not.
+
+    Attributes:
+        trace: of this side.  text: what it wrote.
+        differing: words of the text that the other one lacks.
+        part: the first word that differs, None where none does.
+        source: words or tokens that it read.  changed: of these, what the other one did not read.
+    """
+
+    trace: Trace
+    text: Text
+    differing: Sequence[int]
+    part: int | None
+    source: Sequence[str]
+    changed: Sequence[int]
+
+
+def _draw_line(setup: Setup, side: int, written: Written) -> None:
+    """What this side writes in one line, below what it reads where that is not the same."""
+    letter, text = LETTERS[side], written.text
+    if setup.pairing == "sentences":
+        _draw_source(side, written)
+    if not written.trace.predicted_tokens:
+        st.caption(f"**{letter}** writes nothing; this model only reads.")
+        return
+    last = max(len(text.words) - 1, 0)  # where one text ends and the other goes on
+    message = strip_message(
+        text.words or ("(empty)",), (), written.differing,
+        parts_at=None if written.part is None else min(written.part, last),
+        label=f"What {letter} writes", one_line=True,
+        lead="→" if setup.pairing == "sentences" else letter,
+    )  # fmt: skip
+    strip(message, key=f"compare_line_{letter}")
+
+
+def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
+    letter = LETTERS[side]
+    message = strip_message(
+        written.source, (), written.changed, label=f"Sentence {letter} in words",
+        parts_at=min(written.changed, default=None), one_line=one_line,
+        lead=letter if one_line else "",
+    )  # fmt: skip
+    strip(message, key=f"compare_source_{letter}")
+
+
+def _draw_whole(setup: Setup, side: int, written: Written) -> None:
+    """All that this side writes, token by token, with its numbers."""
+    letter, view = LETTERS[side], view_of(setup, side)
+    trace, text, part = written.trace, written.text, written.part
+    st.markdown(f"**{letter}** · {_what(setup, view, side)}")
+    if setup.pairing == "sentences":
+        _draw_source(side, written, one_line=False)
+    st.text(trace.text or "(empty)")
+    if not trace.predicted_tokens:
+        st.caption("This model writes nothing; it only reads.")
+        return
+    message = strip_message(
+        trace.predicted_tokens, () if math.isnan(text.total) else trace.log_probs.tolist(),
+        _pieces(text.groups, written.differing),
+        parts_at=None if part is None or part >= len(text.groups) else text.groups[part][0],
+        label=f"What {letter} writes, token by token, with log-probabilities",
+    )  # fmt: skip
+    strip(message, key=f"compare_strip_{letter}")
+    if math.isnan(text.total):
+        return
+    st.caption(
+        f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
+        f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
+    )
+
+
+def _what(setup: Setup, view: View, side: int) -> str:
+    """What this side is, in a few words."""
+    named = plain(view.checkpoint) if setup.pairing == "models" else ("first", "second")[side]
+    if setup.pairing == "sentences":
+        named += f" sentence, {plain(view.checkpoint)}"
+    if side == 1 and setup.follow:
+        return f"{named}, following A's translation"
+    if view.target is not None:
+        return f"{named}, following {code(shorten(view.target, 40))}"
+    return named
+
+
+def _pieces(groups: Groups, words: Sequence[int]) -> tuple[int, ...]:
+    return tuple(at for word in words for at in groups[word])

@@ -1,0 +1,1 @@
+"""What every page stands on: the URL, the view, widgets, text and layout. Computes nothing."""

@@ -1,0 +1,43 @@
+"""How to search, as the link holds it: beam search, greedy decoding, or sampling."""
+
+from __future__ import annotations
+
+from transformer.search.sampling import Sampling
+from ui.core import url_state
+from ui.core.url_state import Param
+
+BEAM: Param[int] = Param("beam", url_state.whole(1, 10), 4)
+
+
+ALPHA: Param[float] = Param("alpha", url_state.number(0, 2), 0.6, lambda value: f"{value:g}")
+
+
+SAMPLE: Param[bool] = Param("sample", url_state.parse_switch, False, url_state.write_switch)
+
+
+TEMPERATURE: Param[float] = Param(
+    "temperature", url_state.number(0.05, 3), 1.0, lambda value: f"{value:g}"
+)
+
+
+TOP_K: Param[int] = Param("top_k", url_state.whole(0, 100), 0)
+
+
+TOP_P: Param[float] = Param("top_p", url_state.number(0.05, 1), 1.0, lambda value: f"{value:g}")
+
+
+SEED: Param[int] = Param("seed", url_state.whole(0, 999_999), 0)
+
+
+def sampling() -> Sampling | None:
+    """How tokens are to be drawn, None where the best are taken."""
+    if not url_state.get(SAMPLE):
+        return None
+    return Sampling(
+        url_state.get(TEMPERATURE), url_state.get(TOP_K), url_state.get(TOP_P), url_state.get(SEED)
+    )  # fmt: skip
+
+
+def beam_size(samples: bool = True) -> int:
+    """Hypotheses kept; 1 where tokens are drawn, which not every model can (`samples`)."""
+    return 1 if samples and url_state.get(SAMPLE) else url_state.get(BEAM)

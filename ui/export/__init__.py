@@ -1,0 +1,1 @@
+"""Downloads: figures, numbers, offline pages. May import `work`, `core` and `figures`."""

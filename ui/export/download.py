@@ -1,0 +1,187 @@
+"""The "Download" popover: a figure as picture, numbers, page or program.
+
+Nothing is computed until a button is pressed. The maker of a figure then runs in a thread of its
+own, outside of any session: it may use what it was given and the caches of the process, not
+`st.session_state` or `st.query_params`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
+    SCRIPT_RUN_CONTEXT_ATTR_NAME,
+)
+
+from figures.exhibit import Exhibit
+from figures.paper import to_png, to_python, to_svg
+from figures.tables import MOST_ROWS, to_csv, to_npz
+from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.trace.records import Trace
+from ui.core.view import View
+from ui.export.html import to_html
+from ui.work.cache import key_of, trace
+
+__all__ = ["snippet_header", "take_away", "trace_of"]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One way to take a figure away.
+
+    Attributes:
+        label: on the button.  help: what it is good for.
+        ending: of the file.  mime: its media type.  icon: on the button.
+        write: makes the file's content.
+    """
+
+    label: str
+    help: str
+    ending: str
+    mime: str
+    icon: str
+    write: Callable[[Exhibit], bytes]
+
+
+#: The formats, in the order of the popover.
+FORMATS: tuple[Format, ...] = (
+    Format(
+        "Picture, PNG", "300 dots per inch, on white.", "png", "image/png",
+        ":material/image:", to_png,
+    ),
+    Format(
+        "Drawing, SVG", "For papers and slides; text stays text.", "svg", "image/svg+xml",
+        ":material/draw:", to_svg,
+    ),
+    Format(
+        "Numbers, CSV", "One line for each number, for spreadsheets.", "csv", "text/csv",
+        ":material/table:", to_csv,
+    ),
+    Format(
+        "Arrays, NPZ", "Exact arrays for numpy.load.", "npz", "application/octet-stream",
+        ":material/dataset:", to_npz,
+    ),
+    Format(
+        "Page, HTML", "Opens offline, with the interactive view where there is one.", "html",
+        "text/html", ":material/web:", to_html,
+    ),
+    Format(
+        "Program, Python", "Makes the same numbers through the public API.", "py", "text/x-python",
+        ":material/code:", to_python,
+    ),
+)  # fmt: skip
+
+
+def take_away(
+    make: Callable[[], Exhibit], *, key: str, name: str = "figure", n_numbers: int = 0
+) -> None:
+    """Draw the popover.
+
+    Args:
+        make: the figure. Called once a button is pressed, in another thread and without a session,
+            so all that it needs has to be in it: the view and what is chosen, and `trace_of(view)`
+            for the rest. A trace in it would stay in memory as long as the page is open.
+        key: unique on the page.
+        name: stem of the file names; the same as the exhibit's name (see `file_stem`).
+        n_numbers: how many numbers the figure shows, where that is known; a CSV of too many is not
+            offered.
+    """
+    with st.popover("Download", type="tertiary", icon=":material/download:", key=f"{key}_popover"):
+        for each in FORMATS:
+            _button(make, each, key, name, n_numbers)
+
+
+def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
+    file_name, context = f"{name}.{each.ending}", get_script_run_ctx()
+
+    def data() -> bytes:
+        content = each.write(make())
+        if context is not None:
+            _keep(context, content, each.mime, f"{key}_{each.ending}", file_name)
+        return content
+
+    large = each.ending == "csv" and n_numbers > MOST_ROWS
+    st.download_button(
+        each.label,
+        data,
+        file_name=file_name,
+        mime=each.mime,
+        key=f"{key}_{each.ending}",
+        on_click="ignore",
+        icon=each.icon,
+        help="More numbers than a table should hold; take the NPZ." if large else each.help,
+        disabled=large,
+        type="tertiary",
+        width="stretch",
+    )
+
+
+def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name: str) -> None:
+    """Make a file the session's own until its next run.
+
+    Streamlit deletes a file that was made on demand once the scripts of any two sessions have
+    ended, which in a full classroom is before the browser has fetched it.
+    """
+    thread = threading.current_thread()
+    add_script_run_ctx(thread, context)
+    try:
+        runtime.get_instance().media_file_mgr.add(
+            content, mime, place, file_name=name, is_for_static_download=True
+        )
+    finally:
+        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
+
+
+def trace_of(view: View) -> Trace:
+    """The view's trace, for a figure that is made without a session; see `ui.work.cache.trace`."""
+    return trace(key_of(view), lambda step, steps: None)
+
+
+def snippet_header(view: View) -> str:
+    """The lines of a snippet that open what the view looks into and make its `trace`, alike.
+
+    What was typed stands in it as Python literals and cannot become code.
+    """
+    if view.kind == "archive":
+        return _program(
+            view, "transformer.arrays.trace_file", "load_arrays", "trace = load_arrays(path)\n"
+        )
+    key = key_of(view)
+    config = inspect_checkpoint(view.path).config if view.kind == "checkpoint" else None
+    given = key.arguments(config.eos_id if config else -1)
+    arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
+    if view.kind == "huggingface":
+        module, name, model = "transformer.huggingface.model", "HuggingFaceModel", "model"
+    else:
+        module, name, model = "transformer.translator", "Translator", "translator"
+    lines = (
+        f"{model} = {name}.load(path, device={view.device!r})\n"
+        f"trace = {model}.trace(\n    {key.sentence!r},\n{arguments})\n"
+    )
+    return _program(view, module, name, lines, sampled="sampling" in given)
+
+
+def _program(view: View, module: str, name: str, lines: str, sampled: bool = False) -> str:
+    """Imports, the path of what the view looks into, and then `lines`."""
+    sampling = "from transformer.search.sampling import Sampling\n" if sampled else ""
+    return (
+        "import os\n"
+        "from pathlib import Path\n"
+        "\n"
+        "import numpy as np\n"
+        "\n"
+        f"{sampling}"
+        f"from {module} import {name}\n"
+        "\n"
+        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
+        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
+        f"paths = [Path(root) / {view.checkpoint!r} for root in roots]\n"
+        "path = next(path for path in paths if path.exists())\n"
+        f"{lines}"
+    )

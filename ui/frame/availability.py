@@ -1,0 +1,55 @@
+"""Which pages have something to show for the chosen model, and what to say where one has not."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.markdown import code, plain
+from transformer.trace.tracer import Tracer
+from transformer.types import AttentionKind
+from ui.core.view import View
+from ui.frame.pages import PAGES, PageSpec
+from ui.work.cache import get_tracer
+
+_NAMES: dict[AttentionKind, str] = {
+    "encoder_self": "an encoder's self-attention",
+    "decoder_self": "a decoder's self-attention",
+    "cross": "cross-attention",
+}
+
+
+def why_not(view: View, spec: PageSpec) -> str | None:
+    """Why a page has nothing to show for the view's model, one sentence; None where it has.
+
+    Where the model cannot be loaded the page says so and the run ends (see
+    `ui.work.cache.get_tracer`).
+    """
+    if view.kind == "checkpoint" or not (spec.needs or spec.maps):
+        return None
+    return lacking(get_tracer(view), spec)
+
+
+def lacking(tracer: Tracer, spec: PageSpec) -> str | None:
+    """`why_not` for a model in memory."""
+    missing = [kind for kind in spec.maps if kind not in tracer.kinds]
+    if missing:
+        held = _listed(tracer.kinds)
+        return f"This page needs {_listed(missing)}, and {tracer.name} has {held} only."
+    reasons = (tracer.lacks(ability) for ability in spec.needs)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def draw_not_offered(view: View, spec: PageSpec, why: str) -> None:
+    """The page's title, why it is not offered, and the pages that are."""
+    st.header(spec.title)
+    st.info(plain(why), icon=spec.icon)
+    st.markdown(f"These pages work with {code(view.checkpoint)}:")
+    with st.container(key="offered", gap="xsmall"):
+        for each in PAGES:
+            if why_not(view, each) is None:
+                st.page_link(each.file, label=each.title, icon=each.icon)
+    st.caption("Or choose another checkpoint on the left.")
+
+
+def _listed(kinds: tuple[AttentionKind, ...] | list[AttentionKind]) -> str:
+    return " and ".join(_NAMES[kind] for kind in kinds)

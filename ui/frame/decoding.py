@@ -1,0 +1,127 @@
+"""How to decode: beam search, greedy, or sampling; the sidebar's "Decoding".
+
+What a widget says goes to the session's store and from there into the URL (see
+`ui.core.url_state`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.search_settings import ALPHA, BEAM, SAMPLE, SEED, TEMPERATURE, TOP_K, TOP_P
+from ui.core.url_state import Param
+from ui.core.widgets import fill
+from ui.work.progress import resume
+
+T = TypeVar("T")
+
+
+_HOW = ("Beam", "Greedy", "Sample")
+
+
+def restart() -> None:
+    """Something else is translated: the player starts anew, and stopped work may go on."""
+    url_state.forget(url_state.STEP)
+    resume()
+
+
+def follow(param: Param[T], key: str) -> Callable[[], None]:
+    """A callback that stores what a widget says."""
+
+    def store() -> None:
+        url_state.put(param, st.session_state[key])
+        restart()
+
+    return store
+
+
+def settle_decoding(samples: bool = True) -> None:
+    """Write the settings out, so that a link says them, and show those that apply."""
+    applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE) if samples else (BEAM, ALPHA)
+    if samples and url_state.get(SAMPLE):
+        applying += (TEMPERATURE, TOP_K, TOP_P, SEED)
+    for param in applying:
+        url_state.put(param, url_state.get(param))
+    url_state.show(*applying)
+
+
+def draw_decoding(samples: bool = True) -> None:
+    """The controls, in an expander; without sampling where the model cannot."""
+    sampled = samples and url_state.get(SAMPLE)
+    how = "Sample" if sampled else "Greedy" if url_state.get(BEAM) == 1 else "Beam"
+    with st.expander("Decoding", icon=":material/tune:"):
+        fill("search_box", how)
+        st.segmented_control(
+            "Search", _HOW if samples else _HOW[:2], key="search_box", on_change=_take_search,
+            label_visibility="collapsed", width="stretch", required=True,
+        )  # fmt: skip
+        if how == "Beam":
+            _draw_beam()
+        elif how == "Sample":
+            _draw_sampling()
+        else:
+            st.caption("The most probable token is taken at every step.")
+
+
+def _take_search() -> None:
+    how = st.session_state["search_box"]
+    url_state.put(SAMPLE, how == "Sample")
+    if how == "Greedy":
+        url_state.put(BEAM, 1)
+    elif url_state.get(BEAM) == 1:
+        url_state.put(BEAM, BEAM.default)
+    restart()
+
+
+def _draw_beam() -> None:
+    fill("beam_box", url_state.get(BEAM))
+    st.slider(
+        "Beam size", 2, 10, key="beam_box", on_change=follow(BEAM, "beam_box"),
+        help=term("beam"),
+    )  # fmt: skip
+    fill("alpha_box", url_state.get(ALPHA))
+    st.slider(
+        "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
+        on_change=follow(ALPHA, "alpha_box"),
+        help=term("length penalty"),
+    )  # fmt: skip
+
+
+def _draw_sampling() -> None:
+    fill("temperature_box", url_state.get(TEMPERATURE))
+    st.slider(
+        "Temperature", 0.05, 3.0, step=0.05, key="temperature_box",
+        on_change=follow(TEMPERATURE, "temperature_box"),
+        help=term("temperature"),
+    )  # fmt: skip
+    fill("top_k_box", url_state.get(TOP_K))
+    st.slider(
+        "Top k", 0, 100, key="top_k_box", on_change=follow(TOP_K, "top_k_box"),
+        help=term("top-k"),
+    )  # fmt: skip
+    fill("top_p_box", url_state.get(TOP_P))
+    st.slider(
+        "Top p", 0.05, 1.0, step=0.05, key="top_p_box", on_change=follow(TOP_P, "top_p_box"),
+        help=term("top-p"),
+    )  # fmt: skip
+    fill("seed_box", url_state.get(SEED))
+    st.number_input(
+        "Seed", 0, 999_999, step=1, key="seed_box", on_change=follow(SEED, "seed_box"),
+        help=term("seed"),
+    )  # fmt: skip
+    st.button(
+        "New seed", icon=":material/casino:", key="seed_button", on_click=_new_seed,
+        width="stretch",
+    )  # fmt: skip
+
+
+def _new_seed() -> None:
+    old = url_state.get(SEED)
+    url_state.put(SEED, random.choice([seed for seed in range(1, 1000) if seed != old]))
+    restart()

@@ -1,0 +1,76 @@
+"""The choice of languages in the sidebar, for models that know several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from figures.markdown import code, plain
+from ui.core import url_state
+from ui.core.language_names import label_of
+from ui.core.url_state import Param
+from ui.core.view import SRC_LANG, TGT_LANG
+from ui.core.widgets import fill
+from ui.frame.decoding import restart
+from ui.frame.steering import drop_steering
+from ui.work.languages import NONE, Offered, _nearest, typed_tag
+
+
+def draw_languages(found: Offered, sentence: str) -> None:
+    """Draw what can be chosen, see that the store says something that the model knows."""
+    for param, codes, default, label in (
+        (SRC_LANG, found.sources, found.source, "Source language"),
+        (TGT_LANG, found.targets, found.target, "Target language"),
+    ):
+        if codes:
+            _settle(param, codes, default, found.tagged)
+            url_state.show(param)
+            _draw(param, codes, label, typed_tag(sentence) if found.tagged else "", found.tagged)
+
+
+def _settle(param: Param[str], codes: Sequence[str], default: str, tagged: bool) -> None:
+    asked = url_state.get(param)
+    if tagged and asked == NONE:
+        return
+    near = _nearest(codes, asked)
+    if asked not in ("", NONE) and not near:
+        st.toast(
+            f"The language {code(asked)} is not one of this model's; this is "
+            f"{plain(label_of(default))}.",
+            icon=":material/translate:",
+        )
+    url_state.put(param, near or default)
+
+
+def _draw(param: Param[str], codes: Sequence[str], label: str, typed: str, tagged: bool) -> None:
+    key = f"{param.name}_box"
+    fill(key, url_state.get(param))
+
+    def store() -> None:
+        url_state.put(param, st.session_state[key])
+        drop_steering()
+        restart()
+
+    if tagged:
+        about = (
+            "This model translates into several languages. A tag in front of the sentence, one "
+            "token, says into which; you may as well type it yourself."
+        )
+    elif param is SRC_LANG:
+        about = "This model reads several languages. A token beside the sentence says which it is."
+    else:
+        about = (
+            "This model writes several languages. The decoder is given the token of this one "
+            "before it writes anything."
+        )
+    st.selectbox(
+        label, [*([NONE] if tagged else []), *codes], key=key, on_change=store, help=about,
+        disabled=bool(typed), format_func=_shown,
+    )  # fmt: skip
+    if typed:
+        st.caption(f"The sentence says it itself: {code(typed)}.")
+
+
+def _shown(choice: str) -> str:
+    return "No tag: as typed" if choice == NONE else label_of(choice)

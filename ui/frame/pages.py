@@ -1,0 +1,122 @@
+"""The pages of the app, and the way back for a page opened without it.
+
+Until app.py has run once on a server, Streamlit takes the files in `pages/` for the pages. An
+address that is a file's name then runs the file alone, without the frame; each page therefore
+begins with `require_frame()`. A page's real address is unknown at that time, and Streamlit says so
+in a dialog before app.py can show the right page; `start_again` takes that away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+from transformer.trace.tracer import Ability
+from transformer.types import AttentionKind
+
+_STARTED = "headlight_started"
+
+_reload = st.components.v2.component(
+    "headlight_start_again",
+    js="""export default function () {
+        if (sessionStorage.getItem("headlight-started")) return;
+        sessionStorage.setItem("headlight-started", "again");
+        location.reload();
+    }""",
+)
+
+_inside: ContextVar[bool] = ContextVar("headlight_frame", default=False)
+
+
+@dataclass(frozen=True)
+class PageSpec:
+    """One page of the app.
+
+    Attributes:
+        file: relative to app.py.
+        url_path: its address; differs from the file's stem, which Streamlit serves by itself.
+        title, icon: in the navigation.
+        needs_model: whether there is anything to see without a checkpoint.
+        needs: what the model has to be able to do; where it lacks one, the frame says why.
+        maps: kinds of attention maps that its traces have to hold.
+    """
+
+    file: str
+    url_path: str
+    title: str
+    icon: str
+    needs_model: bool = True
+    needs: tuple[Ability, ...] = ()
+    maps: tuple[AttentionKind, ...] = ()
+
+
+#: In the order of the header, where all names stand in one row of a window of 1280 px; Shift and
+#: the arrows turn the pages in it. From the whole to its parts, then other models, then words.
+PAGES: tuple[PageSpec, ...] = (
+    PageSpec(
+        "pages/translate_page.py", "translate", "Translate", ":material/translate:",
+        maps=("decoder_self", "cross"),
+    ),
+    PageSpec(
+        "pages/beam_page.py", "beam", "Beam search", ":material/account_tree:", needs=("search",)
+    ),
+    PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
+    PageSpec(
+        "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
+        needs=("internals",),
+    ),
+    PageSpec(
+        "pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:",
+        needs=("vocabulary",),
+    ),
+    PageSpec(
+        "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
+    ),
+    PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
+    PageSpec(
+        "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
+    ),
+    PageSpec(
+        "pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False,
+        needs=("any_sentence", "search", "internals"),
+    ),
+    PageSpec(
+        "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:", needs_model=False
+    ),
+)  # fmt: skip
+
+
+@contextmanager
+def frame() -> Iterator[None]:
+    """The frame runs a page inside this."""
+    token = _inside.set(True)
+    try:
+        yield
+    finally:
+        _inside.reset(token)
+
+
+def require_frame() -> None:
+    """Go to the app where this page was opened without its frame."""
+    if not _inside.get():
+        st.switch_page("app.py", query_params=st.query_params.to_dict())
+
+
+def opened_by_file_names() -> bool:
+    """Whether this is a session's first run and Streamlit looked for its page in `pages/`.
+
+    Asked before `st.navigation`, which ends that for the server.
+    """
+    first = _STARTED not in st.session_state
+    st.session_state[_STARTED] = True
+    return first and bool(PagesManager.uses_pages_directory)
+
+
+def start_again() -> None:
+    """Have the browser load the page once more, now that the server knows the addresses."""
+    _reload(key="start_again")

@@ -1,0 +1,281 @@
+"""The sidebar that every page shares: what to translate, with which model, where, and how.
+
+`draw_sidebar` draws it and `current_view` says what was chosen. The session's store is the one
+source of truth (see `ui.core.url_state`): widgets are filled from it and write back to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+import torch
+
+from figures.markdown import code, plain, shorten
+from transformer.catalogue import Entry, Kind
+from transformer.device import available_devices
+from ui.core import url_state
+from ui.core.examples import Examples, examples_for
+from ui.core.glossary import term
+from ui.core.search_settings import ALPHA, beam_size, sampling
+from ui.core.view import (
+    _VIEW,
+    CHECKPOINT,
+    DEVICE,
+    MAX_CHARACTERS,
+    SENTENCE,
+    SRC_LANG,
+    TGT_LANG,
+    View,
+)
+from ui.core.widgets import fill
+from ui.frame.decoding import draw_decoding, follow, restart, settle_decoding
+from ui.frame.languages import draw_languages
+from ui.frame.steering import (
+    PREFIX,
+    TARGET,
+    draw_steering,
+    drop_ids,
+    drop_steering,
+    settle_steering,
+)
+from ui.work.languages import Offered, offered
+from ui.work.models import entries, recorded_sentence, writes
+from ui.work.roots import checkpoints_root, without_root
+
+#: Opened first where it is there.
+DEFAULT_CHECKPOINT = "everyday-en-de"
+
+
+#: Reasons in the sidebar; the page of models has all.
+_MOST_BROKEN = 20
+
+_KIND = "headlight_kind"
+
+
+def draw_sidebar() -> View:
+    """Draw the shared controls and keep what they say for `current_view`."""
+    found = entries()
+    usable = {entry.name: entry for entry in found if entry.ok}
+    chosen = _settle_checkpoint(found, tuple(usable))
+    entry = usable.get(chosen)
+    kind: Kind = entry.kind if entry is not None else "checkpoint"
+    if entry is not None and kind == "archive":
+        view = _draw_archive(entry, tuple(usable))
+    else:
+        view = _draw_model(entry, tuple(usable), kind)
+    with st.sidebar:
+        _draw_broken([each for each in found if not each.ok])
+    st.session_state[_VIEW] = view
+    return view
+
+
+def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> View:
+    """The controls of something that reads any sentence."""
+    chosen = entry.name if entry is not None else ""
+    ours = kind == "checkpoint"
+    _settle_sentence(chosen)
+    url_state.show(SENTENCE, CHECKPOINT)
+    if ours:
+        settle_steering(SENTENCE)
+    with st.sidebar:
+        _draw_sentence(examples_for(chosen))
+        _draw_checkpoint(usable, entry)
+        place = st.container()
+        device = _draw_device(available_devices())
+        found = offered(entry.path, device, kind) if entry is not None else Offered()
+        with place:
+            draw_languages(found, url_state.get(SENTENCE))
+        decodes = ours or (entry is not None and writes(entry.path, device))
+        if decodes:
+            settle_decoding(samples=ours)
+            draw_decoding(samples=ours)
+        if ours:
+            draw_steering()
+    return View(
+        checkpoint=chosen,
+        path=entry.path if entry is not None else checkpoints_root(),
+        device=device,
+        sentence=url_state.get(SENTENCE),
+        beam_size=beam_size(samples=ours) if decodes else 1,
+        alpha=url_state.get(ALPHA) if decodes else ALPHA.default,
+        prefix=url_state.get(PREFIX) if ours else (),
+        target=url_state.get(TARGET) if ours else None,
+        sampling=sampling() if ours else None,
+        src_lang=url_state.get(SRC_LANG) if found.sources else "",
+        tgt_lang=url_state.get(TGT_LANG) if found.targets else "",
+        kind=kind,
+    )
+
+
+def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
+    """The one sentence of a file of arrays, in place of a box to type in."""
+    sentence = recorded_sentence(entry.path)
+    url_state.show(CHECKPOINT)
+    with st.sidebar:
+        if sentence is not None:
+            st.caption("The sentence in this file")
+            st.text(shorten(sentence, 240) or "(without a text)")
+        _draw_checkpoint(usable, entry)
+        st.caption(
+            ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
+            "sentence."
+        )
+    return View(entry.name, entry.path, "cpu", sentence or "", beam_size=1, kind="archive")
+
+
+def device_label(device: str) -> str:
+    """A device in words."""
+    if device == "cpu":
+        return "CPU"
+    return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
+
+
+def _settle_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
+    """The checkpoint to use: the one asked for, else the default one, else the first."""
+    asked = url_state.get(CHECKPOINT)
+    if asked in usable:
+        return asked
+    broken = next((entry for entry in found if entry.name == asked), None)
+    fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+    if asked and fallback:
+        why = "cannot be used" if broken else "is not here"
+        st.toast(
+            f"The checkpoint {code(asked)} {why}; this is {code(fallback)}.",
+            icon=":material/info:",
+        )
+    if fallback:
+        if asked:
+            drop_ids()
+        url_state.put(CHECKPOINT, fallback)
+    else:
+        url_state.forget(CHECKPOINT)
+    return fallback
+
+
+def _settle_sentence(checkpoint: str) -> None:
+    """See that there is a sentence, and one that this kind of checkpoint can read.
+
+    Checkpoints of one kind share the sentence; a model of letter strings and a model of sentences
+    each get back what was typed for them last.
+    """
+    examples = examples_for(checkpoint)
+    kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
+    url_state.get(SENTENCE)  # drops what is not allowed
+    if not url_state.stored(SENTENCE):
+        url_state.put(SENTENCE, examples.items[0].sentence)
+    elif kept["now"] != examples.kind and not url_state.arrived(SENTENCE):
+        drop_steering()
+        kept[f"last {kept['now']}"] = url_state.get(SENTENCE)
+        url_state.put(SENTENCE, kept.get(f"last {examples.kind}", examples.items[0].sentence))
+    kept["now"] = examples.kind
+
+
+def _draw_sentence(examples: Examples) -> None:
+    fill("sentence_box", url_state.get(SENTENCE))
+    with st.form("sentence_form", border=False):
+        st.text_area(
+            "Sentence",
+            key="sentence_box",
+            height=108,
+            max_chars=MAX_CHARACTERS,
+            placeholder=f"Type {examples.hint}",
+        )
+        st.form_submit_button(
+            "Translate", type="primary", width="stretch", on_click=_take_sentence,
+            icon=":material/arrow_forward:",
+        )  # fmt: skip
+    st.selectbox(
+        "Examples",
+        [item.sentence for item in examples.items],
+        index=None,
+        key="example_box",
+        placeholder="Try an example",
+        label_visibility="collapsed",
+        on_change=_take_example,
+        format_func=lambda sentence: shorten(sentence, 80),
+    )
+
+
+def _take_sentence() -> None:
+    url_state.put(SENTENCE, st.session_state["sentence_box"])
+    drop_steering()
+    restart()
+
+
+def _take_example() -> None:
+    chosen = st.session_state["example_box"]
+    if chosen is not None:
+        url_state.put(SENTENCE, chosen)
+        st.session_state["example_box"] = None
+        drop_steering()
+        restart()
+
+
+def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
+    if entry is None:
+        _draw_models_link()
+        return
+    fill("checkpoint_box", entry.name)
+    st.selectbox(
+        "Checkpoint", usable, key="checkpoint_box", help=term("checkpoint"),
+        on_change=_take_checkpoint,
+    )  # fmt: skip
+    config = entry.config
+    if config is not None:
+        depth = f"{config.n_encoder_layers}+{config.n_decoder_layers}"
+        st.caption(
+            f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
+            f"{config.heads_in_words}, {_millions(config.n_parameters)} parameters."
+        )
+    elif entry.about:
+        st.caption(plain(entry.about))
+    _draw_models_link()
+
+
+def _draw_models_link() -> None:
+    st.page_link(
+        "pages/models_page.py", label="All models, and your own",
+        icon=":material/deployed_code:",
+    )  # fmt: skip
+
+
+def _take_checkpoint() -> None:
+    url_state.put(CHECKPOINT, st.session_state["checkpoint_box"])
+    drop_ids()
+    restart()
+
+
+def _millions(count: int) -> str:
+    return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"
+
+
+def _draw_broken(broken: Sequence[Entry]) -> None:
+    """Name what cannot be used and why; the app goes on without it."""
+    if not broken:
+        return
+    count = "1 checkpoint" if len(broken) == 1 else f"{len(broken)} checkpoints"
+    with st.expander(f"{count} cannot be used", icon=":material/warning:"):
+        for entry in broken[:_MOST_BROKEN]:
+            st.caption(plain(without_root(str(entry.error))))
+        if len(broken) > _MOST_BROKEN:
+            st.caption(f"And {len(broken) - _MOST_BROKEN} more, all of them among the models.")
+
+
+def _draw_device(available: tuple[str, ...]) -> str:
+    if len(available) == 1:
+        st.caption(
+            ":material/memory: Runs on the CPU; this machine has no GPU that PyTorch can use."
+        )
+        return available[0]
+    device = url_state.get(DEVICE)
+    if device not in available:
+        device = available[0]
+        url_state.put(DEVICE, device)
+    fill("device_box", device)
+    url_state.show(DEVICE)
+    st.selectbox(
+        "Device", available, key="device_box", format_func=device_label,
+        on_change=follow(DEVICE, "device_box"),
+    )  # fmt: skip
+    return device

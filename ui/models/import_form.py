@@ -1,0 +1,305 @@
+"""Bring your own: the form that imports a model into the app, and how far that is."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+
+import streamlit as st
+
+from figures.markdown import code, plain
+from transformer.catalogue import Entry
+from transformer.errors import CheckpointError
+from transformer.files.hub import HubModel, is_name, look_up, missing_client
+from transformer.importers.explanations import explanation, hint
+from transformer.importers.registry import FORMATS, Format
+from ui.core import url_state
+from ui.core.url_state import Param, one_of
+from ui.core.widgets import bound
+from ui.models.import_jobs import Job, begin
+from ui.models.import_plan import (
+    Plan,
+    cannot_write,
+    check_room,
+    folders_for,
+    free_disk,
+    free_memory,
+    free_name,
+    in_bytes,
+    plan_folder,
+    plan_hub,
+    switched_off,
+)
+from ui.work.roots import checkpoint_roots, without_root
+
+_JOB, _FOUND = "headlight_import", "headlight_hub_model"
+
+#: Headers that a browser's request has only where another server handed it on.
+_HANDED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+
+
+def _parse_short(raw: str) -> str:
+    if len(raw) > 200:
+        raise ValueError("too long")
+    return raw
+
+
+FORMAT: Param[str] = Param("format", one_of(FORMATS), next(iter(FORMATS)))
+FROM: Param[str] = Param("from", one_of(("folder", "hub")), "folder")
+FOLDER: Param[str] = Param("folder", _parse_short, "")
+HUB: Param[str] = Param("hub", _parse_short, "")
+NEW_NAME: Param[str] = Param("as", _parse_short, "")
+
+
+def is_local(address: str | None, headers: Mapping[str, str]) -> bool:
+    """Whether a browser runs on this machine, as far as its request tells.
+
+    Args:
+        address: of the browser; Streamlit gives None for this machine.
+        headers: of its request. A name that is not this machine's, or the mark of a server in
+            between, makes it a stranger's.
+    """
+    known = {name.lower(): value for name, value in headers.items()}
+    if any(name in known for name in _HANDED_ON):
+        return False
+    return (address is None or _is_loopback(address)) and (
+        "host" not in known or _is_loopback(_host(known["host"]))
+    )
+
+
+def _host(value: str) -> str:
+    if value.startswith("["):
+        return value[1:].partition("]")[0]
+    return value.rpartition(":")[0] or value
+
+
+def _is_loopback(name: str) -> bool:
+    if name.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    # A server on both protocols writes IPv4's addresses as ::ffff:127.0.0.1.
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def bring(entry: Entry) -> None:
+    """Fill the form with a folder that is here and not imported yet."""
+    kind = next((each for each in FORMATS.values() if each.fits(entry.path)), None)
+    if kind is not None:
+        url_state.put(FORMAT, kind.name)
+    url_state.put(FROM, "folder")
+    url_state.put(FOLDER, without_root(str(entry.path)))
+    if not url_state.get(NEW_NAME):
+        url_state.put(NEW_NAME, free_name(entry.name))
+
+
+def draw_import(use: Callable[[str], None]) -> None:
+    """Draw the form, or why there is none, and the import that this session began."""
+    why = switched_off(is_local(st.context.ip_address, st.context.headers)) or cannot_write()
+    if why is not None:
+        st.info(plain(why), icon=":material/lock:")
+        _draw_command()
+        return
+    job: Job | None = st.session_state.get(_JOB)
+    if job is not None:
+        _draw_running(job) if job.running else _draw_end(job, use)
+        return
+    kind, plan = _draw_choices()
+    if plan is not None:
+        _draw_plan(plan)
+    else:
+        st.caption(f"A {plain(kind.title)} model holds {plain(kind.holds)}.")
+
+
+def _draw_command() -> None:
+    st.caption("On the server's command line it works all the same:")
+    st.code("python -m transformer import marian DIR --out checkpoints/NAME", language="shell")
+
+
+def _draw_choices() -> tuple[Format, Plan | None]:
+    """What to import: format, source and name. Returns the plan once all are there and right."""
+    url_state.show(FORMAT, FROM, NEW_NAME)
+    left, middle, right = st.columns([2, 3, 2])
+    with left:
+        name = st.selectbox(
+            "Format", tuple(FORMATS), format_func=lambda each: FORMATS[each].title, **bound(FORMAT)
+        )
+        place = st.segmented_control(
+            "From", ("folder", "hub"), required=True,
+            format_func={"folder": "This server", "hub": "Hugging Face hub"}.__getitem__,
+            **bound(FROM),
+        )  # fmt: skip
+    kind = FORMATS[name]
+    with middle:
+        source = _draw_folder(kind) if place == "folder" else _draw_hub(kind)
+    with right:
+        called = st.text_input(
+            "Name of the new checkpoint", max_chars=64, placeholder="my-model", **bound(NEW_NAME)
+        )
+    if not source or not called:
+        return kind, None
+    try:
+        if isinstance(source, HubModel):
+            return kind, plan_hub(kind, source, called)
+        return kind, plan_folder(kind, source, called)
+    except CheckpointError as error:
+        _say(error)
+        return kind, None
+
+
+def _draw_folder(kind: Format) -> str:
+    """A folder of this server: chosen among those that fit, or typed."""
+    url_state.show(FOLDER)
+    found = folders_for(kind)
+    if found:
+        _draw_folder_box(found)
+    else:
+        st.text_input("Folder", max_chars=200, placeholder="its name", **bound(FOLDER))
+    roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
+    count = f"{len(found)} found" if found else "None found"
+    st.caption(f"{count} in {plain(roots)}. Other folders of the server are not opened.")
+    return url_state.get(FOLDER)
+
+
+def _draw_folder_box(found: list[str]) -> None:
+    kept, key = url_state.get(FOLDER), "folder_box"
+    if st.session_state.get(key) != (kept or None):
+        st.session_state[key] = kept or None
+
+    def store() -> None:
+        url_state.put(FOLDER, (st.session_state[key] or "")[:200])
+
+    st.selectbox(
+        "Folder", found if not kept or kept in found else [kept, *found], index=None, key=key,
+        accept_new_options=True, on_change=store, placeholder="Choose one, or type its name",
+    )  # fmt: skip
+
+
+def _draw_hub(kind: Format) -> HubModel | None:
+    """A model on the hub, once the hub was asked how large it is."""
+    url_state.show(HUB)
+    why = missing_client()
+    name = st.text_input(
+        "Name on the hub", max_chars=200, placeholder="Helsinki-NLP/opus-mt-en-de",
+        disabled=why is not None, **bound(HUB),
+    ).strip()  # fmt: skip
+    if why is not None:
+        st.caption(f":material/cloud_off: Not from here: {plain(why)}.")
+        return None
+    found: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_FOUND, {})
+    model = found.get((kind.name, name))
+    if model is not None:
+        size = f"{len(model.files)} files, {in_bytes(model.size)}"
+        st.caption(f"{size}, at commit {code(model.revision[:8])}.")
+        return model
+    asked = st.button(
+        "Ask the hub for its size", icon=":material/cloud:", disabled=not is_name(name),
+        help="Nothing of the model is fetched yet.",
+    )  # fmt: skip
+    if name and not is_name(name):
+        st.caption("Names on the hub are owner/name.")
+    if asked:
+        try:
+            with st.spinner("Asking the hub"):
+                found[kind.name, name] = look_up(name, kind.files)
+        except CheckpointError as error:
+            _say(error)
+        else:
+            st.rerun()
+    return None
+
+
+def _draw_plan(plan: Plan) -> None:
+    """What an import takes, said before anything is read, and the button that begins it."""
+    verb = "Fetches" if isinstance(plan.source, HubModel) else "Reads"
+    free = [free_disk(), free_memory()]
+    disk, memory = (f" ({in_bytes(each)} free)" if each is not None else "" for each in free)
+    st.markdown(
+        f"{verb} **{in_bytes(plan.read)}** from {code(plan.called)}; takes up to "
+        f"**{in_bytes(plan.disk)}** on disk{disk} and "
+        f"**{in_bytes(plan.memory)}** of memory{memory}."
+    )
+    try:
+        check_room(plan)
+    except CheckpointError as error:
+        _say(error)
+        return
+    st.button(
+        f"Import as {plain(plan.name)}", type="primary", icon=":material/download:",
+        on_click=_begin, args=(plan,), key="import_button",
+    )  # fmt: skip
+
+
+def _begin(plan: Plan) -> None:
+    try:
+        st.session_state[_JOB] = begin(plan)
+    except CheckpointError as error:
+        st.toast(plain(_line(error)), icon=":material/error:")
+
+
+@st.fragment(run_every=0.5)
+def _draw_running(job: Job) -> None:
+    """How far an import is; looks again twice a second."""
+    if not job.running:
+        st.rerun()
+    words = {
+        "waiting": "Waiting for another import to finish",
+        "fetching": f"Fetching {in_bytes(job.done)} of {in_bytes(job.most)}",
+        "reading": f"Reading and checking tensors, {job.done} of {job.most}",
+    }
+    share = job.done / job.most if job.most else 0.0
+    st.markdown(f"Importing {code(job.plan.called)} as **{plain(job.plan.name)}**")
+    st.progress(min(1.0, share), words.get(job.phase, "Almost done"))
+    st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_import")
+    st.caption("You may look at other pages meanwhile.")
+
+
+def _draw_end(job: Job, use: Callable[[str], None]) -> None:
+    """How an import ended, with the button that opens what it made."""
+    name = plain(job.plan.name)
+    if job.phase == "done":
+        st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")
+    elif job.phase == "stopped":
+        st.info("Stopped. Nothing was kept.", icon=":material/stop_circle:")
+    else:
+        st.error(f"{plain(job.error)}. Nothing was kept.", icon=":material/error:")
+        if hint(job.plan.format) in job.error:
+            _draw_conversion(job.plan.format)
+    with st.container(horizontal=True):
+        if job.phase == "done":
+            st.button(
+                "Use it", type="primary", icon=":material/arrow_forward:", key="use_import",
+                on_click=_take, args=(job, use),
+            )  # fmt: skip
+        st.button("Import another", key="again_import", on_click=_clear)
+
+
+def _draw_conversion(kind: str) -> None:
+    """The script that the command line prints for a file which a safe load refuses."""
+    with st.expander("How to convert it", icon=":material/build:"):
+        st.caption(
+            "Run this where the file is, if you trust who made it; the app never does. It keeps "
+            "the weights and the plain settings."
+        )
+        st.code(explanation(kind), language="python", height=240)
+
+
+def _take(job: Job, use: Callable[[str], None]) -> None:
+    use(job.plan.name)
+    _clear()
+
+
+def _clear() -> None:
+    st.session_state.pop(_JOB, None)
+    url_state.forget(FOLDER, HUB, NEW_NAME)
+
+
+def _line(error: CheckpointError) -> str:
+    return without_root(str(error))
+
+
+def _say(error: CheckpointError) -> None:
+    st.warning(f"{plain(_line(error))}.", icon=":material/error:")

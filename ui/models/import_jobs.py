@@ -1,0 +1,158 @@
+"""Imports at work: in the background, one at a time, whole or not at all.
+
+An import outlives the run of the page that began it: whoever began it may look at another page
+meanwhile, and everybody can see that its name is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+from transformer.errors import CheckpointError
+from transformer.files.hub import HubModel, fetched
+from transformer.importers.finish import put_in_place
+from transformer.importers.registry import FORMATS
+from ui.models.import_plan import Plan, check_name, check_room
+from ui.work.roots import checkpoints_root, within_roots, without_root
+
+log = logging.getLogger(__name__)
+
+#: Begins the name of a folder in which an import works; listings leave such names out.
+PREFIX = ".importing."
+#: Folders in which an import works, in front of a file's name.
+_HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
+#: A folder of an import that was never finished goes after this time, in seconds.
+_ABANDONED = 24 * 3600
+#: Imports that may wait for the one at work.
+MOST_WAITING = 4
+
+Phase = Literal["waiting", "fetching", "reading", "done", "stopped", "failed"]
+
+
+class _StoppedError(Exception):
+    """Ends an import from within."""
+
+
+class Job:
+    """One import.
+
+    Attributes:
+        plan: what is imported.
+        phase: what it is doing.
+        done, most: how far it is in that, `most` 0 where that is unknown.
+        error: why it failed, one line.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.phase: Phase = "waiting"
+        self.done, self.most = 0, 0
+        self.error = ""
+        self._stop = threading.Event()
+        self.thread = threading.Thread(target=self._run, name=f"import {plan.name}", daemon=True)
+
+    @property
+    def running(self) -> bool:
+        """Whether it is still at it."""
+        return self.phase in ("waiting", "fetching", "reading")
+
+    def stop(self) -> None:
+        """Have it end soon and leave nothing behind."""
+        self._stop.set()
+
+    def _report(self, done: int, most: int) -> None:
+        if self._stop.is_set():
+            raise _StoppedError
+        self.done, self.most = done, most
+
+    def _enter(self, phase: Phase) -> None:
+        self._report(0, 0)
+        self.phase = phase
+
+    def _run(self) -> None:
+        try:
+            while not _TURN.acquire(timeout=0.1):
+                self._report(0, 0)
+            try:
+                self._import()
+            finally:
+                _TURN.release()
+            end: Phase = "done"
+        except _StoppedError:
+            end = "stopped"
+        except CheckpointError as error:
+            end, self.error = "failed", _HIDDEN.sub("", without_root(str(error)))
+        except MemoryError:
+            end, self.error = "failed", f"{self.plan.called}: there is not enough memory for it"
+        except Exception:
+            log.exception("the import of %s failed", self.plan.called)
+            end, self.error = "failed", f"{self.plan.called}: the import failed, see the log"
+        _forget(self)
+        self.phase = end
+
+    def _import(self) -> None:
+        plan = self.plan
+        kind = FORMATS[plan.format]
+        check_room(plan)
+        root = checkpoints_root()
+        root.mkdir(parents=True, exist_ok=True)
+        _sweep(root)
+        stage = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        try:
+            with ExitStack() as stack:
+                if isinstance(plan.source, HubModel):
+                    self._enter("fetching")
+                    folder = stack.enter_context(fetched(plan.source, stage, self._report))
+                else:
+                    folder = within_roots(plan.source)
+                self._enter("reading")
+                made = kind.importer(
+                    folder, stage / plan.name, name=plan.called, report=self._report
+                )
+            self._report(1, 1)
+            put_in_place(made, root / check_name(plan.name))
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+_LOCK = threading.Lock()
+_TURN = threading.Lock()
+_JOBS: dict[str, Job] = {}
+
+
+def begin(plan: Plan) -> Job:
+    """Begin an import. Raises `CheckpointError`, one line, where its name is being taken."""
+    with _LOCK:
+        check_name(plan.name)
+        if plan.name in _JOBS:
+            raise CheckpointError(f"{plan.name} is just being imported, so take another name")
+        if len(_JOBS) > MOST_WAITING:
+            raise CheckpointError("too many imports are waiting; try again in a while")
+        job = _JOBS[plan.name] = Job(plan)
+    job.thread.start()
+    return job
+
+
+def _forget(job: Job) -> None:
+    with _LOCK:
+        if _JOBS.get(job.plan.name) is job:
+            del _JOBS[job.plan.name]
+
+
+def _sweep(root: Path) -> None:
+    """Take away what an import left that ended with its server."""
+    for stage in root.glob(f"{PREFIX}*"):
+        try:
+            old = time.time() - stage.stat().st_mtime > _ABANDONED
+        except OSError:
+            continue
+        if old and stage.is_dir() and not stage.is_symlink():
+            shutil.rmtree(stage, ignore_errors=True)

@@ -1,0 +1,217 @@
+"""What an import in the app would take, and whether it may be done at all; nothing is read yet."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.errors import CheckpointError
+from transformer.files.hub import MAX_BYTES, HubModel
+from transformer.files.safe import check_file
+from transformer.importers.registry import Format
+from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
+
+#: "on" lets every visitor import, "off" none; without it, those whose browser runs on this machine.
+VARIABLE = "HEADLIGHT_IMPORT"
+
+#: What a new checkpoint may be called: a plain name of a folder.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+#: Bytes of memory for each byte of weights: the file's pages, the numbers (half-precision ones are
+#: held twice as wide), and the copies that they are written from. Imports of 25 million numbers
+#: took 6.7 in float16 and 4.0 in float32.
+MEMORY_PER_BYTE = 7
+
+#: Folders looked at for models to import, in each root and in each of its folders.
+_MOST_FOLDERS = 300
+
+_WEIGHTS = (".safetensors", ".bin", ".pt", ".ckpt", ".npz")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One import, before it is begun.
+
+    Attributes:
+        format: a key of `FORMATS`.
+        name: of the checkpoint to be.
+        called: the source, for people.
+        source: a folder in a root, or a model on the hub.
+        read, disk, memory: bytes that it reads or fetches, needs on disk and needs in memory.
+    """
+
+    format: str
+    name: str
+    called: str
+    source: Path | HubModel
+    read: int
+    disk: int
+    memory: int
+
+
+def switched_off(local: bool) -> str | None:
+    """Why this visitor cannot import, None for those who can.
+
+    Args:
+        local: whether the visitor's browser runs on this machine.
+    """
+    setting = os.environ.get(VARIABLE, "").strip().lower()
+    if setting in ("on", "1", "true", "yes") or (not setting and local):
+        return None
+    if not setting:
+        return (
+            "Without a setting, only a browser on the server's own machine can import, since an "
+            f"import takes disk and memory. To offer it to everybody, start the app with "
+            f"{VARIABLE}=on."
+        )
+    return f"Importing from the app is switched off on this server ({VARIABLE}={setting[:20]})."
+
+
+def cannot_write() -> str | None:
+    """Why nothing can be added to the checkpoints, None where it can."""
+    root = checkpoints_root()
+    place = next((each for each in (root, *root.parents) if each.exists()), root)
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        return f"The folder {root.name}/ cannot be written to by the app."
+    return None
+
+
+def folders_for(kind: Format) -> list[str]:
+    """Folders of this format in the roots, or one folder further down, without a root's path."""
+    found = {}
+    for root in checkpoint_roots():
+        for folder in _folders(root):
+            for each in (folder, *_folders(folder)):
+                if kind.fits(each):
+                    found[str(each.relative_to(root))] = each
+    return sorted(name for name, path in found.items() if _allowed(path))
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            for count, each in enumerate(entries):
+                if count >= _MOST_FOLDERS:
+                    return
+                if not each.name.startswith(".") and each.is_dir():
+                    yield Path(each.path)
+    except OSError:
+        return
+
+
+def _allowed(path: Path) -> bool:
+    try:
+        within_roots(path)
+    except CheckpointError:
+        return False
+    return True
+
+
+def check_name(name: str) -> str:
+    """A name for a new checkpoint. Raises `CheckpointError`, one line, for one that is not free."""
+    if NAME.fullmatch(name) is None or name.endswith("."):
+        raise CheckpointError(
+            f"{shown(name) or 'An empty name'} cannot be the checkpoint's name; allowed are 1 to "
+            "64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+        )
+    if any(os.path.lexists(root / name) for root in checkpoint_roots()):
+        raise CheckpointError(f"{name} exists already; nothing is overwritten, so take another")
+    return name
+
+
+def free_name(folder: str) -> str:
+    """A name for a checkpoint made of a folder, one that is not taken."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("._-")[:50] or "model"
+    names = [f"{plain}-imported", *(f"{plain}-imported-{count}" for count in range(2, 100))]
+    free = (
+        name for name in names
+        if not any(os.path.lexists(root / name) for root in checkpoint_roots())
+    )  # fmt: skip
+    return next(free, "")
+
+
+def plan_folder(kind: Format, folder: str, name: str) -> Plan:
+    """An import from a folder in a root. Raises `CheckpointError`, one line."""
+    path = within_roots(folder)
+    called = shown(folder)
+    if not path.is_dir():
+        raise CheckpointError(f"{called}: no such folder")
+    if (missing := kind.lacks(path)) is not None:
+        raise CheckpointError(
+            f"{called}: not a model of {kind.title}, since {missing} is missing; "
+            f"one holds {kind.holds}"
+        )
+    files = {each for pattern in kind.files for each in path.glob(pattern)}
+    sizes = {each.name: check_file(each) for each in files}
+    return _plan(kind, name, called, path, sizes, fetched=0)
+
+
+def plan_hub(kind: Format, model: HubModel, name: str) -> Plan:
+    """An import of what the hub has announced. Raises `CheckpointError`, one line."""
+    sizes = {each.name: each.size for each in model.files}
+    return _plan(kind, name, model.name, model, sizes, fetched=model.size)
+
+
+def _plan(
+    kind: Format, name: str, called: str, source: Path | HubModel, sizes: dict[str, int],
+    fetched: int,
+) -> Plan:  # fmt: skip
+    total = sum(sizes.values())
+    weights = sum(size for name, size in sizes.items() if name.endswith(_WEIGHTS))
+    if total > MAX_BYTES:
+        raise CheckpointError(f"{called}: {total:,} bytes; at most {MAX_BYTES:,} are read")
+    return Plan(
+        kind.name, check_name(name), called, source, total, fetched + total,
+        MEMORY_PER_BYTE * weights,
+    )  # fmt: skip
+
+
+def check_room(plan: Plan) -> None:
+    """Refuse what does not fit. Raises `CheckpointError`, one line."""
+    for what, needed, free in (
+        ("on disk", plan.disk, free_disk()),
+        ("of memory", plan.memory, free_memory()),
+    ):
+        if free is not None and needed > free:
+            raise CheckpointError(
+                f"{plan.called}: takes up to {in_bytes(needed)} {what}, but only {in_bytes(free)} "
+                "are free on the server"
+            )
+
+
+def free_disk() -> int | None:
+    """Bytes free where checkpoints are written, None where that is unknown."""
+    root = checkpoints_root()
+    place = next((each for each in (root, *root.parents) if each.exists()), root)
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return None
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that this process may still take, None where that is unknown."""
+    found = []
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(1024 * int(line.split()[1]))
+        group = Path("/sys/fs/cgroup")
+        limit = (group / "memory.max").read_text().strip()
+        if limit.isdecimal():
+            found.append(int(limit) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError, IndexError):
+        pass  # another system, or an older kernel
+    return max(0, min(found)) if found else None
+
+
+def in_bytes(count: int) -> str:
+    """A number of bytes for people."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.{1 if count < 100 * size else 0}f} {unit}"
+    return f"{count} bytes"

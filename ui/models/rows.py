@@ -1,0 +1,244 @@
+"""What the roots hold, one quiet row each: what it is, how large, how good, and what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import streamlit as st
+
+from figures.markdown import code, plain, shorten
+from transformer.catalogue import Entry
+from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.files.safe import read_small
+from ui.core import url_state
+from ui.core.examples import examples_for
+from ui.core.url_state import Param
+from ui.core.widgets import bound
+from ui.models.card_text import safe_card
+from ui.models.import_plan import in_bytes
+from ui.work.roots import within_roots, without_root
+
+CARD_FILE = "README.md"
+
+#: Figures of a row, and files whose size is counted.
+_MOST_FIGURES, _MOST_FILES = 3, 500
+
+#: Keys of metrics.json, with a name, a factor and a unit.
+_Measures = tuple[tuple[str, str, float, str], ...]
+_OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
+_OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
+
+#: Names of the languages that recipes may have.
+LANGUAGES = {
+    "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish", "fr": "French",
+    "it": "Italian", "nl": "Dutch", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish",
+}  # fmt: skip
+
+
+def _parse_card(raw: str) -> str:
+    if len(raw) > 255:
+        raise ValueError("too long")
+    return raw
+
+
+CARD: Param[str] = Param("card", _parse_card, "")
+#: Of many: which part of the list, from 1, and what the names hold.
+PART: Param[int] = Param("part", url_state.whole(1, 99_999), 1)
+NAMED: Param[str] = Param("named", _parse_card, "")
+
+#: Rows drawn at a time; a browser is slow with hundreds.
+MOST_ROWS = 30
+
+
+def draw_rows(
+    entries: list[Entry], in_use: str, use: Callable[[str], None], bring: Callable[[Entry], None]
+) -> None:
+    """Draw what can be used, then what cannot, with the reason.
+
+    Args:
+        in_use: the name of the checkpoint that the pages look into.
+        use: called with the name of another, when it is chosen.
+        bring: called with what has to be imported first, when that is asked for.
+    """
+    url_state.show(CARD)
+    ordered = [*(each for each in entries if each.ok), *(each for each in entries if not each.ok)]
+    if len(ordered) > MOST_ROWS:
+        ordered = _draw_part(ordered)
+    for index, entry in enumerate(ordered):
+        with st.container(key=f"model_{'row' if entry.ok else 'broken'}_{index}"):
+            if entry.ok:
+                _draw_row(entry, entry.name == in_use, use)
+            else:
+                _draw_broken(entry, bring)
+
+
+def _draw_part(entries: list[Entry]) -> list[Entry]:
+    """The controls to find something among many; returns what is to be drawn."""
+    url_state.show(PART, NAMED)
+    named, turned = st.columns([2, 5], vertical_alignment="bottom")
+    with named:
+        st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
+    wanted = url_state.get(NAMED).strip().casefold()
+    found = [each for each in entries if wanted in each.name.casefold()]
+    n_parts = max(1, -(-len(found) // MOST_ROWS))
+    if url_state.get(PART) > n_parts:
+        url_state.forget(PART)
+    with turned.container(horizontal=True, horizontal_alignment="right"):
+        if n_parts > 1:
+            st.pagination(n_parts, **bound(PART))
+    first = (url_state.get(PART) - 1) * MOST_ROWS
+    part = found[first : first + MOST_ROWS]
+    counted = f"{first + 1}-{first + len(part)} of {len(found):,}" if part else "None of that name"
+    st.caption(f"{counted}; those that cannot be used come last.")
+    return part
+
+
+def _draw_broken(entry: Entry, bring: Callable[[Entry], None]) -> None:
+    name = f"**{plain(shorten(entry.name, 60))}**"
+    if entry.kind == "foreign":
+        words, button = st.columns([10, 3], vertical_alignment="center")
+        words.markdown(f":material/input: {name} · another library's model, not imported yet")
+        with button, st.container(horizontal=True, horizontal_alignment="right"):
+            st.button("Import", key=f"bring_{entry.name}", on_click=bring, args=(entry,))
+        return
+    reason = without_root(str(entry.error)).removeprefix(entry.name).lstrip("/: ")
+    st.markdown(f":material/block: {name} · cannot be used")
+    st.caption(plain(f"{reason}."))
+
+
+def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
+    words, figures, buttons = st.columns([6, 4, 3], vertical_alignment="center")
+    with words:
+        st.markdown(f"**{plain(shorten(entry.name, 60))}** · {plain(task_of(entry))}")
+        st.caption(plain(" · ".join(shape_of(entry))))
+    with figures:
+        letters = examples_for(entry.name).kind == "letters"
+        st.caption("  \n".join(figures_of(entry.metrics, letters=letters)))
+    with buttons, st.container(horizontal=True, horizontal_alignment="right"):
+        if card_path(entry) is not None:
+            _draw_card_button(entry)
+        if chosen:
+            st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
+        else:
+            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
+    if url_state.get(CARD) == entry.name:
+        _draw_card(entry)
+
+
+def _draw_card_button(entry: Entry) -> None:
+    opened = url_state.get(CARD) == entry.name
+
+    def turn() -> None:
+        url_state.put(CARD, "" if opened else entry.name)
+
+    st.button(
+        "Close card" if opened else "Card", key=f"card_{entry.name}", type="tertiary",
+        icon=":material/description:", on_click=turn,
+    )  # fmt: skip
+
+
+def _draw_card(entry: Entry) -> None:
+    path = card_path(entry)
+    if path is None:
+        return
+    try:
+        text = read_small(path).decode("utf-8", "replace")
+    except CheckpointError as error:
+        st.caption(plain(without_root(str(error))))
+        return
+    with st.container(border=True, key="model_card"):
+        st.markdown(safe_card(text))
+
+
+def card_path(entry: Entry) -> Path | None:
+    """The file of an entry's model card, None where there is none that may be opened."""
+    try:
+        path = within_roots(entry.path / CARD_FILE)
+    except CheckpointError:
+        return None
+    return path if path.is_file() else None
+
+
+def task_of(entry: Entry) -> str:
+    """What a model does, in a few words."""
+    if entry.kind == "archive":
+        return "one recorded sentence"
+    if entry.kind == "huggingface":
+        return "another library's model, seen through its attention"
+    imported = _mapping(entry.metrics.get("imported"))
+    if imported:
+        source = str(imported.get("source", ""))
+        return f"imported from {shorten(source, 60)}" if source else "imported"
+    data = entry.metrics
+    for name in ("training", "recipe", "data"):
+        data = _mapping(data.get(name))
+    languages = [LANGUAGES.get(str(data.get(side)), "") for side in ("src", "tgt")]
+    task = examples_for(entry.name).task
+    if examples_for(entry.name).kind != "letters" and all(languages):
+        return f"{task}, {languages[0]} to {languages[1]}"
+    return task
+
+
+def shape_of(entry: Entry) -> Iterator[str]:
+    """Depth, width, heads, parameters and size, as far as they are known."""
+    if isinstance(entry.config, ModelConfig):
+        config = entry.config
+        yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
+        yield f"d_model {config.d_model:,}"
+        yield config.heads_in_words
+        yield f"{_count(config.n_parameters)} parameters"
+        if config.positions != "sinusoidal":
+            yield f"{config.positions} positions"
+    elif entry.about:
+        yield entry.about.rstrip(".")
+    yield f"{in_bytes(size_of(entry.path))} on disk"
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of the files directly in a folder."""
+    try:
+        if not path.is_dir():
+            return path.stat().st_size
+        files = [each for _, each in zip(range(_MOST_FILES), path.iterdir(), strict=False)]
+        return sum(each.stat().st_size for each in files if each.is_file())
+    except OSError:
+        return 0
+
+
+def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
+    """Measured figures in Markdown, the first few; what is no number is left out.
+
+    Args:
+        letters: whether the model writes single letters, of which BLEU says nothing.
+    """
+    measures = _OF_LETTERS if letters else _OF_TEXTS
+    lines = []
+    for name, values in _mapping(metrics.get("tests")).items():
+        parts = []
+        for key, label, scale, unit in measures:
+            value = _mapping(values).get(key)
+            if _is_number(value):
+                parts.append(f"{label} {scale * value:.1f}{unit}")
+        if parts:
+            lines.append(f"{plain(' · '.join(parts))} on {code(str(name), 30)}")
+    if len(lines) > _MOST_FIGURES:
+        left = len(lines) - _MOST_FIGURES
+        return [*lines[:_MOST_FIGURES], f"and {left} more in its card"]
+    return lines or ["No measured figures"]
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return -1e9 < value < 1e9  # neither NaN nor infinite, nor of thousands of digits
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(count: int) -> str:
+    return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"

@@ -1,0 +1,289 @@
+"""The sections of the Positions page about the encoding itself (section 3.5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+import streamlit as st
+from altair import LayerChart
+from plotly.graph_objects import Figure
+
+from figures import position_exhibits as exhibits
+from figures.markdown import code
+from figures.palette import Theme
+from figures.positions import cosines, curves, encoding_heatmap, products
+from figures.shifts import clocks, product_by_offset
+from transformer.config import PositionLayout
+from transformer.trace import position_vectors
+from transformer.types import Floats
+from ui.core import url_state
+from ui.core.layout import draw_plot, section, sized
+from ui.core.theme import current_theme
+from ui.core.url_state import Param
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.export.download import snippet_header, take_away
+
+#: How many positions are shown.
+LENGTH: Param[int] = Param("positions", url_state.whole(8, 512), 100)
+POS: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
+SHIFT: Param[int] = Param("k", url_state.whole(-1_000, 1_000), 3)
+SIDE: Param[str] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
+_MOST_CURVES = 8
+#: How many pictures of each kind are kept; the largest is 4 MiB.
+_KEPT = 8
+_STARTS, _OFFSETS = (0, 10, 40), 60
+
+
+def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
+    """The dimensions whose curves are drawn; sines of a fast, a middle and two slow pairs first."""
+    columns = position_vectors.pair_columns(d_model, layout)
+    picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
+
+    def parse(raw: str) -> list[int]:
+        one = url_state.whole(0, d_model - 1)
+        return [] if raw == "none" else [one(part) for part in raw.split(".")][:_MOST_CURVES]
+
+    def write(dimensions: Iterable[int]) -> str:
+        return ".".join(map(str, dimensions)) or "none"
+
+    return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
+
+
+# Making these takes most of a run of the page, and most runs change nothing that they show. What is
+# kept is drawn as it is: `draw_plot` and `sized` change no figure.
+
+
+@lru_cache(maxsize=_KEPT)
+def _heatmap(
+    n: int, d_model: int, layout: PositionLayout, theme: Theme, trained: int | None
+) -> Figure:
+    return encoding_heatmap(position_vectors.encoding(n, d_model, layout), theme, trained=trained)
+
+
+@lru_cache(maxsize=_KEPT)
+def _waves(
+    n: int, d_model: int, layout: PositionLayout, chosen: tuple[int, ...], theme: Theme,
+    trained: int | None,
+) -> Figure:  # fmt: skip
+    values = position_vectors.encoding(n, d_model, layout)[:, list(chosen)]
+    labels = _labels(chosen, d_model, layout)
+    return curves(np.arange(n), values, labels, theme, trained=trained)
+
+
+@lru_cache(maxsize=_KEPT)
+def _products(n: int, d_model: int, layout: PositionLayout, theme: Theme) -> Figure:
+    table = position_vectors.encoding(n, d_model, layout)
+    return products(table @ table.T, theme, limit=d_model / 2, height=360)
+
+
+@lru_cache(maxsize=_KEPT)
+def _offset_products(d_model: int, theme: Theme) -> LayerChart:
+    values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
+    return product_by_offset(np.arange(_OFFSETS), values, _STARTS, theme)
+
+
+def _labels(dimensions: Iterable[int], d_model: int, layout: PositionLayout) -> list[str]:
+    names = position_vectors.dimension_names(d_model, layout)
+    return [f"{i} ({names[i]})" for i in dimensions]
+
+
+def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
+    """The encoding as a picture, and single dimensions of it as curves."""
+    place = section(
+        "Every position gets a pattern of its own",
+        "Attention by itself treats a sentence as a bag of tokens. So a vector that depends on the "
+        "position alone is added to each embedding:\n\n"
+        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n"
+        r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
+        "\n\n" r"with $\omega_i = 10000^{-2i/d_\text{model}}$. "
+        "One row of the picture is one position, one column a dimension. "
+        + (
+            "*Interleaved*, as in the paper, sine and cosine of a pair stand side by side."
+            if layout == "interleaved"
+            else "*Concatenated*, as in several implementations, all sines stand before all "
+            "cosines. The numbers are the same, in another order."
+        ),
+    )  # fmt: skip
+    table = position_vectors.encoding(n, d_model, layout)
+    names = position_vectors.dimension_names(d_model, layout)
+    draw_plot(place, _heatmap(n, d_model, layout, current_theme(), trained), "table",
+              f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
+              "left, slow ones on the right.")  # fmt: skip
+    with place:
+        take_away(lambda: exhibits.table_exhibit(table, layout), key="table_take",
+                  name="positions", n_numbers=table.size)  # fmt: skip
+
+    place = section(
+        "Each dimension is a wave",
+        "Read a column from top to bottom and you see a wave. The first pair turns once in about 6 "
+        f"positions, the last in {position_vectors.wavelengths(d_model)[-1]:,.0f}. Like the "
+        "digits of a counter, fast waves tell neighbours apart and slow ones tell early from late.",
+    )
+    dims = dimensions_param(d_model, layout)
+    url_state.show(dims)
+    chosen = place.multiselect(
+        "Dimensions", range(d_model), max_selections=_MOST_CURVES,
+        help="The numbers of a position's vector, counted from 0; each is a wave of its own.",
+        format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
+    )  # fmt: skip
+    labels = _labels(chosen, d_model, layout)
+    figure = _waves(n, d_model, layout, tuple(chosen), current_theme(), trained)
+    draw_plot(
+        place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
+    )
+    with place:
+        take_away(lambda: exhibits.curves_exhibit(table, chosen, labels, layout),
+                  key="curves_take", name="positions-dimensions")  # fmt: skip
+
+
+def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
+    """PE · PE^T, as a matrix and along the offset."""
+    place = section(
+        "Only the distance counts",
+        r"The dot product of two encodings is $\sum_i \cos\big((pos-pos')\,\omega_i\big)$: it "
+        "depends on how far apart two positions are, not on where they stand. So every diagonal "
+        "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions fall on "
+        f"each other. A position with itself gives d/2 = {d_model // 2}.",
+    )
+    shown = position_vectors.encoding(min(n, 128), d_model, layout)
+    left, right = place.columns(2)
+    draw_plot(left, _products(len(shown), d_model, layout, current_theme()), "products",
+              "PE times its transpose: every diagonal has one value.")  # fmt: skip
+    values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
+    right.altair_chart(
+        sized(_offset_products(d_model, current_theme())),
+        theme=None,
+        alt="Dot products along the offset: curves from three positions coincide.",
+    )
+    with place:
+        take_away(lambda: exhibits.products_exhibit(shown, values, _STARTS, layout),
+                  key="products_take", name="positions-products")  # fmt: skip
+
+
+@st.fragment
+def draw_shift(d_model: int, layout: PositionLayout) -> None:
+    """The shift property on numbers: turn the pairs of PE(pos), compare with PE(pos + k)."""
+    place = section(
+        "A shift is a rotation",
+        "The paper's reason for sinusoids: for every offset $k$ one matrix gives\n\n"
+        r"$$PE_{pos+k} = M_k\,PE_{pos}$$" "\n\n"
+        r"$M_k$ turns each (sin, cos) pair like the hand of a clock, by the angle $k\,\omega_i$, "
+        "wherever it stands. Choose a position and an offset: the turned hand has to meet the "
+        "ring, which comes from the formula.",
+    )  # fmt: skip
+    inputs = place.columns(2)
+    pos = inputs[0].number_input(
+        "Position pos", 0, 100_000, **bound(POS), help="Where a token stands; the first is at 0."
+    )
+    k = inputs[1].number_input(
+        "Offset k", -1_000, 1_000, **bound(SHIFT),
+        help="How many places to go on from there, or back where it is negative.",
+    )  # fmt: skip
+    result = position_vectors.shift(pos, k, d_model, layout)
+    pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
+    names = [f"pair {pair}" for pair in pairs]
+    before, after, expected = (
+        array[pairs] for array in (result.before, result.after, result.expected)
+    )
+    place.altair_chart(
+        sized(clocks(before, after, expected, names, current_theme())), theme=None,
+        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
+    )  # fmt: skip
+    rows = {
+        "pair i": pairs,
+        "turn kω": [f"{math.degrees(a):.2f}°" for a in result.angles[pairs]],
+        "sin, cos at pos": [f"{s:+.4f}, {c:+.4f}" for s, c in before],
+        "after the turn": [f"{s:+.4f}, {c:+.4f}" for s, c in after],
+        "PE(pos + k)": [f"{s:+.4f}, {c:+.4f}" for s, c in expected],
+    }
+    place.table(rows, hide_index=True)
+    with place:
+        take_away(
+            lambda: exhibits.shift_exhibit(
+                result.before, result.after, result.expected, pos, k, layout
+            ),
+            key="shift_take", name="positions-shift",
+        )  # fmt: skip
+    place.markdown(
+        f"Over all {d_model} dimensions, $M_k\\,PE_{{pos}}$ and $PE_{{pos+k}}$ differ by at most "
+        f"**{result.largest_error:.1e}**; with the same $M_k$ at each of the positions 0 to "
+        f"{result.positions_checked - 1}, by at most **{result.largest_error_anywhere:.1e}**. That "
+        "is rounding: a float32 near 1 is exact to about 6e-8."
+    )
+    url_state.write_url()
+
+
+def draw_beyond(
+    view: View, d_model: int, n: int, trained: int | None, tables: dict[str, Floats], kind: str
+) -> None:
+    """What the formula and a table say about positions that training did not reach."""
+    limit = trained or n
+    waves = position_vectors.wavelengths(d_model)
+    slow = int((waves > limit).sum())
+    known = (
+        f"The longest sentence of this checkpoint's training took {trained} positions."
+        if trained
+        else "This checkpoint does not say how long its training sentences were; here is what "
+        f"lies beyond {limit} positions."
+    )
+    ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
+    place = section(
+        "Beyond the longest training sentence",
+        f"{known} The formula simply goes on (section 3.5 hoped for that); a {kind} table has no "
+        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
+        "for one turn: in the shaded part they take values that training never showed, and nothing "
+        "promises that the model can use them.",
+    )
+    positions = np.arange(2 * limit)
+    values, names = position_vectors.around(limit, d_model, tables, kind)
+    figure = curves(positions, values, names, current_theme(), trained=limit)
+    draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
+    pairs = position_vectors.pairs_around(limit, d_model)
+    with place:
+        take_away(
+            lambda: exhibits.beyond_exhibit(values, names, pairs, d_model, snippet_header(view)),
+            key="beyond_take", name="positions-beyond",
+        )  # fmt: skip
+
+
+def say_nothing_learned(view: View) -> None:
+    """Why no learned table is shown."""
+    name = view.checkpoint
+    st.caption(
+        (f"The checkpoint {code(name)} computes its positions by the formula" if name
+         else "No checkpoint is loaded")
+        + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
+        "25.8 (table 3, row E)."
+    )  # fmt: skip
+
+
+def draw_learned(view: View, learned: dict[str, Floats]) -> None:
+    """A learned table beside the formula."""
+    place = section(
+        "Learned instead of computed",
+        f"The checkpoint {code(view.checkpoint)} learned a vector for each position (table 3, row "
+        "E). Where it discovered nearness, a band along the diagonal appears. Cosine similarity "
+        "compares directions only, so both pictures share one scale.",
+    )
+    place.segmented_control(
+        "Table", list(learned), label_visibility="collapsed", required=True, **bound(SIDE)
+    )
+    side = url_state.get(SIDE)
+    rows = learned[side][:128]
+    left, right = place.columns(2)
+    left.caption("Learned")
+    tables = {"learned": cosines(rows)}
+    figure = products(tables["learned"], current_theme(), limit=1, title="cosine", height=360)
+    draw_plot(left, figure, "learned", "Cosine similarity between learned positions.")
+    right.caption("Sinusoids of the same size")
+    even = rows.shape[1] + rows.shape[1] % 2
+    tables["formula"] = cosines(position_vectors.encoding(len(rows), even, "interleaved"))
+    figure = products(tables["formula"], current_theme(), limit=1, title="cosine", height=360)
+    draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
+    with place:
+        take_away(lambda: exhibits.learned_exhibit(tables, side, snippet_header(view)),
+                  key="learned_take", name="positions-learned")  # fmt: skip

@@ -1,0 +1,153 @@
+"""The section of the Positions page about layer 1: its logits as content and position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+
+from figures.exhibit import Exhibit, Offline
+from figures.head import SPLIT_NAMES, split_exhibit, split_name
+from figures.markdown import plain
+from figures.position_exhibits import within_rows
+from transformer.config import ModelConfig
+from transformer.trace.position_vectors import stored_note
+from transformer.trace.records import LogitSplit, Trace
+from transformer.trace.split import split_logits, why_not
+from transformer.types import AttentionKind, Floats
+from ui.components.parts import parts_message, sum_of_parts
+from ui.core import url_state
+from ui.core.url_state import HEAD, Param
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.export.download import snippet_header, take_away
+from ui.work.cache import get_trace, get_translator
+from ui.work.computed import computed, result_of
+from ui.work.models import translator
+from ui.work.progress import fragment
+
+SIDES: dict[str, tuple[str, AttentionKind]] = {
+    "encoder": ("Encoder self-attention", "encoder_self"),
+    "decoder": ("Decoder self-attention", "decoder_self"),
+}
+SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
+
+
+def draw_split(view: View, config: ModelConfig) -> None:
+    """Where it is exact: the maps, their sum, and what is left over. Else: why it is not."""
+    st.markdown("#### Content and position in the first layer")
+    reason = why_not(config)
+    if reason is not None:
+        st.info(plain(reason), icon=":material/block:")
+        return
+    get_trace(view)  # here, where its progress and messages replace the section
+    _maps(view)
+
+
+@fragment
+def _maps(view: View) -> None:
+    trace = get_trace(view)
+    st.markdown(
+        "Before layer 1 each token is a sum, $x_i=e_i+p_i$: its embedding (content) and its "
+        "position. Projections are linear, so every logit is exactly a sum of four products:"
+    )
+    st.latex(
+        r"\frac{q_i\cdot k_j}{\sqrt{d_k}}=\frac{1}{\sqrt{d_k}}\Big("
+        r"e_iW^Q(e_jW^K)^{\top}+e_iW^Q(p_jW^K)^{\top}+p_iW^Q(e_jW^K)^{\top}"
+        r"+p_iW^Q(p_jW^K)^{\top}\Big)"
+    )
+    kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
+    kinds.segmented_control(
+        "Side", list(SIDES), format_func=lambda side: SIDES[side][0],
+        label_visibility="collapsed", required=True, **bound(SPLIT),
+    )  # fmt: skip
+    kind = SIDES[url_state.get(SPLIT)][1]
+    maps = trace.attention(kind)[0]  # [H, n, n]
+    asked = url_state.get(HEAD)
+    head = asked - 1 if asked is not None and asked <= len(maps) else most_positional(maps)
+    with heads:
+        _choose_head(head, len(maps))
+    split = computed(view, "split", (kind, head), _make(kind, head))
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        take_away(
+            _exhibit(view, kind, head), key="split_take", name=split_name(kind, head),
+            n_numbers=split.logits.size * (len(split.parts) + 1),
+        )  # fmt: skip
+    sum_of_parts(_message(split), key="split")
+    varied = ", ".join(
+        f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
+        for name, values in split.parts.items()
+    )
+    bias = "" if split.bias is None else " The fifth part is all that biases of W_Q or W_K add."
+    st.caption(
+        f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what a "
+        f"whole row shares). So one reads off whether this head goes by content or by place.{bias}"
+    )
+    st.markdown(
+        f"The parts add up to the model's own logits within **{split.residual:.1e}** (logits reach "
+        f"{np.abs(split.logits).max():.1f}; a float32 has seven digits), and the softmax of their "
+        f"sum is the recorded attention map within **{_map_difference(split, trace):.1e}**."
+    )
+    note = stored_note(get_translator(view).model)
+    if note:
+        st.caption(note)
+    url_state.write_url()
+
+
+def most_positional(maps: Floats) -> int:
+    """The head whose weight stays most at one distance: [H, n, n] to an index.
+
+    A head that works by position shows best what the split is about.
+    """
+    n = maps.shape[-1]
+    shares = [
+        max(float(np.trace(each, offset=offset)) / n for offset in range(-min(3, n - 1), min(4, n)))
+        for each in maps
+    ]
+    return int(np.argmax(shares))
+
+
+def _choose_head(head: int, n_heads: int) -> None:
+    key = "split_head_box"
+    if st.session_state.get(key) != head:
+        st.session_state[key] = head
+
+    def store() -> None:
+        url_state.put(HEAD, st.session_state[key] + 1)
+
+    st.selectbox(
+        "Head", range(n_heads), key=key, format_func=lambda i: f"Head {i + 1}", on_change=store,
+        label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def _make(kind: AttentionKind, head: int) -> Callable[..., LogitSplit]:
+    return lambda model, trace: split_logits(model.model, trace, kind, head)
+
+
+def _message(split: LogitSplit) -> bytes:
+    return parts_message(
+        {SPLIT_NAMES[name]: values for name, values in split.parts.items()},
+        split.logits, split.tokens, split.mask,
+        label=f"Layer 1, head {split.head + 1}: logits as a sum of content and position",
+        total_name="logits q · k / √dₖ",
+    )  # fmt: skip
+
+
+def _exhibit(view: View, kind: AttentionKind, head: int) -> Callable[[], Exhibit]:
+    def make() -> Exhibit:
+        split = result_of(view, "split", (kind, head), _make(kind, head))
+        note = stored_note(translator(view.path, view.device).model)
+        return split_exhibit(split, snippet_header(view), Offline("parts", _message(split)), note)
+
+    return make
+
+
+def _map_difference(split: LogitSplit, trace: Trace) -> float:
+    """How far the softmax of the parts' sum is from the recorded map."""
+    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
+    masked = np.where(split.mask, total, -np.inf)
+    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
+    weights = powers / powers.sum(axis=1, keepdims=True)
+    return float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())

@@ -1,0 +1,55 @@
+"""The section of the Positions page about a stored table: what a model adds, beside the formula."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from figures.markdown import code
+from figures.position_exhibits import stored_exhibit
+from figures.positions import encoding_heatmap
+from transformer.model import Transformer
+from transformer.positions import formula
+from transformer.trace import position_vectors
+from transformer.types import Floats
+from ui.core import url_state
+from ui.core.layout import draw_plot, section
+from ui.core.theme import current_theme
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.export.download import snippet_header, take_away
+from ui.positions.sections import LENGTH, SIDE
+
+
+def draw_stored(view: View, model: Transformer) -> None:
+    """The table itself and what it has more or less than the formula, number by number."""
+    tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
+    place = section(
+        "The table that this model adds",
+        f"The formula's sinusoids are computed; the checkpoint {code(view.checkpoint)} keeps its "
+        "positions as numbers, and every page computes with these.\n\n"
+        f"**{note}**\n\nThe lower picture has a scale of its own.",
+    )
+    place.segmented_control(
+        "Table", list(tables), label_visibility="collapsed", required=True, **bound(SIDE)
+    )
+    side = url_state.get(SIDE)
+    rows = tables[side][: url_state.get(LENGTH)]
+    exact: Floats = formula(model.config, len(rows)).numpy()
+    apart = rows - exact
+    most = float(np.abs(apart).max())
+    theme = current_theme()
+    figure = encoding_heatmap(rows, theme)
+    figure.update_layout(height=300)
+    stack = side.lower()
+    draw_plot(place, figure, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
+    place.caption(f"Stored less formula: at most {most:.1e} in these {len(rows)} positions")
+    if most:
+        figure = encoding_heatmap(apart, theme, limit=most)
+        figure.update_layout(height=300)
+        alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
+        draw_plot(place, figure, "stored_apart", alt)
+    with place:
+        take_away(
+            lambda: stored_exhibit(rows, exact, side, note, snippet_header(view)),
+            key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
+        )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Two parts of the Tokens page: other cuts of the text, and the vocabulary."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.markdown import plain
+from figures.tokens import length_bars, name
+from transformer.measures.vocabulary import find, length_counts, piece_length
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.embeddings import Side
+from ui.components.cut import other_cuts
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.layout import section, sized
+from ui.core.theme import current_theme
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.tokens import choice, exhibits, words
+from ui.tokens.views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, signed
+from ui.work.computed import computed
+
+#: Rows of the vocabulary that are listed at a time.
+_MOST_ROWS = 500
+_SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", "char": "log p"}
+
+
+def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
+    """Other ways to cut the same text, and what the model makes of one."""
+    place = section("Other cuts of the same text", words.about_cuts(reading, tokenizer))
+    dropout, seed, text = (
+        url_state.get(choice.DROPOUT),
+        url_state.get(choice.CUT_SEED),
+        reading.typed,
+    )
+    if tokenizer.kind == "bpe":
+        left, right = place.columns(2)
+        left.slider(
+            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(choice.DROPOUT),
+            help=term("merge"),
+        )  # fmt: skip
+        right.number_input(
+            "Seed of the draws", 0, 9_999, **bound(choice.CUT_SEED), help=term("seed")
+        )
+    cuts: tuple[OtherCut, ...] = computed(
+        view, "cuts", (reading.side, dropout, seed),
+        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
+    )  # fmt: skip
+    if len(cuts) < 2:
+        place.caption("There is no other cut to show.")
+        return
+    chosen = min(url_state.get(choice.CUT), len(cuts)) - 1
+    with place:
+        other_cuts(
+            cuts_shown(cuts), chosen=chosen, on_choose=choice.choose_cut,
+            label="Cuts of the same text", key="cuts",
+        )  # fmt: skip
+        if chosen > 0 and reading.side == "source":
+            draw_recut(view, cuts[0], cuts[chosen], chosen)
+
+
+def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> None:
+    """The same sentence translated from two cuts."""
+    ids, beam, alpha = [first.ids, other.ids], view.beam_size, view.alpha
+    found = computed(
+        view, "recut", tuple(ids),
+        lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha),
+    )  # fmt: skip
+    for label, each in (("From the first cut", found[0]), (f"From cut {number + 1}", found[1])):
+        st.markdown(f"{label}: **{plain(each.text)}** · log P {signed(sum(each.log_probs), 2)}")
+
+
+def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
+    """All pieces: find one, and what they are."""
+    kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, url_state.get(choice.FIND)
+    place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))
+    left, right = place.columns([5, 4], gap="medium")
+    left.text_input("Find", placeholder="text or number", max_chars=100, **bound(choice.FIND))
+    found = find(pieces, wanted)
+    listed = found[:_MOST_ROWS]
+    table = {
+        "id": listed,
+        "piece": [name(pieces[i], 40) for i in listed],
+        "length": [piece_length(pieces[i]) for i in listed],
+        _SCORES[tokenizer.kind]: [round(tokenizer.scores[i], 3) for i in listed],
+    }
+    key = f"vocabulary_{view.checkpoint}_{wanted}"
+
+    def choose() -> None:
+        rows = st.session_state[key].selection.rows
+        if rows and rows[0] < len(listed):
+            choice.choose_token(listed[rows[0]])
+
+    left.dataframe(
+        table, hide_index=True, height=215, key=key, on_select=choose, selection_mode="single-row"
+    )
+    shown = f", the first {_MOST_ROWS} of them listed" if len(found) > _MOST_ROWS else ""
+    left.caption(f"{len(found):,} of {len(pieces):,} pieces{shown}")
+    right.altair_chart(
+        sized(length_bars(length_counts(pieces, kinds), current_theme())), theme=None,
+        alt="How many pieces have each length, those that start a word and those that do not.",
+    )  # fmt: skip
+    exhibits.offer(
+        place, lambda: exhibits.lengths_exhibit(view, side),
+        "take_lengths", "vocabulary-lengths",
+    )  # fmt: skip

@@ -1,0 +1,329 @@
+"""What the Tokens page shows of a sentence: its pieces, other cuts, and its vectors.
+
+Everything here is made from a translator and a trace, without Streamlit, so that downloads can make
+it again outside of a session.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from figures.labels import show_token
+from transformer.measures.cuts import changes, differing, merged, piece_texts, total_log_probability
+from transformer.measures.neighbours import Neighbours, neighbours
+from transformer.measures.projection import Axes, principal_axes, project
+from transformer.measures.vocabulary import PieceKind, piece_kinds
+from transformer.measures.words import word_groups
+from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
+from transformer.trace.embeddings import Side, embedding_tables, entering
+from transformer.trace.position_vectors import stored_note
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from transformer.types import Floats
+from ui.components.cut import Cut, Mark, Piece
+
+#: Cuts listed, the first one included.
+MOST_CUTS = 6
+
+#: Stretches and changes beyond these are counted and not shown.
+_MOST_STRETCHES, _MOST_CHANGES = 10, 8
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One side's text as the model has it.
+
+    Attributes:
+        side: "source" or "translation".
+        typed: the text before it was cut.  normal: after normalisation, with `▁` for spaces.
+        pieces, ids: `</s>` included.
+        texts: what each piece stands for; "" for special ones.
+        unknown, special: positions.
+        words: which word each position belongs to; special tokens have one of their own.
+        changed: what normalisation replaced, (before, after), each change once.
+        more_changes: how many further ones there are.
+        own_cut: whether the tokenizer would cut the text in just this way.
+    """
+
+    side: Side
+    typed: str
+    normal: str
+    pieces: tuple[str, ...]
+    ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    unknown: tuple[int, ...]
+    special: tuple[int, ...]
+    words: tuple[int, ...]
+    changed: tuple[tuple[str, str], ...]
+    more_changes: int
+    own_cut: bool
+
+    @property
+    def n_pieces(self) -> int:
+        """Pieces without special tokens."""
+        return len(self.pieces) - len(self.special)
+
+    @property
+    def n_words(self) -> int:
+        """Words between spaces."""
+        return len({self.words[i] for i in range(len(self.words)) if i not in self.special})
+
+
+@dataclass(frozen=True)
+class OtherCut:
+    """One segmentation of the text.
+
+    Attributes:
+        ids: without `</s>`.  texts: what each piece stands for.
+        log_prob: in nats, None where the vocabulary has no probabilities.
+        share: of the probability of all cuts, 0..1.
+    """
+
+    ids: tuple[int, ...]
+    texts: tuple[str, ...]
+    log_prob: float | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The tokens that enter a stack, in the plane in which they vary most.
+
+    Attributes:
+        content: [n, 2], embeddings times `scale`.  entering: [n, 2], with positions added.
+        axes: fitted on both together.
+        tokens, ids: [n].
+        scale: what the model multiplies embeddings by.
+        content_norm, position_norm: mean lengths of what is added.
+        background: [m, 2], embeddings of other pieces, times `scale`.  background_ids: [m].
+        note: a sentence on positions that are a stored table, else "".
+    """
+
+    content: Floats
+    entering: Floats
+    axes: Axes
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    scale: float
+    content_norm: float
+    position_norm: float
+    background: Floats
+    background_ids: tuple[int, ...]
+    note: str = ""
+
+
+def tokenizer_of(model: Translator, side: Side) -> Tokenizer:
+    """The tokenizer of a side; both sides may have the same."""
+    return model.tokenizer if side == "source" else model.tokenizer.target
+
+
+def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Reading:
+    """The pieces of one side.
+
+    Args:
+        typed: the sentence as it was typed; of a translation its own text counts.
+    """
+    tokenizer = tokenizer_of(model, side)
+    if side == "source":
+        pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
+    else:
+        pieces, ids, typed = trace.predicted_tokens, trace.predicted_ids, trace.text
+        special = tuple(i for i, index in enumerate(ids) if index == model.config.eos_id)
+    plain = [i for i in range(len(ids)) if i not in special]
+    found = piece_texts([pieces[i] for i in plain], [ids[i] for i in plain], tokenizer.byte_ids)
+    texts = dict(zip(plain, found, strict=True))
+    strange = {model.config.unk_id, *tokenizer.byte_ids}
+    normal = tokenizer.normalize(typed)
+    words = [0] * len(ids)
+    for number, group in enumerate(word_groups(pieces, special)):
+        for position in group:
+            words[position] = number
+    replaced = list(dict.fromkeys(
+        (each.before, each.after)
+        for each in changes(typed, normal.replace("\u2581", " ").removeprefix(" "))
+    ))  # fmt: skip
+    return Reading(
+        side=side,
+        typed=typed,
+        normal=normal,
+        pieces=pieces,
+        ids=ids,
+        texts=tuple(texts.get(i, "") for i in range(len(ids))),
+        unknown=tuple(i for i in plain if ids[i] in strange),
+        special=special,
+        words=tuple(words),
+        changed=tuple(replaced[:_MOST_CHANGES]),
+        more_changes=max(0, len(replaced) - _MOST_CHANGES),
+        own_cut=tokenizer.encode(typed) == [ids[i] for i in plain],
+    )
+
+
+def pieces_shown(reading: Reading, tokenizer: Tokenizer) -> list[Piece]:
+    """The pieces of a reading, with what is to be said about each."""
+    shown = []
+    for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
+        mark: Mark = ""
+        if position in reading.special:
+            mark = "special"
+        elif position in reading.unknown:
+            mark = "byte" if index in tokenizer.byte_ids else "unknown"
+        score = ""
+        if tokenizer.kind == "unigram" and not mark:
+            score = signed(tokenizer.scores[index])
+        notes = [f"token {position + 1}, id {index}"]
+        if mark == "unknown":
+            notes.append("not in the vocabulary: the model reads <unk>")
+        elif mark == "byte":
+            notes.append("one byte of a character that has no piece")
+        elif mark == "special":
+            notes.append("added at the end of every sentence")
+        elif score:
+            notes.append(f"log-probability {signed(tokenizer.scores[index], 2)}")
+        elif tokenizer.kind == "bpe" and tokenizer.scores[index] < 0:
+            notes.append(f"merge number {1 - round(tokenizer.scores[index])}")
+        shown.append(Piece(piece, index, reading.words[position], mark, score, "; ".join(notes)))
+    return shown
+
+
+def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple[OtherCut, ...]:
+    """The tokenizer's own cut and, where the vocabulary has any, others of the same text.
+
+    Unigram: the most probable ones. BPE: cuts with merges left out at random, in the order of the
+    draws, each once. Single characters: none.
+    """
+    normal = tokenizer.normalize(text)
+    if not normal:
+        return ()
+    special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
+    numbers = {p: tokenizer.scores[i] for i, p in enumerate(tokenizer.pieces) if i not in special}
+    if tokenizer.kind == "unigram":
+        total = total_log_probability(normal, numbers)
+        return tuple(
+            OtherCut(
+                ids=cut.ids,
+                texts=piece_texts(cut.pieces, cut.ids, tokenizer.byte_ids),
+                log_prob=log_prob,
+                share=min(1.0, math.exp(log_prob - total)),
+            )
+            for cut, log_prob in tokenizer.n_best(text, MOST_CUTS)
+        )
+    own = tokenizer.tokenize(text)
+    cuts = [OtherCut(own.ids, piece_texts(own.pieces, own.ids, tokenizer.byte_ids))]
+    if tokenizer.kind == "bpe" and dropout:
+        rng = np.random.default_rng(seed)
+        for _ in range(4 * MOST_CUTS):
+            pieces = merged(normal, numbers, dropout=dropout, rng=rng)
+            cut = _spelled(tokenizer, pieces)
+            if len(cuts) < MOST_CUTS and cut.ids not in {each.ids for each in cuts}:
+                cuts.append(cut)
+    return tuple(cuts)
+
+
+def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
+    """The cuts as rows: the first as it is, of the others only what is cut differently."""
+    rows = []
+    for number, cut in enumerate(cuts):
+        spans = differing(cuts[0].texts, cut.texts)
+        stretches, places = [], []
+        for (start, stop), (first, end) in spans[:_MOST_STRETCHES]:
+            stretches.append(tuple(cut.texts[first:end]))
+            again = cuts[0].texts.count(cuts[0].texts[start]) > 1 and stop == start + 1
+            places.append(f"token {start + 1}" if again else "")
+        if len(spans) > _MOST_STRETCHES:
+            stretches.append((f"and {len(spans) - _MOST_STRETCHES} more",))
+            places.append("")
+        label = f"{number + 1}" if cut.share is None else percent(cut.share)
+        what = f"cut {number + 1}" + ("" if cut.share is None else f", {label} of the probability")
+        said = "; ".join(" ".join(map(show_token, each)) for each in stretches)
+        text = "the tokenizer's own cut" if number == 0 else ""
+        note = f"{what}: {said or text}"
+        rows.append(Cut(label, cut.share, tuple(stretches), tuple(places), text, note))
+    return rows
+
+
+def near(model: Translator, index: int, count: int, side: Side = "source") -> dict[str, Neighbours]:
+    """Neighbours of a token in every different embedding matrix, by what the matrix is for.
+
+    Where the sides have vocabularies of their own, in those of its side.
+
+    `<pad>` is left out: its embedding is never trained.
+    """
+    one = model.tokenizer.pieces == model.tokenizer.target.pieces
+    return {
+        use: neighbours(table, index, count, {model.config.pad_id} - {index})
+        for use, table in embedding_tables(model.model).items()
+        if index < len(table) and (one or ("source" in use) == (side == "source"))
+    }
+
+
+def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> Plane:
+    """The tokens that enter the encoder or the decoder, and the most frequent pieces beside them.
+
+    The axes are those of the tokens, with and without positions; the background does not turn them.
+    """
+    source = side == "source"
+    ids = trace.src_ids if source else trace.tgt_ids
+    parts = entering(model.model, ids, side)
+    both = np.concatenate([parts.content, parts.content + parts.positions])
+    axes = principal_axes(both)
+    frequent = most_frequent(tokenizer_of(model, side), n_background)
+    others = entering(model.model, frequent, side).content if frequent else both[:0]
+    return Plane(
+        content=project(parts.content, axes),
+        entering=project(parts.content + parts.positions, axes),
+        axes=axes,
+        tokens=trace.src_tokens if source else trace.tgt_tokens,
+        ids=ids,
+        scale=parts.scale,
+        content_norm=float(np.linalg.norm(parts.content, axis=1).mean()),
+        position_norm=float(np.linalg.norm(parts.positions, axis=1).mean()),
+        background=project(others, axes),
+        background_ids=frequent,
+        note=stored_note(model.model),
+    )
+
+
+def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
+    """Ids of the `count` most frequent ordinary pieces; of a BPE vocabulary those merged first."""
+    special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
+    ordinary = [index for index in range(tokenizer.vocab_size) if index not in special]
+    ordinary.sort(key=lambda index: -tokenizer.scores[index])
+    return tuple(ordinary[:count])
+
+
+@lru_cache(maxsize=4)
+def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
+    """What every piece of a vocabulary can be."""
+    return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A number with a true minus sign."""
+    return f"{value:.{digits}f}".replace("-", "\u2212")
+
+
+def percent(share: float) -> str:
+    """A share with one digit: 93.4%, or <0.1%."""
+    return f"{share:.1%}" if share >= 0.001 else "<0.1%"
+
+
+def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> OtherCut:
+    """Pieces as a cut; a character without a piece in bytes, or unknown."""
+    ids: list[int] = []
+    texts: list[str] = []
+    for piece in pieces:
+        index = tokenizer.piece_to_id(piece)
+        if index == tokenizer.unk_id and tokenizer.byte_ids:
+            spelled = [f"<0x{byte:02X}>" for byte in piece.encode("utf-8", "replace")]
+            ids += map(tokenizer.piece_to_id, spelled)
+            texts += [*[""] * (len(spelled) - 1), piece]
+        elif index == tokenizer.unk_id and ids and ids[-1] == index:
+            texts[-1] += piece  # neighbours without a piece are one <unk>
+        else:
+            ids.append(index)
+            texts.append(piece)
+    return OtherCut(tuple(ids), tuple(texts))

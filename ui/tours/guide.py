@@ -1,0 +1,244 @@
+"""Guided tours: where a reader is, and the bar at the top of each page that says so.
+
+A link holds the tour, the stop and the answer given, and with them whatever settings it names;
+`?tour=heads&stop=3` alone is enough. When a stop is entered its settings replace what was there;
+what the link itself says goes before them. From then on the controls are the reader's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from figures.markdown import plain
+from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.trace import position_vectors
+from ui.core import url_state
+from ui.core.presenter import PRESENT
+from ui.core.url_state import Param
+from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
+from ui.frame.pages import PAGES, PageSpec
+from ui.tours.attention import ATTENTION, HEADS, MASKS
+from ui.tours.decoding import DECODING
+from ui.tours.positions import POSITIONS
+from ui.tours.stops import Question, Scene, Stop, Tour
+from ui.tours.training import TRAINING
+from ui.work.cache import get_trace, key_of
+
+#: In the paper's order.
+TOURS: tuple[Tour, ...] = (ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING)
+
+_BY_NAME = {tour.name: tour for tour in TOURS}
+
+#: The answer given: 1 for the first option, 0 for "show me", None while nothing was chosen.
+Guess = int | None
+
+TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
+STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
+GUESS: Param[Guess] = Param(
+    "guess", url_state.whole(0, 99), None, lambda value: "" if value is None else str(value)
+)
+
+_AT = "headlight_tour_at"
+_LOOKED = "headlight_tour_looked"
+_GIVEN = "headlight_tour_given"
+_KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP))
+
+
+@dataclass(frozen=True)
+class Place:
+    """A stop of a tour, `number` counted from 1."""
+
+    tour: Tour
+    number: int
+
+    @property
+    def stop(self) -> Stop:
+        """The stop itself."""
+        return self.tour.stops[self.number - 1]
+
+
+def place() -> Place | None:
+    """Where the reader is, or None outside of tours."""
+    tour = _BY_NAME.get(url_state.get(TOUR))
+    if tour is None:
+        return None
+    return Place(tour, min(url_state.get(STOP), len(tour.stops)))
+
+
+def page_of(stop: Stop) -> PageSpec:
+    """The page that a stop is on."""
+    return next((spec for spec in PAGES if spec.url_path == stop.page), PAGES[0])
+
+
+def go_to(tour: str, number: int) -> None:
+    """Go to a stop; the next run enters it. A callback."""
+    url_state.put(TOUR, tour)
+    url_state.put(STOP, number)
+    url_state.forget(GUESS)
+    st.session_state.pop(_AT, None)
+
+
+def leave() -> None:
+    """Leave the tour where it is. A callback."""
+    url_state.forget(TOUR, STOP, GUESS)
+
+
+def beside(here: Place, step: int) -> Place | None:
+    """The stop before or after, within the tour; after the last one, the next tour's first."""
+    number = here.number + step
+    if 1 <= number <= len(here.tour.stops):
+        return Place(here.tour, number)
+    following = TOURS.index(here.tour) + step
+    if step > 0 and following < len(TOURS):
+        return Place(TOURS[following], 1)
+    return None
+
+
+def follow(view: View, step: int = 0) -> PageSpec | None:
+    """Enter the stop that the store names, where it was not entered yet.
+
+    Args:
+        view: as the sidebar says.
+        step: how far a key asked to go.
+
+    Returns: the page to show where a stop was entered; else None.
+    """
+    here = place()
+    if here is not None and step:
+        there = beside(here, step)
+        if there is not None:
+            go_to(there.tour.name, there.number)
+            here = there
+    if here is None or not view.checkpoint:
+        st.session_state.pop(_AT, None)
+        return None
+    at = f"{here.tour.name} {here.number} {view.checkpoint}"
+    if st.session_state.get(_AT) == at:
+        return None
+    st.session_state[_AT] = at
+    st.session_state.pop(_LOOKED, None)
+    given = url_state.given()
+    st.session_state[_GIVEN] = given
+    sentence = view.examples.items[here.stop.example].sentence
+    wanted = {SENTENCE.name: sentence, **here.stop.settings}
+    url_state.start_over(
+        {name: value for name, value in wanted.items() if name not in given}, keep=_KEEP | given
+    )
+    url_state.put(STOP, here.number)
+    return page_of(here.stop)
+
+
+def draw_bar(view: View, on: PageSpec) -> None:
+    """Draw where the reader is, above the page; until a question is answered, the page is hidden.
+
+    Args:
+        on: the page on screen.
+    """
+    here = place()
+    if here is None or not view.checkpoint:
+        return
+    url_state.show(TOUR, STOP, GUESS)
+    stop = here.stop
+    elsewhere = page_of(stop)
+    away = elsewhere is not on
+    waiting = not away and url_state.get(GUESS) is None
+    with st.container(key="tour_waiting" if waiting else "tour", gap="xsmall"):
+        _draw_head(here)
+        if away:
+            st.markdown(f"This stop is on the page **{elsewhere.title}**.")
+            st.button(
+                f"Go to {elsewhere.title}", key="tour_there", icon=":material/arrow_forward:",
+                on_click=go_to, args=(here.tour.name, here.number),
+            )  # fmt: skip
+            return
+        st.markdown(stop.text)
+        body = st.container(gap="xsmall")
+        scene = scene_of(view)  # may end the run with a message, below the bar's head
+        settle(here, view, scene)
+        with body:
+            _draw_question(stop.question(scene))
+
+
+def scene_of(view: View) -> Scene:
+    """What a question may ask about the view."""
+    entry = inspect_checkpoint(view.path)
+    config = entry.config
+    assert config is not None  # the sidebar offers no others
+    trace = get_trace(view)
+    return Scene(trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics))
+
+
+def settle(here: Place, view: View, scene: Scene) -> None:
+    """Have the page show what the question is about, once for each sentence."""
+    looked = f"{here.tour.name} {here.number} {key_of(view)!r}"
+    before = st.session_state.get(_LOOKED)
+    if before == looked:
+        return
+    given = st.session_state.pop(_GIVEN, frozenset())
+    found = here.stop.look(scene)
+    url_state.bring({name: value for name, value in found.items() if name not in given})
+    if before is not None:
+        url_state.forget(GUESS)  # it answered a question about another sentence
+    st.session_state[_LOOKED] = looked
+
+
+def _draw_head(here: Place) -> None:
+    title, buttons = st.columns([3, 2], vertical_alignment="center")
+    title.markdown(
+        f"**{here.stop.title}** :gray[· {here.tour.title} {here.number} of "
+        f"{len(here.tour.stops)} · section {here.stop.section}]"
+    )
+    back, following = beside(here, -1), beside(here, 1)
+    with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
+        if url_state.get(GUESS) is not None:
+            st.button(
+                "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",
+                on_click=url_state.forget, args=(GUESS,),
+            )  # fmt: skip
+        st.button(
+            "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",
+            disabled=back is None, on_click=go_to,
+            args=(back.tour.name, back.number) if back else (),
+        )  # fmt: skip
+        if following is not None:
+            on = following.tour is here.tour
+            st.button(
+                "Next" if on else f"Next tour: {following.tour.title}", key="tour_next",
+                type="tertiary", icon=":material/arrow_forward:", icon_position="right",
+                on_click=go_to, args=(following.tour.name, following.number),
+            )  # fmt: skip
+        st.button(
+            "Leave", key="tour_leave", type="tertiary", icon=":material/close:", on_click=leave
+        )
+
+
+def _draw_question(question: Question) -> None:
+    guess = url_state.get(GUESS)
+    if guess is None:
+        st.markdown(f"**{question.ask}**" if "**" not in question.ask else question.ask)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.pills(
+                "Predict before you see", range(len(question.options)), key="tour_guess",
+                format_func=lambda i: plain(question.options[i]), on_change=_take_guess,
+                label_visibility="collapsed", width="content",
+            )  # fmt: skip
+            st.button(
+                "Show me", key="tour_show", type="tertiary", on_click=url_state.put, args=(GUESS, 0)
+            )
+        return
+    right = f"**{plain(question.options[question.answer])}**"
+    if not 1 <= guess <= len(question.options):
+        said = f"It is {right}."
+    elif guess - 1 == question.answer:
+        said = f":material/check: {right}, as you said."
+    else:
+        said = f":material/close: You said {plain(question.options[guess - 1])}; it is {right}."
+    st.markdown(f"{said} {question.because}")
+
+
+def _take_guess() -> None:
+    chosen = st.session_state.get("tour_guess")
+    if isinstance(chosen, int):
+        url_state.put(GUESS, chosen + 1)

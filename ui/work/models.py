@@ -1,0 +1,115 @@
+"""What can be chosen and what is loaded: checkpoints, files of arrays, other libraries' models.
+
+Each is loaded once for every session. Where it comes from is checked against the configured roots
+each time (see `ui.work.roots`).
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from pathlib import Path
+
+import streamlit as st
+import torch
+
+from transformer.arrays.archived import ArchivedTrace
+from transformer.catalogue import Entry, list_entries, mark_of, open_tracer
+from transformer.errors import CheckpointError
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+from ui.work.roots import checkpoint_roots, within_roots
+
+#: Models kept in memory, the least recently loaded one goes first.
+MODELS_KEPT = 4
+
+#: Models up to this many parameters are faster, and steadier under load, with one thread each.
+_ONE_THREAD_PARAMETERS = 100_000_000
+
+
+#: Above so many entries a list stands for a while: this many times as long as it took to make,
+#: and so many seconds at most. What is added or taken away shows at once all the same.
+MANY, _TIMES, _LONGEST = 100, 10, 3.0
+
+_listing = threading.Lock()
+_listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
+
+
+def entries() -> list[Entry]:
+    """All that the roots hold, by name, broken ones with the reason."""
+    global _listed
+    roots = checkpoint_roots()
+    with _listing:
+        mark = [(root, _changed(root)) for root in roots]
+        begun = time.monotonic()
+        if _listed[0] == mark and begun < _listed[1]:
+            return list(_listed[2])
+        found = list_entries(roots, within_roots)
+        now = time.monotonic()
+        stands = min(_LONGEST, _TIMES * (now - begun)) if len(found) > MANY else 0.0
+        _listed = mark, now + stands, found
+    return list(found)
+
+
+def _changed(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def tracer(path: Path, device: str) -> Tracer:
+    """What is at `path`, on a device, loaded once. Raises what `open_tracer` raises."""
+    return _load(str(path), mark_of(path), device)
+
+
+def translator(path: Path, device: str) -> Translator:
+    """The checkpoint on a device, loaded once. Raises `CheckpointError` for anything else too."""
+    found = tracer(path, device)
+    if not isinstance(found, Translator):
+        raise CheckpointError(f"{path}: not a checkpoint of this project")
+    return found
+
+
+def recorded_sentence(path: Path) -> str | None:
+    """The one sentence of a file of arrays, None where it cannot be read."""
+    try:
+        found = tracer(path, "cpu")
+    except (CheckpointError, MemoryError):
+        return None
+    return found.sentence if isinstance(found, ArchivedTrace) else None
+
+
+def writes(path: Path, device: str) -> bool:
+    """Whether what is there translates; it is loaded for that. False where it cannot be loaded."""
+    try:
+        return "cross" in tracer(path, device).kinds
+    except (CheckpointError, MemoryError, torch.OutOfMemoryError):
+        return False
+
+
+@st.cache_resource(show_spinner=False, max_entries=MODELS_KEPT)
+def _load(path: str, mark: str, device: str) -> Tracer:
+    loaded = open_tracer(path, device)
+    small = isinstance(loaded, Translator) and (
+        loaded.config.n_parameters <= _ONE_THREAD_PARAMETERS
+    )
+    if loaded.device == "cpu" and small:
+        torch.set_num_threads(1)
+    _freeze_garbage()
+    return loaded
+
+
+_frozen = threading.Event()
+
+
+def _freeze_garbage() -> None:
+    """Take what is loaded by now out of garbage collection, once.
+
+    With PyTorch loaded a collection takes 74 ms, and every session that is answered would wait.
+    """
+    if not _frozen.is_set():
+        _frozen.set()
+        gc.collect()
+        gc.freeze()

@@ -1,0 +1,108 @@
+"""Where the app may read from: the configured folders of checkpoints, and nothing else.
+
+What is opened may be named by an address, by a link inside a folder or by whoever types a path.
+Whatever its spelling, it is followed to the end first and has to end below one of the roots.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from transformer.errors import CheckpointError
+
+#: Where the folders of checkpoints are named, several of them as in PATH.
+VARIABLE = "HEADLIGHT_CHECKPOINTS"
+
+#: No file system takes longer paths.
+_LONGEST = 4_096
+
+#: In a folder with more files than this nobody's checkpoint is looked for.
+_MOST_FILES = 10_000
+
+
+def checkpoint_roots() -> tuple[Path, ...]:
+    """The folders that checkpoints are read from, links followed; they need not exist.
+
+    HEADLIGHT_CHECKPOINTS in the environment names them, several as in PATH; else it is the folder
+    beside app.py.
+    """
+    named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each.strip()]
+    if not named:
+        return (Path(__file__).resolve().parents[2] / "checkpoints",)
+    return tuple(dict.fromkeys(Path(each).resolve() for each in named))
+
+
+def checkpoints_root() -> Path:
+    """The first of the roots: what is imported goes here."""
+    return checkpoint_roots()[0]
+
+
+def within_roots(path: str | Path) -> Path:
+    """A file or folder to read, links followed; a relative path is looked for in each root.
+
+    The files in a folder have to lie below a root as well: one that is a link out of it is as
+    good as a path out of it.
+
+    Raises: `CheckpointError`, one line without this machine's folders, where it leads outside.
+    """
+    text = os.fspath(path)
+    if not text or "\0" in text or len(text) > _LONGEST:
+        raise CheckpointError(f"{shown(text)}: not a path; {_allowed()}")
+    roots = checkpoint_roots()
+    try:
+        root = next((each for each in roots if os.path.lexists(each / text)), roots[0])
+        found = (root / text).resolve()
+        if not any(_below(found, each) for each in roots):
+            raise CheckpointError(f"{shown(text)}: outside the checkpoint folders; {_allowed()}")
+        if found.is_dir():
+            _check_links(found, text, roots)
+    except (OSError, RuntimeError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        reason = getattr(error, "strerror", None) or "cannot be followed to a file"
+        raise CheckpointError(f"{shown(text)}: {reason}; {_allowed()}") from None
+    return found
+
+
+def without_root(message: str) -> str:
+    """A message about a checkpoint's file, without the folders of this machine in front."""
+    for root in checkpoint_roots():
+        message = message.replace(f"{root}{os.sep}", "").replace(str(root), root.name)
+    return message
+
+
+def shown(path: str | Path) -> str:
+    """A path in a message: without this machine's folders, on one line and not too long."""
+    text = without_root(os.fspath(path))
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def _below(path: Path, root: Path) -> bool:
+    return path != root and path.is_relative_to(root)
+
+
+def _check_links(folder: Path, text: str, roots: tuple[Path, ...]) -> None:
+    with os.scandir(folder) as files:
+        for count, each in enumerate(files):
+            if count == _MOST_FILES:
+                raise CheckpointError(f"{shown(text)}: holds more than {_MOST_FILES:,} files")
+            if not each.is_symlink():
+                continue
+            try:
+                end = Path(each.path).resolve()
+            except (OSError, RuntimeError):
+                raise CheckpointError(
+                    f"{shown(text)}/{shown(each.name)}: a link to itself"
+                ) from None
+            if not any(_below(end, root) for root in roots):
+                raise CheckpointError(
+                    f"{shown(text)}/{shown(each.name)}: a link that leads outside the checkpoint "
+                    f"folders; {_allowed()}"
+                )
+
+
+def _allowed() -> str:
+    names = ", ".join(f"{root.name}/" for root in checkpoint_roots())
+    return f"only what lies in {names} is opened"
