@@ -1,25 +1,56 @@
-"""Small real checkpoints, made once a session: tokenizer and model are trained on the spot."""
+"""Small real checkpoints, built once per session, and the order in which test files run.
+
+Fixtures import PyTorch themselves, so that tests which need no model start without it.
+"""
 
 from __future__ import annotations
 
 import gc
+import random
+from collections import defaultdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-import torch
-from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pad_sequence
 
-from transformer.checkpoint.folder import save_checkpoint
-from transformer.config import ModelConfig
-from transformer.model import Transformer
-from transformer.text.tokenizer import Tokenizer, train_tokenizer
-from transformer.translator import Translator
+if TYPE_CHECKING:
+    from transformer.config import ModelConfig
+    from transformer.model import Transformer
+    from transformer.text.tokenizer import Tokenizer
+    from transformer.translator import Translator
 
-# The same examples on every run, and no clock: a busy machine is not a failure.
-hypothesis.settings.register_profile("seeded", deadline=None, derandomize=True)
-hypothesis.settings.load_profile("seeded")
+# Examples are the same on every run of the suite and new ones in each soak; neither has a clock.
+hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=2_000)
+hypothesis.settings.load_profile("suite")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--order-seed", type=int, default=None,
+        help="shuffle the test files, and the tests in each, with this seed",
+    )  # fmt: skip
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    seed = config.getoption("--order-seed")
+    return None if seed is None else f"order of tests: --order-seed {seed}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Shuffle files, then tests within each file; all processes of a run agree on the order."""
+    seed = config.getoption("--order-seed")
+    if seed is None:
+        return
+    by_file: dict[Path, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        by_file[item.path].append(item)
+    rng = random.Random(seed)
+    files = sorted(by_file)
+    rng.shuffle(files)
+    items[:] = [item for file in files for item in rng.sample(by_file[file], len(by_file[file]))]
 
 
 def pytest_collection_finish() -> None:
@@ -28,29 +59,20 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-SENTENCES = (
-    "The animal didn't cross the street because it was too tired.",
-    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
-    "The cat sat on the mat because it was tired.",
-    "Die Katze saß auf der Matte, weil sie müde war.",
-    "A dog runs across the green grass.",
-    "Ein Hund rennt über das grüne Gras.",
-    "Two men are playing guitar in front of a crowd.",
-    "Zwei Männer spielen Gitarre vor einer Menschenmenge.",
-    "A little girl climbs into a wooden playhouse.",
-    "Ein kleines Mädchen klettert in ein Spielhaus aus Holz.",
-)
-
-
 @pytest.fixture(scope="session")
 def tiny_tokenizer() -> Tokenizer:
     """110 joint pieces; characters that it has not seen become `<unk>`."""
+    from tests.tiny_models import SENTENCES
+    from transformer.text.tokenizer import train_tokenizer
+
     return train_tokenizer(SENTENCES, 110)
 
 
 @pytest.fixture(scope="session")
 def tiny_config(tiny_tokenizer: Tokenizer) -> ModelConfig:
     """Unequal depths, three heads, d_k != d_v."""
+    from transformer.config import ModelConfig
+
     return ModelConfig(
         vocab_size=tiny_tokenizer.vocab_size,
         d_model=24,
@@ -65,41 +87,19 @@ def tiny_config(tiny_tokenizer: Tokenizer) -> ModelConfig:
     )
 
 
-def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
-    """Random weights, spread wide enough that attention and predictions are far from uniform."""
-    torch.manual_seed(seed)
-    model = Transformer(config).eval().requires_grad_(False)
-    for name, parameter in model.named_parameters():
-        if "attention" in name or "embedding" in name:
-            parameter.mul_(2.0)
-    if model.generator.bias is not None:
-        model.generator.bias[config.eos_id] = 2.0  # so that translations end
-    return model
-
-
 @pytest.fixture(scope="session")
 def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transformer:
-    """Trained for a second on SENTENCES, so that its translations end; do not change it."""
-    torch.manual_seed(0)
-    model = Transformer(tiny_config)
-    ids = [torch.tensor(each) for each in tiny_tokenizer.encode_many(SENTENCES)]
-    bos, eos = torch.tensor([tiny_config.bos_id]), torch.tensor([tiny_config.eos_id])
-    src = pad_sequence([torch.cat([each, eos]) for each in ids[::2]], batch_first=True)
-    tgt_in = pad_sequence([torch.cat([bos, each]) for each in ids[1::2]], batch_first=True)
-    tgt_out = pad_sequence([torch.cat([each, eos]) for each in ids[1::2]], batch_first=True)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(120):
-        logits = model(src, tgt_in)  # [B, T, V]
-        loss = cross_entropy(logits.transpose(1, 2), tgt_out, ignore_index=tiny_config.pad_id)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-    return model.eval().requires_grad_(False)
+    """Trained for a second, so that its translations end; do not change it."""
+    from tests.tiny_models import trained_model
+
+    return trained_model(tiny_config, tiny_tokenizer)
 
 
 @pytest.fixture(scope="session")
 def tiny_translator(tiny_model: Transformer, tiny_tokenizer: Tokenizer) -> Translator:
     """A translator around the tiny model."""
+    from transformer.translator import Translator
+
     return Translator(tiny_model, tiny_tokenizer, device="cpu", name="tiny")
 
 
@@ -108,5 +108,7 @@ def tiny_checkpoint(
     tmp_path_factory: pytest.TempPathFactory, tiny_model: Transformer, tiny_tokenizer: Tokenizer
 ) -> Path:
     """The tiny model as a folder; copy it before changing a file."""
+    from transformer.checkpoint.folder import save_checkpoint
+
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     return save_checkpoint(folder, tiny_model, tiny_tokenizer, metrics={"bleu": 0.0})

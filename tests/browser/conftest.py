@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sy
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 from tests.browser.pace import Trivial
-from tests.conftest import SENTENCES, random_model
 from tests.servers import serving
+from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer

@@ -12,8 +12,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from figures.palette import attention_table, to_weight_bytes
 from tests.browser.pixels import as_drawn, grid_map
-from tests.conftest import random_model
 from tests.servers import serving
+from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.heads import HOWS, widen

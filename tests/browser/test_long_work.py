@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.browser.pace import N_TRIES, TRIVIAL_MS, WATCH, Trivial, answer
 from tests.browser.test_capacity import of_tokens
-from tests.conftest import random_model
 from tests.servers import serving
+from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer

@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from benchmarks.views import KINDS, make_tensors
 from tests.browser.pace import WATCH, Trivial, answer, compare
 from tests.browser.test_capacity import of_tokens
-from tests.conftest import random_model
 from tests.servers import Server, serving
+from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer

@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from tests.conftest import random_model
+from tests.tiny_models import random_model
 from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.conftest import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from transformer.__main__ import _command, main
 from transformer.translator import Translator
 

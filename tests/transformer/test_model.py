@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.conftest import random_model
+from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.layers import DecoderCache
 from transformer.model import HeadGates, Transformer

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.errors import InputError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, random_model
 from transformer.catalogue import list_entries
 from transformer.checkpoint import folder, weights
 from transformer.checkpoint.folder import list_checkpoints, save_checkpoint

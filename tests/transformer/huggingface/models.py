@@ -15,7 +15,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from tests.transformer.importers.models import make_folder, pieces_of, sentence_pieces
 from transformer.huggingface.model import HuggingFaceModel
 

@@ -16,7 +16,7 @@ import yaml
 from sacremoses import MosesTokenizer
 from torch import Tensor
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from tests.transformer.importers.reference import Reference, drawn, learned_merges
 from transformer.text.merges import Merges
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from benchmarks.random_marian import pieces_of, sentence_pieces, spread
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 
 transformers: Any = pytest.importorskip("transformers")
 transformers.logging.disable_progress_bar()

@@ -21,7 +21,7 @@ import yaml
 
 pytest.importorskip("transformers")
 
-from tests.conftest import random_model
+from tests.tiny_models import random_model
 from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.importers.foreign import fairseq, joeynmt
 from tests.transformer.importers.models import make_folder

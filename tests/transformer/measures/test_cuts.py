@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from transformer.measures.cuts import (
     Change,
     changes,

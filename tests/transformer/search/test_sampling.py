@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, TableModel, run
 from transformer.__main__ import main
 from transformer.errors import InputError

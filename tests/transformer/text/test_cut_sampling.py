@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from transformer.text.cut_sampling import Cutter, seed_sampling
 from transformer.text.tokenizer import clean, train_tokenizer
 

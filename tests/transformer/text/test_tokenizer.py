@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import (
     BOS_ID,

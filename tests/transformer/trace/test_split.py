@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.conftest import random_model
+from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer

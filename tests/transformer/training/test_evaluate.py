@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from tests.conftest import SENTENCES
+from tests.tiny_models import SENTENCES
 from transformer.errors import InputError
 from transformer.training.data import DataError
 from transformer.training.evaluate import LcTok, evaluate_files, language_of, lc_tok_bleu, score

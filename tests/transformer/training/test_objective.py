@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import random_model
+from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.conftest import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import list_checkpoints
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import train_tokenizer

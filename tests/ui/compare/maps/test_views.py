@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import random_model
 from tests.factories import make_trace
+from tests.tiny_models import random_model
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig

@@ -1,0 +1,56 @@
+"""Tiny models: with random weights, or trained for a second."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
+
+#: English sentences, each followed by its German translation.
+SENTENCES = (
+    "The animal didn't cross the street because it was too tired.",
+    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
+    "The cat sat on the mat because it was tired.",
+    "Die Katze saß auf der Matte, weil sie müde war.",
+    "A dog runs across the green grass.",
+    "Ein Hund rennt über das grüne Gras.",
+    "Two men are playing guitar in front of a crowd.",
+    "Zwei Männer spielen Gitarre vor einer Menschenmenge.",
+    "A little girl climbs into a wooden playhouse.",
+    "Ein kleines Mädchen klettert in ein Spielhaus aus Holz.",
+)
+
+
+def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
+    """Random weights, spread wide enough that attention and predictions are far from uniform."""
+    torch.manual_seed(seed)
+    model = Transformer(config).eval().requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        if "attention" in name or "embedding" in name:
+            parameter.mul_(2.0)
+    if model.generator.bias is not None:
+        model.generator.bias[config.eos_id] = 2.0  # so that translations end
+    return model
+
+
+def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:
+    """A model trained on `SENTENCES` for 120 updates, so that its translations end."""
+    torch.manual_seed(0)
+    model = Transformer(config)
+    ids = [torch.tensor(each) for each in tokenizer.encode_many(SENTENCES)]
+    bos, eos = torch.tensor([config.bos_id]), torch.tensor([config.eos_id])
+    src = pad_sequence([torch.cat([each, eos]) for each in ids[::2]], batch_first=True)
+    tgt_in = pad_sequence([torch.cat([bos, each]) for each in ids[1::2]], batch_first=True)
+    tgt_out = pad_sequence([torch.cat([each, eos]) for each in ids[1::2]], batch_first=True)
+    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for _ in range(120):
+        logits = model(src, tgt_in)  # [B, T, V]
+        loss = cross_entropy(logits.transpose(1, 2), tgt_out, ignore_index=config.pad_id)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+    return model.eval().requires_grad_(False)
