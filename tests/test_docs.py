@@ -1,0 +1,51 @@
+"""What the documents say is what the project holds: links, decisions, names, printed tables."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.training.card import summary_table
+
+ROOT = Path(__file__).resolve().parent.parent
+DECISIONS = ROOT / "docs" / "decisions"
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_table_of_checkpoints_is_what_the_command_prints() -> None:
+    table = summary_table(list_checkpoints(ROOT / "checkpoints"))
+    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_links_lead_to_files() -> None:
+    count = 0
+    for document in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
+            assert (document.parent / target).exists(), (document, target)
+            count += 1
+    assert count > 95
+
+
+def test_the_index_lists_every_decision_once_by_its_title() -> None:
+    files = [path for path in sorted(DECISIONS.glob("*.md")) if path.name != "README.md"]
+    listed = re.findall(r"^- \[(\d{3})\]\((\1-[a-z0-9-]+\.md)\) (.+)$", index(), re.MULTILINE)
+    titles = {path.name: path.read_text("utf-8").splitlines()[0] for path in files}
+    assert len(listed) == len(files) == len(re.findall(r"^- ", index(), re.MULTILINE))
+    assert {name: f"# {title}" for _, name, title in listed} == titles
+    doubled = [number for number, times in Counter(each[0] for each in listed).items() if times > 1]
+    assert not doubled, f"two decisions have the number {doubled}"
+
+
+def index() -> str:
+    return (DECISIONS / "README.md").read_text("utf-8")
+
+
+def test_modules_that_documents_name_exist() -> None:
+    for document in DOCUMENTS:
+        for path in re.findall(
+            r"`((?:app|pages|ui|figures|transformer|headlight|tests)/[\w/]+\.\w+)`",
+            document.read_text("utf-8"),
+        ):
+            assert (ROOT / path).exists(), (document, path)
