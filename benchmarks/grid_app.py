@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, attention_grid, grid_sheet
+from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, grid_sheet
+from ui.components.grid.mount import attention_grid
 
 KINDS = ("Encoder", "Decoder", "Cross")
 

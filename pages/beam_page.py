@@ -10,7 +10,8 @@ from transformer.trace.records import Trace
 from ui.beam.choice import DROPPED, LOOK, PANEL, PANELS, TREE_KEY, A, B, follow, settle, start_of
 from ui.beam.downloads import take_panel_away, take_tree_away
 from ui.beam.panels import Search, compare_panel, finished_panel, node_panel
-from ui.components.tree import beam_tree_view, encode
+from ui.components.tree import encode
+from ui.components.tree.mount import beam_tree_view
 from ui.core import url_state
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER

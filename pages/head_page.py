@@ -13,7 +13,7 @@ from figures.markdown import code
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
 from ui.attention.choice import MAP
-from ui.components.stages import head_stages
+from ui.components.stages.mount import head_stages
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, LAYER, STEP

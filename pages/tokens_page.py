@@ -7,7 +7,7 @@ import streamlit as st
 from figures.tokens import ADDED, name, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
-from ui.components.cut import sentence_pieces
+from ui.components.cut.mount import sentence_pieces
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized

@@ -5,7 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.trace.records import Trace
-from ui.components.player import Place, encode, place_in, player, taken_in
+from ui.components.player import Place, encode, place_in, taken_in
+from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.view import View, current_view

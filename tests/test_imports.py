@@ -184,6 +184,15 @@ def test_no_function_imports_what_its_package_does_without(package: str) -> None
         assert not {name.partition(".")[0] for name in names} & ABSENT_FROM_FILES[package], path
 
 
+def test_messages_of_components_need_no_streamlit() -> None:
+    names = [name for name in modules(ROOT) if name.startswith("ui.components")]
+    pure = [name for name in names if not name.endswith(".mount")]
+    assert len(pure) > 10 and len(names) > len(pure)
+    code = f"import importlib, sys; [importlib.import_module(name) for name in {pure}]"
+    code += "; sys.exit('streamlit' in sys.modules or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 def test_figures_know_records_and_measures_only() -> None:
     house = modules(ROOT)
     for name, other in arrows(house):

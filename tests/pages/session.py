@@ -59,7 +59,7 @@ class Session:
         self._run(WidgetState(id=self._ids[button], trigger_value=True))
 
     def hold(self, component: str, count: int, held: Any) -> None:
-        """Choose in a component of `ui.components.selection`, for the `count`th time.
+        """Choose in a component of `ui.components.mount`, for the `count`th time.
 
         Only the part of the page that it stands in runs again.
         """

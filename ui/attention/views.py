@@ -40,9 +40,11 @@ from ui.attention.maps import (
     selected_mass,
     shown_map,
 )
-from ui.components.grid import attention_grid
-from ui.components.lens import MOST_TOKENS, Map, Selection, attention_lens
-from ui.components.lines import Pin, attention_lines
+from ui.components.grid.mount import attention_grid
+from ui.components.lens import MOST_TOKENS, Map, Selection
+from ui.components.lens.mount import attention_lens
+from ui.components.lines import Pin
+from ui.components.lines.mount import attention_lines
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import sized

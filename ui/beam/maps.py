@@ -10,7 +10,8 @@ import streamlit as st
 from figures.attention import describe, heatmap
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.components.lens import MOST_TOKENS, Map, attention_lens
+from ui.components.lens import MOST_TOKENS, Map
+from ui.components.lens.mount import attention_lens
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.presenter import SCALE, presenting

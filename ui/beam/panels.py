@@ -19,7 +19,8 @@ from transformer.measures.words import merge
 from transformer.trace.records import Trace
 from ui.beam.choice import LOOK, LOOKS, A, B, Mark, chosen, put, tell
 from ui.beam.maps import Cell, layer_and_head, name_of, show_map
-from ui.components.tree import branch_colours, branches
+from ui.components.tree import branch_colours
+from ui.components.tree.mount import branches
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import sized

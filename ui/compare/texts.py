@@ -15,7 +15,8 @@ from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.compare.choice import FOLLOW, SCORED, Setup, can_follow
 from ui.compare.sides import LETTERS, view_of
-from ui.components.strip import strip, strip_message
+from ui.components.strip import strip_message
+from ui.components.strip.mount import strip
 from ui.core import url_state
 from ui.core.view import View
 from ui.core.widgets import bound

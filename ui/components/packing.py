@@ -15,10 +15,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-import streamlit as st
-
 from figures.palette import CHROME, THEMES, Bytes, attention_table
-from ui.components.files import COMPONENTS, script, style
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
@@ -54,15 +51,9 @@ def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
     return json.loads(message[4:end]), message[end:]
 
 
-def component(name: str) -> Any:
-    """The component of this name in `ui.components.files`, to be mounted with `key` and `data`."""
-    root = COMPONENTS[name].root
-    return st.components.v2.component(
-        f"headlight.{name}",
-        html=f'<div class="{root}"></div>' if root else "",
-        css=style(name),
-        js=script(name),
-    )
+def still(header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
+    """A message for a page without a server."""
+    return pack({**header, "held": held, "count": 0, "session": "still"}, body)
 
 
 def attention_look() -> dict[str, Any]:

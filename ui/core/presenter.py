@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui.components.packing import component
+from ui.components.mount import component
 from ui.core import url_state
 from ui.core.url_state import Param
 

@@ -16,7 +16,8 @@ from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind, Floats
-from ui.components.parts import parts_message, sum_of_parts
+from ui.components.parts import parts_message
+from ui.components.parts.mount import sum_of_parts
 from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View

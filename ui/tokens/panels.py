@@ -9,7 +9,7 @@ from figures.tokens import length_bars, name
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
-from ui.components.cut import other_cuts
+from ui.components.cut.mount import other_cuts
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized

@@ -16,13 +16,12 @@ from figures.attention import entropy_bits
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
 from transformer.measures.heads import HOWS, How, widen
-from ui.components import grid
 from ui.components.grid import (
     Sheet,
     Tab,
-    attention_grid,
     fold,
     grid_sheet,
+    mount,
     name_of,
     notes,
     parse_choice,
@@ -30,6 +29,7 @@ from ui.components.grid import (
     shrink,
     still_grid,
 )
+from ui.components.grid.mount import attention_grid
 from ui.components.packing import inflate
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross
@@ -258,7 +258,7 @@ class Browser:
         self.sent: list[dict[str, Any]] = []
         self.count = 0
         monkeypatch.setattr("streamlit.session_state", self.session)
-        monkeypatch.setattr(grid, "_component", lambda **given: self.sent.append(given))
+        monkeypatch.setattr(mount, "_component", lambda **given: self.sent.append(given))
 
     def report(self, held: Any) -> None:
         self.count += 1

@@ -24,9 +24,11 @@ from ui.compare.maps.exhibits import Wanted, caption_of, start_of_program
 from ui.compare.maps.pairing import changed_places, difference_map
 from ui.compare.maps.views import Both, difference_words, say_unpaired
 from ui.compare.sides import LETTERS, rows
-from ui.components.grid import Cell, Sheet, attention_grid, still_grid
+from ui.components.grid import Cell, Sheet, still_grid
+from ui.components.grid.mount import attention_grid
 from ui.components.grid.signed import difference_sheet
-from ui.components.lens import attention_lens, still_lens
+from ui.components.lens import still_lens
+from ui.components.lens.mount import attention_lens
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.export.download import take_away, trace_of

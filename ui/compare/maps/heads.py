@@ -15,7 +15,8 @@ from ui.compare.choice import OTHER_HEAD, OTHER_LAYER
 from ui.compare.maps.exhibits import heads_exhibit, likeness
 from ui.compare.maps.matching import Matching, get_matching, work_of
 from ui.compare.maps.views import Both, draw_lens
-from ui.components.match import head_matches, head_name
+from ui.components.match import head_name
+from ui.components.match.mount import head_matches
 from ui.core import url_state
 from ui.core.url_state import HEAD, LAYER
 from ui.export.download import take_away

@@ -41,9 +41,11 @@ from ui.compare.choice import (
     joined,
 )
 from ui.compare.maps.pairing import Fit, changed_places, difference_map, fit_of
-from ui.components.grid import attention_grid
-from ui.components.lens import Map, attention_lens
-from ui.components.lines import Pin, attention_lines
+from ui.components.grid.mount import attention_grid
+from ui.components.lens import Map
+from ui.components.lens.mount import attention_lens
+from ui.components.lines import Pin
+from ui.components.lines.mount import attention_lines
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.url_state import HEAD, LAYER, Param

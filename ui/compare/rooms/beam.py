@@ -27,7 +27,8 @@ from ui.beam.exhibits import tree_exhibit
 from ui.beam.panels import numbers_of
 from ui.compare.choice import Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
-from ui.components.tree import Choice, beam_tree_view, choice_in, encode
+from ui.components.tree import Choice, choice_in, encode
+from ui.components.tree.mount import beam_tree_view
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View

@@ -20,7 +20,8 @@ from transformer.trace.records import HeadStages, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.compare.choice import OTHER_HEAD, OTHER_LAYER, Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
-from ui.components.stages import Chosen, head_stages
+from ui.components.stages import Chosen
+from ui.components.stages.mount import head_stages
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, LAYER, Param

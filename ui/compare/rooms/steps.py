@@ -10,7 +10,8 @@ from figures.exhibit import Exhibit
 from transformer.trace.records import Trace
 from ui.compare.choice import Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
-from ui.components.player import Place, encode, place_in, player
+from ui.components.player import Place, encode, place_in
+from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.view import View

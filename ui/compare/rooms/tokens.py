@@ -16,7 +16,8 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.compare.choice import Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, page_of, rows, view_of
-from ui.components.cut import Piece, sentence_pieces
+from ui.components.cut import Piece
+from ui.components.cut.mount import sentence_pieces
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View

@@ -1,20 +1,18 @@
 """A sentence in pieces, and other ways to cut it; click a piece or a cut to choose it.
 
-`sentence_pieces` shows one cut large, each piece over its id; `other_cuts` lists further ones and
-only what is different in them. Token text travels as JSON and becomes `textContent`.
+`mount.sentence_pieces` shows one segmentation large, each piece over its id; `mount.other_cuts`
+lists others and only what differs in them. Token text travels as JSON and becomes `textContent`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-import streamlit as st
-
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from ui.components.packing import component, pack
+from ui.components.packing import pack
 
 Mark = Literal["", "byte", "unknown", "special"]
 
@@ -23,8 +21,6 @@ _TINTS = 5
 
 #: Longest piece that is written out; what is cut off stands in its tooltip.
 _LONGEST = 28
-
-_component = component("cut")
 
 
 @dataclass(frozen=True)
@@ -69,50 +65,11 @@ class Cut:
     note: str = ""
 
 
-def sentence_pieces(
-    pieces: Sequence[Piece],
-    changed: Sequence[tuple[str, str]],
-    *,
-    chosen: int,
-    on_choose: Callable[[int], None],
-    label: str,
-    key: str,
-) -> None:
-    """Show pieces in their order and report the id of the one that is clicked.
-
-    Args:
-        changed: stretches of text that normalisation replaced, (before, after).
-        chosen: the id to outline, wherever it stands.
-    """
-    most = max((each.id for each in pieces), default=0)
-    _mount(_pieces_header(pieces, changed, chosen, label), key, most, on_choose)
-
-
 def still_pieces(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], *, chosen: int, label: str
 ) -> bytes:
-    """The message of `sentence_pieces`, for a page without a server."""
-    return pack(_pieces_header(pieces, changed, chosen, label), b"")
-
-
-def other_cuts(
-    cuts: Sequence[Cut],
-    *,
-    chosen: int,
-    on_choose: Callable[[int], None],
-    label: str,
-    key: str,
-) -> None:
-    """List cuts and report the number, from 0, of the one that is clicked."""
-    rows = [
-        asdict(cut)
-        | {"stretches": [[show_token(p, _LONGEST) for p in part] for part in cut.stretches]}
-        for cut in cuts
-    ]
-    header = {
-        "kind": "cuts", "label": label, "cuts": rows, "chosen": chosen, "tints": _tints()
-    }  # fmt: skip
-    _mount(header, key, len(cuts) - 1, on_choose)
+    """The message of the pieces, for a page without a server."""
+    return pack(pieces_header(pieces, changed, chosen, label), b"")
 
 
 def parse_choice(reported: Any, most: int) -> int | None:
@@ -122,9 +79,20 @@ def parse_choice(reported: Any, most: int) -> int | None:
     return reported
 
 
-def _pieces_header(
+def cuts_header(cuts: Sequence[Cut], chosen: int, label: str) -> dict[str, Any]:
+    """The header of a list of segmentations."""
+    rows = [
+        asdict(cut)
+        | {"stretches": [[show_token(p, _LONGEST) for p in part] for part in cut.stretches]}
+        for cut in cuts
+    ]
+    return {"kind": "cuts", "label": label, "cuts": rows, "chosen": chosen, "tints": _tints()}
+
+
+def pieces_header(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], chosen: int, label: str
 ) -> dict[str, Any]:
+    """The header of a sentence in pieces."""
     shown = [asdict(each) | _labels(each.piece) | {"note": _plain(each.note)} for each in pieces]
     return {
         "kind": "pieces",
@@ -138,15 +106,6 @@ def _pieces_header(
 
 def _tints() -> dict[str, list[str]]:
     return {theme: categorical(_TINTS, theme) for theme in THEMES}
-
-
-def _mount(header: dict[str, Any], key: str, most: int, on_choose: Callable[[int], None]) -> None:
-    def changed() -> None:
-        number = parse_choice(st.session_state[key].get("chosen"), most)
-        if number is not None:
-            on_choose(number)
-
-    _component(key=key, data=pack(header, b""), on_chosen_change=changed)
 
 
 def _labels(piece: str) -> dict[str, str]:

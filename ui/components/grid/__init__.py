@@ -10,7 +10,7 @@ one can choose, with the mouse and with the keyboard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,7 @@ from figures.labels import show_token
 from figures.palette import to_weight_bytes
 from transformer.measures.heads import Head, How, widen
 from transformer.types import Floats
-from ui.components.packing import attention_look, component, deflate
-from ui.components.selection import listener, message, still
+from ui.components.packing import attention_look, deflate, still
 
 #: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
 MAX_SIDE = 128
@@ -32,7 +31,6 @@ MAX_SIDE = 128
 #: in half a second, it is a message of 2 MB at most.
 MOST_AT_ONCE = 6_000_000
 
-_component = component("grid")
 
 #: A cell: (layer, head), 0-based; None is all of them, combined.
 Cell = tuple[int | None, int | None]
@@ -110,88 +108,35 @@ def grid_sheet(
     return Sheet(body, rows, columns)
 
 
-def attention_grid(
-    shown: Sheet | Mapping[str, Tab],
-    *,
-    chosen: Cell,
-    on_choose: Callable[[Cell], None],
-    key: str,
-    cell_width: int = 120,
-    marked: Sequence[Head] = (),
-    on_mark: Callable[[tuple[Head, ...]], None] | None = None,
-    kind: str = "",
-    on_kind: Callable[[str], None] | None = None,
-) -> None:
-    """Show every map of a kind and report the one that is chosen.
-
-    Args:
-        shown: the maps of one kind, or what the tabs of several show, by name.
-        chosen: the cell to outline where no heads are marked. A kind without this layer or head
-            shows all of them combined, as with None.
-        on_choose: called with the new cell before the script reruns; no heads are marked then.
-        cell_width: most pixels that a map may take across.
-        marked: heads to outline in place of the cell, as far as the kind shown has them.
-        on_mark: called with the heads now marked, at least one; None marks nothing.
-        kind: the name of the tab to show; its sheet must be there.
-        on_kind: called first, with the tab that is shown, also where that is no other one.
-    """
-    tabs = _tabs(shown)
-    header = {"cell_width": cell_width, "markable": on_mark is not None, "kinds": _contents(tabs)}
-    held = [*chosen, [list(head) for head in marked], kind]
-    # What came from here may come back, also what no kind has.
-    sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
-    layers, heads = (
-        max([*sizes, *(1 + at for at in ours if at is not None)])
-        for sizes, ours in (
-            ([sheet.rows - 1 for sheet in sheets], [chosen[0], *(head[0] for head in marked)]),
-            ([sheet.columns - 1 for sheet in sheets], [chosen[1], *(head[1] for head in marked)]),
-        )
-    )
-
-    def parse(reported: Any) -> tuple[Cell, tuple[Head, ...], str] | None:
-        if not isinstance(reported, list | tuple) or len(reported) != 4:
-            return None
-        cell = parse_choice(reported[:2], layers, heads)
-        some = parse_marks(reported[2], layers, heads)
-        name = reported[3] if isinstance(reported[3], str) and reported[3] in tabs else None
-        return None if cell is None or some is None or name is None else (cell, some, name)
-
-    def take(said: tuple[Cell, tuple[Head, ...], str]) -> None:
-        cell, some, name = said
-        if on_kind is not None:
-            on_kind(name)
-        if some and on_mark is not None:
-            on_mark(some)
-        else:
-            on_choose(cell)
-
-    data = message(key, header, _bodies(tabs), held)
-    _component(key=key, data=data, on_held_change=listener(key, parse, take))
-
-
 def still_grid(shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "") -> bytes:
-    """The grid's message for a page without a server; see `attention_grid`.
+    """The grid's message for a page without a server; see `mount.attention_grid`.
 
     What follows the choice there is called `[layer, head]`, or `[layer, head, kind]` under tabs.
     """
-    tabs = _tabs(shown)
-    header = {"cell_width": 120, "markable": False, "kinds": _contents(tabs), "still": True}
-    return still(header, _bodies(tabs), [*chosen, [], kind])
+    header, body = content(as_tabs(shown), cell_width=120, markable=False)
+    return still({**header, "still": True}, body, [*chosen, [], kind])
 
 
-def _tabs(shown: Sheet | Mapping[str, Tab]) -> Mapping[str, Tab]:
+def as_tabs(shown: Sheet | Mapping[str, Tab]) -> Mapping[str, Tab]:
+    """The tabs of what is shown; one kind alone is a tab without a name."""
     return {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
 
 
-def _contents(tabs: Mapping[str, Tab]) -> list[list[Any]]:
-    return [
+def content(
+    tabs: Mapping[str, Tab], *, cell_width: int, markable: bool
+) -> tuple[dict[str, Any], bytes]:
+    """The header and body of the grid's message, without what is chosen.
+
+    Args:
+        cell_width: most pixels that a map may take across.
+        markable: whether heads can be marked.
+    """
+    kinds = [
         [name, tab.title, tab.short, tab.sheet.body.nbytes if tab.sheet else 0]
         for name, tab in tabs.items()
     ]
-
-
-def _bodies(tabs: Mapping[str, Tab]) -> bytes:
-    return b"".join(tab.sheet.body.tobytes() for tab in tabs.values() if tab.sheet)
+    body = b"".join(tab.sheet.body.tobytes() for tab in tabs.values() if tab.sheet)
+    return {"cell_width": cell_width, "markable": markable, "kinds": kinds}, body
 
 
 def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:

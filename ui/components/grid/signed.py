@@ -31,7 +31,7 @@ def difference_sheet(
     how: How = "mean",
     dimmed_keys: Sequence[int] = (),
 ) -> Sheet:
-    """The sheet of one - other, head by head; `attention_grid` shows it like any other.
+    """The sheet of one - other, head by head; `mount.attention_grid` shows it like any other.
 
     Heads that only one side has have no cell. The last row and column are the one side's combined
     maps less the other's, over all heads that each has.

@@ -7,7 +7,7 @@ are better read in `figures.attention.heatmap`, where one can zoom.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,11 @@ from figures.compare import describe_difference, scale_limit
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.types import Floats
-from ui.components.packing import attention_look, colours_as_text, component
-from ui.components.selection import listener, message, still
+from ui.components.packing import attention_look, colours_as_text, still
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
 
-_component = component("lens")
 
 #: Positions of chosen (queries, keys), in order.
 Selection = tuple[tuple[int, ...], tuple[int, ...]]
@@ -87,36 +85,6 @@ class Map:
     def body(self) -> bytes:
         """The weights as float32, row by row."""
         return np.ascontiguousarray(self.weights, dtype="<f4").tobytes()
-
-
-def attention_lens(
-    shown: Map,
-    *,
-    key: str,
-    max_height: int = 520,
-    selected: Selection = ((), ()),
-    on_select: Callable[[Selection], None] | None = None,
-) -> None:
-    """Show one map.
-
-    Args:
-        max_height: pixels that labels and cells may take together.
-        selected: tokens whose labels are marked.
-        on_select: called with what is selected, before the script reruns, when a label is clicked;
-            None makes labels that cannot be clicked.
-    """
-    header = {**shown.header(max_height), "selectable": on_select is not None}
-    if on_select is None:
-        _component(key=key, data=message(key, header, shown.body(), [[], []]))
-        return
-    n, m = shown.weights.shape
-
-    def parse(reported: Any) -> Selection | None:
-        return parse_selection(reported, n, m)
-
-    held = [list(side) for side in selected]
-    data = message(key, header, shown.body(), held)
-    _component(key=key, data=data, on_held_change=listener(key, parse, on_select))
 
 
 def still_lens(shown: Map, max_height: int = 640) -> bytes:

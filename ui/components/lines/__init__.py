@@ -6,7 +6,7 @@ browser draws, isolates and pins, and reports which heads and which token are ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,14 +17,12 @@ from figures.labels import show_token
 from figures.palette import THEMES, categorical
 from transformer.measures.heads import Head, kept_lines
 from transformer.types import Floats
-from ui.components.packing import component
-from ui.components.selection import listener, message, still
+from ui.components.packing import still
 
 #: A pinned token: its side and its position.
 Pin = tuple[Literal["query", "key"], int]
 
 _SCALE = 65535
-_component = component("lines")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,35 +101,10 @@ def drawing(
     return Drawing(header, body, tuple(heads), shape, int(keep.sum()), share)
 
 
-def attention_lines(
-    drawn: Drawing,
-    *,
-    pinned: Pin | None,
-    on_change: Callable[[tuple[Head, ...], Pin | None], None],
-    key: str,
-    max_height: int = 320,
-) -> None:
-    """Show the lines, and a legend in which heads are switched on and off.
-
-    Args:
-        pinned: the token whose lines alone are shown until another is pointed at.
-        on_change: called with the heads and the pinned token before the script reruns.
-        max_height: pixels that the tokens may take before they scroll.
-    """
-    header = {**drawn.header, "max_height": max_height, "fixed": False}
-
-    def take(reported: tuple[tuple[Head, ...], Pin | None]) -> None:
-        on_change(*reported)
-
-    data = message(key, header, drawn.body.tobytes(), _held(drawn, pinned))
-    heard = listener(key, lambda reported: parse_held(reported, drawn.shape), take)
-    _component(key=key, data=data, on_held_change=heard)
-
-
 def still_lines(drawn: Drawing, pinned: Pin | None = None) -> bytes:
     """The message for a page without a server: the legend switches what was sent."""
     header = {**drawn.header, "max_height": 640, "fixed": True}
-    return still(header, drawn.body.tobytes(), _held(drawn, pinned))
+    return still(header, drawn.body.tobytes(), choice(drawn, pinned))
 
 
 def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
@@ -177,7 +150,8 @@ def parse_held(
     return tuple(heads), (pin[0], pin[1])
 
 
-def _held(drawn: Drawing, pinned: Pin | None) -> dict[str, Any]:
+def choice(drawn: Drawing, pinned: Pin | None) -> dict[str, Any]:
+    """What is chosen, as the browser reports it and `parse_held` reads it."""
     return {
         "heads": [list(head) for head in drawn.heads],
         "pin": None if pinned is None else list(pinned),

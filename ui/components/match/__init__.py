@@ -7,17 +7,14 @@ the cell under the cursor, chooses a pair.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ui.components.packing import attention_look, component
-from ui.components.selection import listener, message, still
-
-_component = component("match")
+from ui.components.packing import attention_look, still
 
 #: A head of the one and a head of the other, both counted through all layers from 0.
 HeadPair = tuple[int, int]
@@ -81,24 +78,6 @@ def head_name(at: int, shape: tuple[int, int]) -> str:
     """A head counted through all layers as `layer.head`, both from 1."""
     layer, head = divmod(at, shape[1])
     return f"{layer + 1}.{head + 1}"
-
-
-def head_matches(
-    shown: Likeness, *, chosen: HeadPair, on_choose: Callable[[HeadPair], None], key: str
-) -> None:
-    """Show the similarities and report the pair that is chosen.
-
-    Args:
-        chosen: the pair to outline; outside of the matrix it is none.
-        on_choose: called with the new pair before the script reruns.
-    """
-    n, m = shown.values.shape
-
-    def parse(reported: Any) -> HeadPair | None:
-        return parse_pair(reported, n, m)
-
-    data = message(key, shown.header(), shown.body(), list(chosen))
-    _component(key=key, data=data, on_held_change=listener(key, parse, on_choose))
 
 
 def still_matches(shown: Likeness, chosen: HeadPair) -> bytes:

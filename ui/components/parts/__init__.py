@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.types import Floats
-from ui.components.packing import colours_as_text, component, pack
-
-_component = component("parts")
+from ui.components.packing import colours_as_text, pack
 
 
 def parts_message(
@@ -55,8 +53,3 @@ def parts_message(
     }
     body = b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
     return pack(header, body + mask.astype(np.uint8).tobytes())
-
-
-def sum_of_parts(message: bytes, *, key: str) -> None:
-    """Show a message of `parts_message`."""
-    _component(key=key, data=message)

@@ -1,14 +1,14 @@
 """The decoding player: tokens, attention onto source and prefix, next-token bars, the matrix.
 
-`encode` turns a trace into one message, all layers and heads at once; `player` mounts the view.
-Stepping and choosing a layer or head then happen in the browser without a rerun; taking another
-token than the model did is reported, and Python decodes on from there.
+`encode` turns a trace into one message, all layers and heads at once; `mount.player` puts it on a
+page. Stepping and choosing a layer or head then happen in the browser without a rerun; taking
+another token than the model did is reported, and Python decodes on from there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -18,7 +18,7 @@ from figures.labels import show_token
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import Bools
-from ui.components.packing import attention_colours, component, pack
+from ui.components.packing import attention_colours, pack
 
 #: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
@@ -52,31 +52,6 @@ class Taken:
 
     place: Place
     token: int
-
-
-_mount = component("player")
-
-
-def player(
-    message: bytes,
-    *,
-    key: str,
-    on_view_change: Callable[[], None],
-    on_steer_change: Callable[[], None],
-) -> None:
-    """Mount the player.
-
-    Args:
-        message: from `encode`.
-        on_view_change: called once the user rests; `place_in(st.session_state[key])` is the place.
-        on_steer_change: called when the user takes another token, see `taken_in`.
-    """
-    _mount(
-        key=key,
-        data=message,
-        on_view_change=on_view_change,
-        on_steer_change=on_steer_change,
-    )
 
 
 def place_in(held: Any, trace_id: str) -> Place | None:

@@ -6,7 +6,7 @@ once; Python is told and keeps the choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,7 @@ from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.measures.softmax import spread
 from transformer.trace.records import HeadStages
-from ui.components.packing import colours_as_text, component
-from ui.components.selection import listener, message, still
-
-_component = component("stages")
+from ui.components.packing import colours_as_text, still
 
 
 @dataclass(frozen=True)
@@ -110,41 +107,12 @@ class Chosen:
     scaling: bool = True
 
 
-def head_stages(
-    stages: HeadStages,
-    *,
-    names: tuple[str, str],
-    difference: float,
-    chosen: Chosen,
-    on_choose: Callable[[Chosen], None],
-    key: str,
-    group: str = "",
-) -> None:
-    """Show the stages.
-
-    Args:
-        names: what queries and keys are tokens of ("translation", "source").
-        difference: largest difference of the weights to the trace's, shown below the story.
-        on_choose: called with a new choice before the script runs again.
-        group: stories with one group's name stand side by side, stage by stage, in few words.
-    """
-    header, body = _content(stages, names, difference)
-    if group:
-        header["group"] = group
-    n_keys = len(stages.key_tokens)
-    _component(
-        key=key,
-        data=message(key, header, body, _held(chosen)),
-        on_held_change=listener(key, lambda said: parse_choice(said, n_keys), on_choose),
-    )
-
-
 def still_stages(
     stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen
 ) -> bytes:
     """The message for a page without a server."""
-    header, body = _content(stages, names, difference)
-    return still(header, body, _held(chosen))
+    header, body = content(stages, names, difference)
+    return still(header, body, choice(chosen))
 
 
 def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
@@ -157,11 +125,12 @@ def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
     return Chosen(key, scaling) if 0 <= key < n_keys else None
 
 
-def _held(chosen: Chosen) -> dict[str, Any]:
+def choice(chosen: Chosen) -> dict[str, Any]:
+    """What is chosen, as the browser reports it and `parse_choice` reads it."""
     return {"key": chosen.key, "scaling": chosen.scaling}
 
 
-def _content(
+def content(
     stages: HeadStages, names: tuple[str, str], difference: float
 ) -> tuple[dict[str, Any], bytes]:
     """The header, and the arrays as float32 one after another, as `read` in stages.js takes them.

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from figures.labels import show_token
-from ui.components.packing import component, pack
-
-_component = component("strip")
+from ui.components.packing import pack
 
 
 def strip_message(
@@ -47,8 +45,3 @@ def strip_message(
         "lead": lead,
     }
     return pack(header, b"")
-
-
-def strip(message: bytes, *, key: str) -> None:
-    """Show a message of `strip_message`."""
-    _component(key=key, data=message)

@@ -1,13 +1,13 @@
 """The tree of a beam search on a canvas: columns are steps, rows are ranks; click or use arrows.
 
-`encode` turns a tree into one message; `beam_tree_view` mounts the view. Moving, zooming, hiding
-what was dropped, and choosing nodes A and B happen in the browser; Python is told once the user
-rests.
+`encode` turns a tree into one message; `mount.beam_tree_view` puts it on a page. Moving, zooming,
+hiding what was dropped, and choosing nodes A and B happen in the browser; Python is told once the
+user rests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,10 +16,7 @@ from figures.labels import show_token
 from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
-from ui.components.packing import component, pack
-
-_tree = component("tree")
-_branches = component("branches")
+from ui.components.packing import pack
 
 _KINDS = tuple(OUTCOMES)
 
@@ -42,17 +39,6 @@ def branch_colours(theme: str) -> tuple[str, str]:
     """The colours of A and B: hex, apart from the accent and from each other."""
     colours = categorical(4, "dark" if theme == "dark" else "light")
     return colours[1], colours[3]
-
-
-def beam_tree_view(message: bytes, *, key: str, on_view_change: Callable[[], None]) -> None:
-    """Mount the tree.
-
-    Args:
-        message: from `encode`.
-        on_view_change: called once the user rests; `choice_in(st.session_state[key], ...)` is what
-            was chosen.
-    """
-    _tree(key=key, data=message, on_view_change=on_view_change)
 
 
 def choice_in(held: Any, tree_id: str, tree: Tree) -> Choice | None:
@@ -116,11 +102,6 @@ def encode(
     if single:
         header["single"] = True
     return pack(header, b"")
-
-
-def branches(comparison: Comparison, *, key: str) -> None:
-    """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
-    _branches(key=key, data=encode_branches(comparison))
 
 
 def encode_branches(comparison: Comparison) -> bytes:

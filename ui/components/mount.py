@@ -15,7 +15,19 @@ from typing import Any
 
 import streamlit as st
 
+from ui.components.files import COMPONENTS, script, style
 from ui.components.packing import pack
+
+
+def component(name: str) -> Any:
+    """The component of this name in `ui.components.files`, to be mounted with `key` and `data`."""
+    root = COMPONENTS[name].root
+    return st.components.v2.component(
+        f"headlight.{name}",
+        html=f'<div class="{root}"></div>' if root else "",
+        css=style(name),
+        js=script(name),
+    )
 
 
 def message(key: str, header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
@@ -33,11 +45,6 @@ def message(key: str, header: Mapping[str, Any], body: bytes, held: Any) -> byte
         record |= {"content": content.digest(), "known": held, "sent": (held, record["count"])}
     sent, count = record["sent"]
     return pack({**header, "held": sent, "count": count, "session": record["session"]}, body)
-
-
-def still(header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
-    """A message for a page without a server."""
-    return pack({**header, "held": held, "count": 0, "session": "still"}, body)
 
 
 def listener(key: str, parse: Callable[[Any], Any], take: Callable[[Any], None]) -> Any:

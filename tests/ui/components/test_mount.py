@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ui.components.selection import listener, message, still
+from ui.components.mount import listener, message
+from ui.components.packing import still
 
 HEADER, BODY = {"label": "x"}, b"maps"
 
@@ -16,7 +17,7 @@ HEADER, BODY = {"label": "x"}, b"maps"
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     state: dict[str, Any] = {}
-    monkeypatch.setattr("ui.components.selection.st", SimpleNamespace(session_state=state))
+    monkeypatch.setattr("ui.components.mount.st", SimpleNamespace(session_state=state))
     return state
 
 

@@ -1,0 +1,28 @@
+"""The tree of a beam search and its branches, mounted in a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from transformer.measures.beam import Comparison
+from ui.components.mount import component
+from ui.components.tree import encode_branches
+
+_tree = component("tree")
+_branches = component("branches")
+
+
+def beam_tree_view(message: bytes, *, key: str, on_view_change: Callable[[], None]) -> None:
+    """Mount the tree.
+
+    Args:
+        message: from `encode`.
+        on_view_change: called once the user rests; `choice_in(st.session_state[key], ...)` is what
+            was chosen.
+    """
+    _tree(key=key, data=message, on_view_change=on_view_change)
+
+
+def branches(comparison: Comparison, *, key: str) -> None:
+    """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
+    _branches(key=key, data=encode_branches(comparison))
