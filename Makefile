@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
 
-.PHONY: app test check style types suite lock clean
+.PHONY: app test check style types suite architecture lock clean
 
 app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -56,6 +56,10 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 	$(PIP) -r requirements-dev.txt
 	$(PIP) --no-deps -r requirements-race.txt
 	@touch $@
+
+# Draws the packages and their imports, now and before they were packages, in docs/architecture.md.
+architecture: $(VENV)/.dev
+	$(BIN)/python -m tests.architecture --write
 
 # Writes the lock files anew from pyproject.toml; needs uv. What only CUDA builds of torch need goes
 # to a constraints file, which pins a package without installing it.

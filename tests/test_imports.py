@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import ast
-import graphlib
 import json
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.house import ROOT, Module, arrows, circles, imported, modules
 
 #: From the ground up. A module belongs to the longest name here that it begins with, and imports
 #: from its own row's package and from rows above in this list, which are floors below.
@@ -81,39 +79,6 @@ print(json.dumps([len(names), sorted(sys.modules)]))
 """
 
 
-def modules(root: Path) -> dict[str, Path]:
-    """Every module of the house by its name."""
-    names: dict[str, Path] = {"app": root / "app.py"}
-    for top in ("transformer", "figures", "ui", "headlight", "pages", "benchmarks"):
-        for path in (root / top).rglob("*.py"):
-            parts = path.relative_to(root).with_suffix("").parts
-            names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return names
-
-
-def imported(path: Path) -> set[str]:
-    """Every module that a file imports, inside functions too."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}: relative import"
-            module = node.module or ""
-            names |= {f"{module}.{alias.name}" for alias in node.names} | {module}
-    return names
-
-
-def arrows(house: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
-    """Who imports whom. `from package import module` is an arrow to the module."""
-    for name, path in house.items():
-        found = imported(path) & house.keys()
-        for each in found:
-            inner = any(other.startswith(each + ".") for other in found)
-            if each != name and not (inner and house[each].name == "__init__.py"):
-                yield name, each
-
-
 def floor(module: str) -> tuple[int, str]:
     """The floor of a module, and the package on it that it belongs to."""
     held = [
@@ -128,7 +93,7 @@ def floor(module: str) -> tuple[int, str]:
     return level, name
 
 
-def upward(house: Mapping[str, Path]) -> list[str]:
+def upward(house: Mapping[str, Module]) -> list[str]:
     """The arrows that do not run down, as lines for people."""
     return [
         f"{name} (floor {floor(name)[0]}) imports {other} (floor {floor(other)[0]})"
@@ -138,24 +103,24 @@ def upward(house: Mapping[str, Path]) -> list[str]:
 
 
 def test_arrows_run_down_only() -> None:
-    house = modules(ROOT)
+    house = modules()
     assert len(house) > 200
     assert upward(house) == []
 
 
-def test_an_arrow_up_is_found(tmp_path: Path) -> None:
-    house = modules(ROOT)
-    low = tmp_path / "packing.py"
-    low.write_text("def late():\n    from ui.compare import choice\n", "utf-8")
+def test_an_arrow_up_is_found() -> None:
+    house = modules()
+    low = Module(Path("ui/components/packing.py"), "def f():\n    from ui.compare import choice\n")
     lines = upward({**house, "ui.components.packing": low})
     assert lines == ["ui.components.packing (floor 15) imports ui.compare.choice (floor 20)"]
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
     graph: dict[str, set[str]] = defaultdict(set)
-    for name, other in arrows(modules(ROOT)):
+    for name, other in arrows(modules()):
         graph[name].add(other)
-    assert len(list(graphlib.TopologicalSorter(graph).static_order())) > 200
+    assert len(graph) > 200
+    assert circles(graph) == []
 
 
 def loaded(package: str) -> set[str]:
@@ -177,15 +142,17 @@ def test_a_fresh_process_holds_only_the_layers_below(package: str) -> None:
 
 @pytest.mark.parametrize("package", ABSENT_FROM_FILES)
 def test_no_function_imports_what_its_package_does_without(package: str) -> None:
-    paths = list((ROOT / package).rglob("*.py"))
-    assert paths
-    for path in paths:
-        names = imported(path)
-        assert not {name.partition(".")[0] for name in names} & ABSENT_FROM_FILES[package], path
+    files = [each for each in modules().values() if each.path.parts[0] == package]
+    assert files
+    for file in files:
+        names = imported(file)
+        assert not {name.partition(".")[0] for name in names} & ABSENT_FROM_FILES[package], (
+            file.path
+        )
 
 
 def test_messages_of_components_need_no_streamlit() -> None:
-    names = [name for name in modules(ROOT) if name.startswith("ui.components")]
+    names = [name for name in modules() if name.startswith("ui.components")]
     pure = [name for name in names if not name.endswith(".mount")]
     assert len(pure) > 10 and len(names) > len(pure)
     code = f"import importlib, sys; [importlib.import_module(name) for name in {pure}]"
@@ -194,12 +161,12 @@ def test_messages_of_components_need_no_streamlit() -> None:
 
 
 def test_figures_know_records_and_measures_only() -> None:
-    house = modules(ROOT)
+    house = modules()
     for name, other in arrows(house):
         if name.startswith("figures") and other.startswith("transformer"):
             assert other.startswith(PURE), (name, other)
 
 
 def test_the_search_knows_no_model() -> None:
-    names = imported(ROOT / "transformer" / "search" / "beam.py")
+    names = imported(modules()["transformer.search.beam"])
     assert not {name for name in names if name.startswith(("transformer.model", "transformer.tex"))}

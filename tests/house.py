@@ -1,0 +1,139 @@
+"""The modules of the house and who imports whom, in the working tree or at a git revision."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+TOP = ("transformer", "figures", "ui", "headlight", "pages", "benchmarks")
+
+
+@dataclass(frozen=True)
+class Module:
+    """One Python file; `path` starts at the repository's root."""
+
+    path: Path
+    text: str
+
+    @property
+    def lines(self) -> int:
+        """Number of lines, comments and blank ones included."""
+        return self.text.count("\n")
+
+
+def modules(root: Path = ROOT) -> dict[str, Module]:
+    """Every module of the working tree by its dotted name."""
+    paths = [root / "app.py", *(path for top in TOP for path in (root / top).rglob("*.py"))]
+    return _by_name(Module(path.relative_to(root), path.read_text("utf-8")) for path in paths)
+
+
+def modules_at(revision: str, root: Path = ROOT) -> dict[str, Module]:
+    """Every module of a git revision by its dotted name."""
+    listed = _git(root, "ls-tree", "-r", "--name-only", revision, "--", "app.py", *TOP).decode()
+    names = [name for name in listed.splitlines() if name.endswith(".py")]
+    wanted = "".join(f"{revision}:{name}\n" for name in names)
+    blobs = _git(root, "cat-file", "--batch", stdin=wanted)
+    files = []
+    for name in names:
+        header, _, blobs = blobs.partition(b"\n")
+        size = int(header.split()[-1])
+        files.append(Module(Path(name), blobs[:size].decode("utf-8")))
+        blobs = blobs[size + 1 :]
+    return _by_name(files)
+
+
+def _git(root: Path, *arguments: str, stdin: str = "") -> bytes:
+    return subprocess.run(
+        ["git", *arguments], cwd=root, input=stdin.encode(), stdout=subprocess.PIPE, check=True
+    ).stdout
+
+
+def _by_name(files: Collection[Module] | Iterator[Module]) -> dict[str, Module]:
+    names = {}
+    for file in files:
+        parts = file.path.with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return names
+
+
+@cache
+def imported(module: Module) -> frozenset[str]:
+    """The names of everything that a module imports, inside functions too."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(module.text)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module.path}: relative import"
+            base = node.module or ""
+            names |= {f"{base}.{alias.name}" for alias in node.names} | {base}
+    return frozenset(names)
+
+
+def arrows(house: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
+    """Who imports whom. `from package import module` is an arrow to the module."""
+    for name, module in house.items():
+        others = imported(module) & house.keys()
+        for other in others:
+            inner = any(each.startswith(other + ".") for each in others)
+            if other != name and not (inner and house[other].path.name == "__init__.py"):
+                yield name, other
+
+
+Graph = Mapping[str, Collection[str]]
+
+
+def heights(graph: Graph) -> dict[str, int]:
+    """The number of nodes on the longest chain of arrows that starts at each node.
+
+    Nodes that reach each other in a circle share one height and count once.
+    """
+    circle = {node: frozenset({node, *group}) for group in circles(graph) for node in group}
+
+    @cache
+    def height(group: frozenset[str]) -> int:
+        below = {other for node in group for other in graph.get(node, ())} - group
+        return 1 + max((height(circle.get(o, frozenset({o}))) for o in below), default=0)
+
+    nodes = {*graph, *(other for others in graph.values() for other in others)}
+    return {node: height(circle.get(node, frozenset({node}))) for node in nodes}
+
+
+def circles(graph: Graph) -> list[frozenset[str]]:
+    """The groups of nodes that reach each other."""
+    reach = {node: reachable(graph, node) for node in graph}
+    groups = {
+        frozenset(other for other in reach[node] if node in reach.get(other, ()))
+        for node in graph
+        if node in reach[node]
+    }
+    return sorted(groups, key=sorted)
+
+
+def reachable(graph: Graph, start: str) -> set[str]:
+    """Every node at the end of a chain of one or more arrows."""
+    found: set[str] = set()
+    waiting = list(graph.get(start, ()))
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += graph.get(node, ())
+    return found
+
+
+def reduced(graph: Graph) -> dict[str, set[str]]:
+    """The arrows that no longer chain of arrows replaces, for a graph without circles."""
+    return {
+        node: {
+            other
+            for other in others
+            if not any(other in reachable(graph, via) for via in others if via != other)
+        }
+        for node, others in graph.items()
+    }
