@@ -47,7 +47,7 @@ $(BIN)/python:
 
 $(VENV)/.app: requirements.txt constraints-cuda.txt | $(BIN)/python
 ifneq ($(TORCH_INDEX),)
-	$(PIP) torch==2.13.0 --index-url $(TORCH_INDEX)
+	$(PIP) "$$(grep ^torch== requirements.txt)" --index-url $(TORCH_INDEX)
 endif
 	$(PIP) -r requirements.txt
 	@touch $@
@@ -61,13 +61,16 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 architecture: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture --write
 
-# Writes the lock files anew from pyproject.toml; needs uv. What only CUDA builds of torch need goes
-# to a constraints file, which pins a package without installing it.
+# Writes the lock files from pyproject.toml; needs uv. Versions stay where its ranges allow them, or
+# say make lock UPGRADE=--upgrade. What only CUDA builds of torch need goes to a constraints file,
+# which pins a package without installing it.
 lock:
-	$(UV_COMPILE) -o .lock.all
+	grep -h == requirements.txt constraints-cuda.txt > .lock.all
+	$(UV_COMPILE) $(UPGRADE) -o .lock.all
+	grep -h == .lock.all requirements-dev.txt > .lock.dev
+	$(UV_COMPILE) $(UPGRADE) --extra dev -c .lock.all -o .lock.dev
 	{ echo "-c constraints-cuda.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.all; } > requirements.txt
 	grep -E '^(nvidia-|cuda-|triton)' .lock.all > constraints-cuda.txt
-	$(UV_COMPILE) --extra dev -c .lock.all -o .lock.dev
 	{ echo "-r requirements.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
 	rm -f .lock.all .lock.dev
 
