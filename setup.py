@@ -10,6 +10,7 @@ from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.egg_info import egg_info
 
 _IMPORT = re.compile(r"\b(from|import) (?=(?:ui|figures)(?:\.\w+)*(?: import |\n| as ))")
 
@@ -19,11 +20,12 @@ class BuildPackages(build_py):
 
     def run(self) -> None:
         """Build into an empty folder, so that no file of an earlier build is left in the wheel."""
+        if self.editable_mode:
+            super().run()
+            return
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         built = Path(self.build_lib)
-        if self.editable_mode or not (built / "ui").is_dir():
-            return
         for name in ("ui", "figures"):
             (built / name).rename(built / "headlight" / name)
         for path in built.rglob("*.py"):
@@ -31,4 +33,13 @@ class BuildPackages(build_py):
             path.write_text(_IMPORT.sub(r"\1 headlight.", text), "utf-8")
 
 
-setup(cmdclass={"build_py": BuildPackages})
+class NameTop(egg_info):
+    """Name what is at the top of the wheel in its metadata."""
+
+    def run(self) -> None:
+        """Write the metadata."""
+        super().run()
+        (Path(self.egg_info) / "top_level.txt").write_text("headlight\ntransformer\n", "utf-8")
+
+
+setup(cmdclass={"build_py": BuildPackages, "egg_info": NameTop})

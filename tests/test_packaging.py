@@ -52,6 +52,8 @@ def metadata(site: Path) -> Message:
 def test_only_names_of_our_own_are_installed(site: Path) -> None:
     names = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
     assert names == {"headlight", "transformer"}
+    (listed,) = site.glob("*.dist-info/top_level.txt")
+    assert set(listed.read_text("utf-8").split()) == names
 
 
 def test_every_file_is_installed(site: Path) -> None:
