@@ -18,6 +18,7 @@ from transformer.layers import Encoded
 from transformer.model import Transformer
 from transformer.search.batching import batches
 from transformer.search.beam import Found, search
+from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.reader import Reader, Source
 from transformer.search.records import Hypothesis, Translation
 from transformer.search.request import Asked, Progress, SearchOptions, asked, counted
@@ -46,18 +47,20 @@ class Translator:
         name: str = "model",
         path: Path | None = None,
         max_tokens: int = 512,
+        decoding: Decoding = PAPER_DECODING,
     ) -> None:
         """Make a translator; after changing the model's weights, make a new one.
 
         Args:
             max_tokens: longest source and longest translation, `</s>` included.
+            decoding: the beam size and alpha of calls that leave them out.
         """
         self._device = resolve_device(device)
         self.model = model.to(self._device).eval()
         self._encoder = PackedEncoder(self.model)
         self._decoder = PackedDecoder(self.model)
         self.tokenizer = tokenizer
-        self.name, self.path = name, path
+        self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
         if model.config.positions != "sinusoidal":
             self.max_tokens = min(max_tokens, model.config.max_positions)
@@ -85,6 +88,7 @@ class Translator:
             name=checkpoint.name,
             path=checkpoint.path,
             max_tokens=max_tokens,
+            decoding=default_decoding(checkpoint.metrics),
         )
 
     @property
@@ -131,8 +135,8 @@ class Translator:
     def translate(
         self,
         sentences: Sequence[str | Sequence[int]],
-        beam_size: int = 4,
-        alpha: float = 0.6,
+        beam_size: int | None = None,
+        alpha: float | None = None,
         *,
         on_translated: Progress | None = None,
         **options: Unpack[SearchOptions],
@@ -142,7 +146,8 @@ class Translator:
         Args:
             sentences: any number, in any order; sentences of like length share a batch. A blank
                 one gives an empty translation. In place of text, one may be source token ids.
-            alpha: exponent of the length penalty.
+            beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
+                checkpoint's default (`decoding`), and a beam of 1 for sampling.
             on_translated: called with (sentences done, sentences in all) after each batch.
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
                 `transformer.search.request.SearchOptions`.
@@ -151,13 +156,13 @@ class Translator:
 
         Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
         """
-        wanted = asked(self._reader, beam_size, alpha, options)
+        wanted = self._asked(beam_size, alpha, options)
         sources = self._reader.sources(sentences)
         limits = [wanted.limit(len(source.ids)) for source in sources]
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
         done = sum(not source.ids for source in sources)
-        for batch in batches([len(source.ids) for source in sources], beam_size):
+        for batch in batches([len(source.ids) for source in sources], wanted.settings.beam_size):
             found = self._search(
                 [sources[index] for index in batch], [limits[index] for index in batch], wanted
             )
@@ -172,8 +177,8 @@ class Translator:
         self,
         sentence: str | Sequence[int],
         target: str | Sequence[int] | None = None,
-        beam_size: int = 4,
-        alpha: float = 0.6,
+        beam_size: int | None = None,
+        alpha: float | None = None,
         top_k: int = 10,
         **options: Unpack[SearchOptions],
     ) -> Trace:
@@ -190,7 +195,7 @@ class Translator:
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
-        wanted = asked(self._reader, beam_size, alpha, options, top_k=top_k)
+        wanted = self._asked(beam_size, alpha, options, top_k)
         source = self.read(sentence)
         if not source.ids:
             raise InputError("the sentence is blank; type at least one character")
@@ -199,14 +204,14 @@ class Translator:
                 raise InputError("give a target or a prefix, not both")
             return self._followed(source, self._reader.target(target), wanted)
         limit = wanted.limit(len(source.ids))
-        self._reader.check_record([len(source.ids)], [limit], beam_size)
+        self._reader.check_record([len(source.ids)], [limit], wanted.settings.beam_size)
         return self._traced([source], [limit], wanted)[0]
 
     def traces(
         self,
         sentences: Sequence[str | Sequence[int]],
-        beam_size: int = 4,
-        alpha: float = 0.6,
+        beam_size: int | None = None,
+        alpha: float | None = None,
         top_k: int = 10,
         *,
         on_traced: Progress | None = None,
@@ -221,13 +226,13 @@ class Translator:
         Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
             sentences than can be recorded at once.
         """
-        wanted = asked(self._reader, beam_size, alpha, options, top_k=top_k)
+        wanted = self._asked(beam_size, alpha, options, top_k)
         sources = self._reader.sources(sentences, blank=False)
         lengths = [len(source.ids) for source in sources]
         limits = [wanted.limit(length) for length in lengths]
-        self._reader.check_record(lengths, limits, beam_size)
+        self._reader.check_record(lengths, limits, wanted.settings.beam_size)
         results: dict[int, Trace] = {}
-        for batch in batches(lengths, beam_size):
+        for batch in batches(lengths, wanted.settings.beam_size):
             found = self._traced(
                 [sources[index] for index in batch], [limits[index] for index in batch], wanted
             )
@@ -247,6 +252,17 @@ class Translator:
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
             begin = counted(progress, self.config.n_decoder_layers)
             return forcing_gap(self.model, self._encoder.encode(src), trace, begin)
+
+    def _asked(
+        self,
+        beam_size: int | None,
+        alpha: float | None,
+        options: SearchOptions,
+        top_k: int | None = None,
+    ) -> Asked:
+        drawn = options.get("sampling") is not None
+        how = self.decoding.resolve(beam_size, alpha, drawn=drawn)
+        return asked(self._reader, how.beam_size, how.alpha, options, top_k=top_k)
 
     def _followed(self, source: Source, target: Sequence[int], wanted: Asked) -> Trace:
         begin = counted(

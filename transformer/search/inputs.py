@@ -25,6 +25,19 @@ def checked_whole(name: str, value: object, most: int | None = None) -> int:
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
+def checked_beam(value: object) -> int:
+    """`value` if it is a beam size that a search accepts, else `InputError`."""
+    return checked_whole("beam size", value, MAX_BEAM)
+
+
+def checked_alpha(value: object) -> float:
+    """`value` if it is an exponent that the length penalty accepts, else `InputError`."""
+    number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    if not number or not (math.isfinite(value) and 0 <= value <= MAX_ALPHA):  # type: ignore[arg-type, operator]
+        raise InputError(f"alpha {value!r} is not a number from 0 to {MAX_ALPHA:g}")
+    return float(value)  # type: ignore[arg-type]
+
+
 def search_settings(
     config: ModelConfig,
     beam_size: int,
@@ -40,10 +53,7 @@ def search_settings(
     Padding, `<s>` and what the config suppresses are never generated, `<unk>` only where allowed.
     Without a record, only the best hypothesis has to be certain.
     """
-    size = checked_whole("beam size", beam_size, MAX_BEAM)
-    number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
-    if not number or not (math.isfinite(alpha) and 0 <= alpha <= MAX_ALPHA):
-        raise InputError(f"alpha {alpha!r} is not a number from 0 to {MAX_ALPHA:g}")
+    size, exponent = checked_beam(beam_size), checked_alpha(alpha)
     if sampling is not None and not isinstance(sampling, Sampling):
         raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     if sampling is not None and size != 1:
@@ -52,7 +62,7 @@ def search_settings(
     suppressed = never if allow_unknown else never | {config.unk_id}
     return SearchSettings(
         beam_size=size,
-        alpha=float(alpha),
+        alpha=exponent,
         rule=rule,
         bos_id=config.bos_id,
         eos_id=config.eos_id,
