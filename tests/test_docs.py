@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from transformer.checkpoint.folder import list_checkpoints
-from transformer.training.card import summary_table
+from transformer.evaluation.card import summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"

@@ -28,6 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.measures", "transformer.arrays", "transformer.huggingface"),
     ("transformer.translator",),
     ("transformer.catalogue", "transformer.training"),
+    ("transformer.evaluation",),
     ("transformer.commands",),
     ("transformer.__main__",),
     ("figures",),
@@ -112,7 +113,7 @@ def test_an_arrow_up_is_found() -> None:
     house = modules()
     low = Module(Path("ui/components/packing.py"), "def f():\n    from ui.compare import choice\n")
     lines = upward({**house, "ui.components.packing": low})
-    assert lines == ["ui.components.packing (floor 15) imports ui.compare.choice (floor 20)"]
+    assert lines == ["ui.components.packing (floor 16) imports ui.compare.choice (floor 21)"]
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:

@@ -10,9 +10,23 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer.commands import import_, info, show, trace, training, translate
+from transformer.commands import (
+    data,
+    evaluate,
+    import_,
+    info,
+    measure,
+    publish,
+    show,
+    trace,
+    train,
+    translate,
+)
 
 BAD_INPUT, INTERRUPTED = 2, 130
+
+#: In the order of `--help`.
+_COMMANDS = (translate, evaluate, trace, show, train, data, publish, measure, import_, info)
 
 #: Options that name files and folders; an empty one would be the folder that one is in.
 _PATHS = {
@@ -35,12 +49,8 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    translate.add(commands)
-    trace.add(commands)
-    show.add(commands)
-    training.add(commands)
-    import_.add(commands)
-    info.add(commands)
+    for command in _COMMANDS:
+        command.add(commands)
     return parser
 
 

@@ -1,1 +1,1 @@
-"""The commands of `python -m transformer`, one module for each kind; each has an `add`."""
+"""The commands of `python -m transformer`, one module each with an `add`. May import everything."""

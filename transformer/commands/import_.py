@@ -10,7 +10,7 @@ from transformer.importers.registry import FORMATS
 
 
 def add(commands: Any) -> None:
-    """Add `import` to the command line's subparsers."""
+    """Add `import` to the subparsers."""
     parser = commands.add_parser("import", help="turn another library's model into a checkpoint")
     kinds = "; ".join(f"{each.name}: {each.title}" for each in FORMATS.values())
     parser.add_argument("kind", choices=tuple(FORMATS), help=kinds)

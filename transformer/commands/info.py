@@ -1,4 +1,4 @@
-"""`info`: what a checkpoint holds, or every checkpoint in a folder."""
+"""`info`: describe a checkpoint, or every checkpoint in a folder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 
 def add(commands: Any) -> None:
-    """Add it to the command line's subparsers."""
-    info = commands.add_parser("info", help="say what a checkpoint holds")
+    """Add `info` to the subparsers."""
+    info = commands.add_parser("info", help="describe a checkpoint")
     info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
     info.add_argument("--json", action="store_true", help="print JSON")
     info.add_argument("--table", action="store_true", help="print a table of measured figures")
@@ -20,7 +20,8 @@ def add(commands: Any) -> None:
 def _info(options: argparse.Namespace) -> None:
     from transformer.catalogue import inspect_entry, list_entries
     from transformer.errors import CheckpointError
-    from transformer.training.card import summary_table
+    from transformer.evaluation.card import summary_table
+    from transformer.search.decoding import Decoding, default_decoding
 
     path = Path(options.path)
     entries = list_entries([path]) or [inspect_entry(path)]
@@ -31,7 +32,11 @@ def _info(options: argparse.Namespace) -> None:
         if entry.about:
             about |= {"kind": entry.kind, "about": entry.about}
         if config is not None:
-            about |= {"parameters": config.n_parameters, "config": json.loads(config.to_json())}
+            about |= {
+                "parameters": config.n_parameters,
+                "decoding": default_decoding(entry.metrics).to_dict(),
+                "config": json.loads(config.to_json()),
+            }
         if entry.error is not None:
             about["error"] = entry.error
         values.append(about | {"metrics": dict(entry.metrics)})
@@ -49,6 +54,7 @@ def _info(options: argparse.Namespace) -> None:
             print(f"  {about['about']}")
         if "parameters" in about:
             print(f"  parameters: {about['parameters']:,}")
+            print(f"  default decoding: {Decoding(**about['decoding'])}")
         for name, value in (*about.get("config", {}).items(), *about["metrics"].items()):
             if value is not None and not isinstance(value, dict | list):
                 print(f"  {name}: {value}")

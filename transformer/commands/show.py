@@ -33,7 +33,7 @@ _PATIENCE = 180
 
 
 def add(commands: Any) -> None:
-    """Add it to the command line's subparsers."""
+    """Add `show` to the subparsers."""
     show = commands.add_parser("show", help="show attention maps from a file of arrays")
     show.add_argument("file", metavar="FILE.npz", help="see docs/arrays.md; trace --out writes it")
     show.add_argument("--html", metavar="OUT.html", help="write a page instead of starting the app")

@@ -6,13 +6,21 @@ import argparse
 import sys
 from typing import Any
 
-from transformer.commands.decoding import add_decoding, add_steering, listed, load, steering
+from transformer.commands.options import (
+    add_beam,
+    add_checkpoint,
+    add_steering,
+    listed,
+    load,
+    steering,
+)
 
 
 def add(commands: Any) -> None:
-    """Add it to the command line's subparsers."""
+    """Add `trace` to the subparsers."""
     trace = commands.add_parser("trace", help="record every attention map of one sentence")
-    add_decoding(trace)
+    add_checkpoint(trace)
+    add_beam(trace)
     add_steering(trace)
     trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
     trace.add_argument("--tgt", metavar="TEXT", help="a translation to follow instead of searching")

@@ -1,16 +1,21 @@
-"""`translate` and `evaluate`: sentences in, sentences and scores out."""
+"""`translate`: sentences in, translations out."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from transformer.commands.decoding import add_decoding, add_steering, listed, load, steering
+from transformer.commands.options import (
+    add_beam,
+    add_checkpoint,
+    add_steering,
+    listed,
+    load,
+    steering,
+)
 
 if TYPE_CHECKING:
     from transformer.search.records import Translation
@@ -20,31 +25,16 @@ _NAMED = 10
 
 
 def add(commands: Any) -> None:
-    """Add both to the command line's subparsers."""
+    """Add `translate` to the subparsers."""
     translate = commands.add_parser("translate", help="translate sentences")
-    add_decoding(translate)
+    add_checkpoint(translate)
+    add_beam(translate)
     add_steering(translate)
     translate.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
         help="without one, each line of standard input is translated to a line",
     )  # fmt: skip
     translate.set_defaults(run=_translate)
-
-    evaluate = commands.add_parser("evaluate", help="translate a file and score it")
-    add_decoding(evaluate)
-    evaluate.add_argument("--src", required=True, metavar="FILE", help="plain or .gz text")
-    evaluate.add_argument("--ref", required=True, metavar="FILE", help="plain or .gz text")
-    evaluate.add_argument("--json", action="store_true", help="print JSON")
-    evaluate.add_argument(
-        "--protocol", metavar="NAME",
-        help="multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
-    )  # fmt: skip
-    evaluate.add_argument(
-        "--language", metavar="CODE",
-        help="the target's, for --protocol; default: from the name of --ref, as in test.de.gz",
-    )  # fmt: skip
-    evaluate.add_argument("--output", metavar="FILE", help="also write the translations here")
-    evaluate.set_defaults(run=_evaluate)
 
 
 def _translate(options: argparse.Namespace) -> None:
@@ -102,39 +92,3 @@ def _stdin_lines() -> Iterator[list[str]]:
             yield [line.decode("utf-8", errors="replace") for line in lines]
     if rest:
         yield [rest.decode("utf-8", errors="replace")]
-
-
-def _evaluate(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
-    from transformer.files.atomic import check_place, write_atomic
-    from transformer.training.evaluate import evaluate_files
-
-    if options.output:
-        check_place(Path(options.output))
-    translator = load(options)
-    with tqdm(unit=" sentences", delay=1, mininterval=0.5, file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
-        result = evaluate_files(
-            translator,
-            options.src,
-            options.ref,
-            beam_size=options.beam,
-            alpha=options.alpha,
-            protocol=options.protocol,
-            language=options.language,
-            on_translated=show,
-        )
-    if options.output:
-        text = "".join(f"{line}\n" for line in result.hypotheses)
-        write_atomic(Path(options.output), text.encode())
-    values = result.to_dict()
-    if options.json:
-        print(json.dumps(values, indent=2))
-    else:
-        for name, value in values.items():
-            print(f"{name:<18} {value}")

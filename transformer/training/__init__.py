@@ -1,1 +1,1 @@
-"""Training, evaluation and publication (sections 5 and 6). May import everything but commands."""
+"""Training (section 5). May import everything but `evaluation`, `catalogue` and `commands`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,9 @@ from transformer.training.recipe import DataRecipe, Recipe
 
 log = logging.getLogger(__name__)
 
+#: The corpus of which nothing is held out.
+AGREEMENT = "agreement"
+
 #: Token ids of many sentences, sources and targets in the same order, without special tokens.
 Encoded = tuple[list[list[int]], list[list[int]]]
 
@@ -50,10 +54,20 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     return corpus
 
 
+def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
+    """Read the validation and test text of a recipe; what is only trained on may be missing.
+
+    Raises: `DataError` naming the file.
+    """
+    corpora = tuple(name for name in recipe.corpora if name != AGREEMENT)
+    held = load_corpus(dataclasses.replace(recipe, corpora=corpora, train_only=None), folder)
+    return Corpus((), held.val, held.tests)
+
+
 def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
     if name == "reversal":
         return reversal()
-    if name == "agreement":
+    if name == AGREEMENT:
         if recipe.src != "en":
             raise DataError(f"agreement is made from English, not from {recipe.src!r}")
         everyday = _corpus("tatoeba", recipe, folder)

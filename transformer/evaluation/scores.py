@@ -1,8 +1,8 @@
 """BLEU and chrF of translations (section 6.1).
 
 `bleu` is sacreBLEU's, cased and detokenised, always given with its signature. `lc_tok_bleu` is the
-older measure of the Multi30k literature, which scores lower-cased Moses tokens; the two are not
-comparable, so one is never reported in place of the other.
+older measure of the Multi30k literature, which scores lower-cased Moses tokens; it may be above or
+below, so one is never reported in place of the other.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from transformer.errors import InputError
+from transformer.search.decoding import Decoding
 from transformer.training.data import find_file, read_lines
 from transformer.translator import Translator
 
@@ -51,11 +52,13 @@ class Evaluation:
 
     Attributes:
         scores: the measures.  hypotheses: the translations, in the order of the file.
+        decoding: how they were searched for.
         seconds: time spent translating.  target_tokens: pieces generated, `</s>` included.
     """
 
     scores: Scores
     hypotheses: tuple[str, ...]
+    decoding: Decoding
     seconds: float
     target_tokens: int
 
@@ -73,6 +76,7 @@ class Evaluation:
             "signature": scores.signature,
             "chrf_signature": scores.chrf_signature,
             "sentences": scores.sentences,
+            **self.decoding.to_dict(),
             "tokens_per_second": round(self.tokens_per_second, 1),
             "seconds": round(self.seconds, 2),
         }
@@ -172,8 +176,8 @@ def evaluate_files(
     src: str | Path,
     ref: str | Path,
     *,
-    beam_size: int = 4,
-    alpha: float = 0.6,
+    beam_size: int | None = None,
+    alpha: float | None = None,
     protocol: str | None = None,
     language: str | None = None,
     on_translated: Callable[[int, int], None] | None = None,
@@ -182,6 +186,7 @@ def evaluate_files(
 
     Args:
         src, ref: UTF-8 text, one sentence a line, plain or gzipped.
+        beam_size, alpha: see `Translator.translate`; None is the checkpoint's default.
         language: the target's; None takes it from the name of `ref` (`test.de.gz`).
         on_translated: called with (sentences done, sentences in all).
 
@@ -197,15 +202,16 @@ def evaluate_files(
         )
     if not sentences:
         raise InputError(f"{src}: the file is empty")
+    decoding = translator.decoding.resolve(beam_size, alpha, drawn=False)
     start = time.perf_counter()
     translations = translator.translate(
-        sentences, beam_size=beam_size, alpha=alpha, on_translated=on_translated
+        sentences, decoding.beam_size, decoding.alpha, on_translated=on_translated
     )
     seconds = time.perf_counter() - start
     hypotheses = tuple(translation.text for translation in translations)
     scores = score(hypotheses, references, protocol=protocol, language=language)
     n_tokens = sum(len(translation.log_probs) for translation in translations)
-    return Evaluation(scores, hypotheses, seconds, n_tokens)
+    return Evaluation(scores, hypotheses, decoding, seconds, n_tokens)
 
 
 def language_of(path: str | Path) -> str | None:

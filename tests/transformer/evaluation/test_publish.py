@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.training.card import summary_table
+from transformer.evaluation.card import summary_table
+from transformer.evaluation.measure import measure_test
+from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
+from transformer.evaluation.scores import score
+from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
-from transformer.training.evaluate import score
-from transformer.training.publish import SHARES, Choice, blended, earlier_parts, measure, publish
 from transformer.training.recipe import Recipe
 from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
@@ -46,6 +49,9 @@ average = 2
 precision = "float32"
 """
 
+#: A small grid, on the CPU.
+LITTLE: dict[str, Any] = {"beams": [2], "alphas": [0.6, 1.0], "device": "cpu"}
+
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,12 +66,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_published_figures_are_those_of_the_shipped_weights(run: Path, tmp_path: Path) -> None:
-    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    out = publish(run, run.parent, tmp_path / "shipped", **LITTLE)
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     recipe = Recipe.load(str(run.parent / "tiny.toml"))
     (name, pairs), *_ = load_corpus(recipe.data, run.parent).tests.items()
     translator = Translator.load(out, device="cpu")
-    how = metrics["decoding"]
+    how = metrics["default_decoding"]
     texts = translator.translate([src for src, _ in pairs], how["beam_size"], how["alpha"])
     again = score([t.text for t in texts], [tgt for _, tgt in pairs])
     assert metrics["tests"][name]["bleu"] == pytest.approx(again.bleu, abs=1e-3)
@@ -73,22 +79,26 @@ def test_published_figures_are_those_of_the_shipped_weights(run: Path, tmp_path:
     assert metrics["tests"][name]["signature"] == again.signature
 
 
-def test_choice_is_the_best_that_was_tried_on_val(run: Path, tmp_path: Path) -> None:
-    out = publish(run, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+def test_a_translator_uses_the_default_that_val_supports(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", **LITTLE)
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
-    beams = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
-    assert metrics["chosen_on_val"] in beams
-    assert metrics["chosen_on_val"]["val_bleu"] == max(tried["val_bleu"] for tried in beams)
+    assert metrics["chosen_on_val"] in metrics["tried_on_val"]
+    trials = metrics["decoding_on_val"]["trials"]
+    assert {(each["beam_size"], each["alpha"]) for each in trials} == {(4, 0.6), (2, 0.6), (2, 1.0)}
+    assert Translator.load(out, "cpu").decoding == Decoding(**metrics["default_decoding"])
+    best = max(trials, key=lambda each: each["val_bleu"])
+    assert metrics["decoding_on_val"]["best"].items() <= best.items()
 
 
 def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     out = publish(
-        run, run.parent, tmp_path / "shipped", device="cpu", made_by="make it", notes=["Mind this."]
+        run, run.parent, tmp_path / "shipped", **LITTLE, made_by="make it", notes=["Mind this."]
     )
     card = (out / "README.md").read_text(encoding="utf-8")
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     for name, values in metrics["tests"].items():
-        assert f"| {name} | {values['sentences']:,} | {values['bleu']:.1f} |" in card
+        how = Decoding(**metrics["default_decoding"])
+        assert f"| {name} | {values['sentences']:,} | {how} | {values['bleu']:.1f} |" in card
         assert values["signature"] in card
     assert "1+2 layers" in card
     assert "`make it`" in card
@@ -107,10 +117,10 @@ def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
         return train(recipe, run.parent, tmp_path / name, device="cpu", show_progress=False)
 
     second = follow(run, "second", 5)
-    shipped = publish(second, run.parent, tmp_path / "shipped", device="cpu", beam_size=2)
+    shipped = publish(second, run.parent, tmp_path / "shipped", **LITTLE)
     # A third part begins from the published folder and takes its place.
     third = follow(shipped, "third", 6)
-    out = publish(third, run.parent, shipped, device="cpu", beam_size=2)
+    out = publish(third, run.parent, shipped, **LITTLE)
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     kept = [json.loads((each / "metrics.json").read_text()) for each in (run, second, third)]
     assert [*metrics["earlier_parts"], metrics["training"]] == [each["training"] for each in kept]
@@ -136,12 +146,19 @@ def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_pa
     first, last = RunFolder(run).epochs()
     save_weights(other / "model.safetensors", first)
     out = publish(
-        run, run.parent, tmp_path / "out", device="cpu", beam_size=2, dtype="float32", mix=other
+        run,
+        run.parent,
+        tmp_path / "out",
+        device="cpu",
+        beams=[2],
+        alphas=[0.6, 1.0],
+        dtype="float32",
+        mix=other,
     )
     metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     best = metrics["chosen_on_val"]
-    shares = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] == 2]
-    asked = [tried for tried in shares if tried["alpha"] == 1.0][: len(SHARES)]
+    beams = [tried for tried in metrics["tried_on_val"] if tried["beam_size"] > 1]
+    asked = beams[: len(SHARES)]
     assert best["mixed_share"] == max(asked, key=lambda t: t["val_bleu"])["mixed_share"]
     assert {tried["mixed_share"] for tried in asked} == set(SHARES)
     mine = average_weights([first, last][-best["averaged_epochs"] :])
@@ -164,7 +181,7 @@ def test_a_blend_lies_between_the_two(share: float) -> None:
 def test_a_model_of_another_shape_is_not_mixed_in(run: Path, tmp_path: Path) -> None:
     other = Path(__file__).resolve().parents[3] / "checkpoints" / "reverse-toy"
     with pytest.raises(CheckpointError, match="another shape cannot be mixed in"):
-        publish(run, run.parent, tmp_path / "out", device="cpu", beam_size=2, mix=other)
+        publish(run, run.parent, tmp_path / "out", **LITTLE, mix=other)
 
 
 def save_weights(path: Path, epoch: Path) -> None:
@@ -173,8 +190,8 @@ def save_weights(path: Path, epoch: Path) -> None:
 
 
 def test_half_precision_is_what_is_stored(run: Path, tmp_path: Path) -> None:
-    whole = publish(run, run.parent, tmp_path / "whole", device="cpu", dtype="float32")
-    half = publish(run, run.parent, tmp_path / "half", device="cpu", dtype="float16")
+    whole = publish(run, run.parent, tmp_path / "whole", **LITTLE, dtype="float32")
+    half = publish(run, run.parent, tmp_path / "half", **LITTLE, dtype="float16")
     sizes = [(folder / "model.safetensors").stat().st_size for folder in (half, whole)]
     assert sizes[0] < 0.7 * sizes[1]
     exact = load_checkpoint(whole).model.state_dict()
@@ -196,7 +213,7 @@ def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path
     metrics = json.loads((copy / "metrics.json").read_text())
     metrics["training"]["recipe"]["data"]["val"] = "val.tsv"
     (copy / "metrics.json").write_text(json.dumps(metrics))
-    out = publish(copy, folder, tmp_path / "out", beam_size=2, device="cpu")
+    out = publish(copy, folder, tmp_path / "out", **LITTLE)
     assert "No text was held out for testing" in (out / "README.md").read_text(encoding="utf-8")
     (entry,) = list_checkpoints(tmp_path)[:1]
     assert entry.metrics["tests"] == {}
@@ -206,13 +223,13 @@ def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path
 def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
     translator = Translator.load(run, device="cpu")
     pairs = [("w1 and w1", "a b c d e"), ("w1 and w1", "b c d e f"), ("w2 and w2", "x y z u v")]
-    values = measure(translator, pairs, Choice(1, 1, 0.0, 0.0), None)
+    values = measure_test(translator, pairs, Decoding(1, 0.0), None)
     assert values["sentences"] == 3
     assert values["each_source_once"]["sentences"] == 2
     assert "lc_tok_bleu" not in values
-    assert "lc_tok_bleu" in measure(translator, pairs, Choice(1, 1, 0.0, 0.0), "de")
+    assert "lc_tok_bleu" in measure_test(translator, pairs, Decoding(1, 0.0), "de")
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="not the folder of a finished run"):
+    with pytest.raises(ConfigError, match="does not say how it was trained"):
         publish(tmp_path, tmp_path, tmp_path / "out")

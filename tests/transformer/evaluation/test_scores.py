@@ -10,8 +10,8 @@ import sacrebleu
 
 from tests.tiny_models import SENTENCES
 from transformer.errors import InputError
+from transformer.evaluation.scores import LcTok, evaluate_files, language_of, lc_tok_bleu, score
 from transformer.training.data import DataError
-from transformer.training.evaluate import LcTok, evaluate_files, language_of, lc_tok_bleu, score
 from transformer.translator import Translator
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]

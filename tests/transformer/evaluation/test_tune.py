@@ -1,0 +1,154 @@
+"""Intervals by resampling, and the default decoding that follows from them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+
+from transformer.evaluation.bootstrap import (
+    Difference,
+    bleu_of,
+    differences,
+    resampled,
+    sentence_statistics,
+)
+from transformer.evaluation.tune import ALPHAS, BEAMS, Trial, Tuning, grid, tune
+from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
+from transformer.translator import Translator
+
+WORDS = ["ein", "Hund", "rennt", "schnell", ".", "und", "die", "Katze", "schläft", "Nicht", "zwei,"]
+sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8)
+SLOW = settings(max_examples=30, deadline=None)
+
+
+@given(corpora)
+@SLOW
+def test_statistics_of_sentences_add_up_to_sacrebleus_corpus(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
+    total = sentence_statistics(hypotheses, references).sum(axis=0)
+    whole = BLEU().corpus_score(hypotheses, [references])
+    assert total.tolist() == [whole.sys_len, whole.ref_len, *whole.counts, *whole.totals]
+    assert bleu_of(total) == whole.score
+
+
+@given(corpora, st.integers(0, 99))
+@SLOW
+def test_a_system_does_not_differ_from_itself(pairs: list[tuple[str, str]], seed: int) -> None:
+    rows = sentence_statistics([h for h, _ in pairs], [r for _, r in pairs])
+    scores = resampled([rows, rows], range(len(rows)), resamples=20, seed=seed)
+    assert (scores[:, 0] == scores[:, 1]).all()
+    value = bleu_of(rows.sum(axis=0))
+    assert differences(scores, [value, value], 0) == [Difference(0, 0, 0)] * 2
+
+
+def noisy(share: float, seed: int, n: int = 200) -> list[str]:
+    """References with a share of their words replaced."""
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join("x" if rng.random() < share else word for word in line) for line in references(n)
+    ]
+
+
+def references(n: int = 200) -> list[list[str]]:
+    rng = np.random.default_rng(1)
+    return [rng.choice(WORDS, size=8).tolist() for _ in range(n)]
+
+
+def test_intervals_tell_a_better_system_from_an_equal_one() -> None:
+    lines = [" ".join(words) for words in references()]
+    systems = [noisy(0.2, 2), noisy(0.2, 3), noisy(0.1, 4), noisy(0.3, 5)]
+    rows = [sentence_statistics(system, lines) for system in systems]
+    observed = [bleu_of(each.sum(axis=0)) for each in rows]
+    scores = resampled(rows, range(200), resamples=300, seed=7)
+    assert (scores == resampled(rows, range(200), resamples=300, seed=7)).all()
+    assert (scores != resampled(rows, range(200), resamples=300, seed=8)).any()
+    same, equal, better, worse = differences(scores, observed, 0)
+    assert same == Difference(0, 0, 0)
+    assert equal.low < 0 < equal.high
+    assert better.low > 0
+    assert worse.high < 0
+    # One interval for many systems is no narrower than one for a single system.
+    alone = differences(scores[:, [0, 2]], [observed[0], observed[2]], 0)[1]
+    assert alone.low >= better.low
+    assert alone.value == better.value
+
+
+def test_sentences_of_one_group_are_drawn_together() -> None:
+    rows = sentence_statistics(["a b c d e", "x"], ["a b c d e", "a b c d e"])
+    scores = resampled([rows], ["one source", "one source"], resamples=5)
+    assert set(scores[:, 0]) == {bleu_of(rows.sum(axis=0))}
+
+
+def tuning(*trials: tuple[Decoding, float, float]) -> Tuning:
+    """Trials with a score and where the interval begins."""
+    records = [Trial(how, bleu, Difference(0, low, 1)) for how, bleu, low in trials]
+    return Tuning((Trial(PAPER_DECODING, 30, Difference(0, 0, 0)), *records), 9, 9)
+
+
+def test_the_papers_setting_stays_unless_another_is_better_beyond_chance() -> None:
+    by_luck = tuning((Decoding(5, 1.8), 33, -0.01), (Decoding(1, 0.0), 20, -3))
+    assert by_luck.chosen == PAPER_DECODING
+    assert by_luck.best == Decoding(5, 1.8)
+
+
+def test_the_least_departure_is_chosen() -> None:
+    far, near = (Decoding(4, 1.8), 33.0, 0.5), (Decoding(4, 1.0), 31.0, 0.1)
+    wide = (Decoding(5, 0.6), 34.0, 0.9)
+    assert tuning(far, near, wide).chosen == Decoding(4, 1.0)
+    assert tuning(far, wide).chosen == Decoding(4, 1.8)
+
+
+def test_the_grid_holds_the_papers_setting_and_greedy_once() -> None:
+    assert grid([2], [1.0]) == [PAPER_DECODING, Decoding(2, 1.0)]
+    settings = grid()
+    assert len(settings) == len(set(settings)) == 1 + (len(BEAMS) - 1) * len(ALPHAS)
+    assert PAPER_DECODING in settings
+
+
+def test_trials_are_of_what_the_model_translates(tiny_translator: Translator) -> None:
+    pairs = [("A dog runs.", "Ein Hund."), ("A dog runs.", "Der Hund."), ("Two cats.", "Katzen.")]
+    found = tune(tiny_translator, pairs, grid([1], [0.0]), resamples=10)
+    assert [trial.decoding for trial in found.trials] == [PAPER_DECODING, Decoding(1, 0.0)]
+    assert (found.sentences, found.sources) == (3, 2)
+    for trial in found.trials:
+        done = tiny_translator.translate([src for src, _ in pairs], trial.decoding.beam_size)
+        whole = BLEU().corpus_score([each.text for each in done], [[tgt for _, tgt in pairs]])
+        assert trial.bleu == pytest.approx(whole.score)
+
+
+@pytest.mark.parametrize("record", [
+    None, 5, {}, {"beam_size": 4}, {"beam_size": 0, "alpha": 1}, {"beam_size": 2.5, "alpha": 1},
+    {"beam_size": 4, "alpha": "high"}, {"beam_size": 4, "alpha": float("nan")},
+    {"beam_size": True, "alpha": 1.0}, {"beam_size": 10**9, "alpha": 1.0},
+])  # fmt: skip
+def test_a_record_that_says_nothing_leaves_the_papers_decoding(record: object) -> None:
+    assert default_decoding({"default_decoding": record}) == PAPER_DECODING
+    assert default_decoding({}) == PAPER_DECODING == Decoding(4, 0.6)
+
+
+def test_the_record_is_what_a_translator_decodes_with(
+    tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
+    path = folder / "metrics.json"
+    path.write_text(json.dumps({"default_decoding": {"beam_size": 2, "alpha": 1.5}}))
+    translator = Translator.load(folder, "cpu")
+    trace = translator.trace("A dog runs.")
+    assert trace.search is not None
+    assert (trace.search.beam_size, trace.search.alpha) == (2, 1.5)
+    assert translator.trace("A dog runs.", alpha=0.5).search.alpha == 0.5  # type: ignore[union-attr]
+    (one,), (other,) = (
+        translator.translate(["A dog runs."]),
+        translator.translate(["A dog runs."], 2, 1.5),
+    )
+    assert one == other
+    path.unlink()
+    assert Translator.load(folder, "cpu").decoding == PAPER_DECODING

@@ -1,0 +1,46 @@
+"""`publish`: turn a finished run into a checkpoint with measured figures and a card."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from transformer.commands.options import add_device, add_grid
+
+
+def add(commands: Any) -> None:
+    """Add `publish` to the subparsers."""
+    publish = commands.add_parser("publish", help="measure a finished run and write its checkpoint")
+    publish.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
+    publish.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
+    publish.add_argument("--out", required=True, metavar="DIR", help="the checkpoint to write")
+    add_grid(publish)
+    publish.add_argument("--dtype", default="float16", help="float32, float16 or bfloat16")
+    add_device(publish)
+    publish.add_argument(
+        "--made-by", default="", metavar="COMMAND", help="what trains it again, for the card"
+    )
+    publish.add_argument(
+        "--mix", metavar="PATH", help="a checkpoint whose weights may be mixed in, as val decides"
+    )
+    publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
+    publish.set_defaults(run=_publish)
+
+
+def _publish(options: argparse.Namespace) -> None:
+    from transformer.evaluation.publish import publish
+
+    folder = publish(
+        Path(options.run_folder),
+        Path(options.data),
+        Path(options.out),
+        beams=options.beam,
+        alphas=options.alpha,
+        device=options.device,
+        dtype=options.dtype,
+        made_by=options.made_by,
+        notes=options.note,
+        mix=Path(options.mix) if options.mix else None,
+    )
+    print(folder)

@@ -1,0 +1,253 @@
+"""Model cards, and the table of checkpoints: measured figures as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from transformer.checkpoint.folder import CheckpointEntry
+from transformer.config import ModelConfig
+from transformer.search.decoding import (
+    DEFAULT_DECODING,
+    PAPER_DECODING,
+    Decoding,
+    default_decoding,
+)
+from transformer.training.recipe import Recipe
+
+#: Where the named corpora come from and on what terms.
+SOURCES = {
+    "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
+    "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
+    "agreement": "clauses put after pairs of Tatoeba, in which a pronoun agrees with its noun, "
+    "made by `transformer.training.pronouns`",
+    "reversal": "random strings of 1 to 24 letters, made by `transformer.training.data.reversal`",
+}
+
+
+def is_toy(recipe: Recipe) -> bool:
+    """Whether the model reverses strings instead of translating sentences."""
+    return recipe.data.corpora == ("reversal",)
+
+
+def model_card(
+    name: str,
+    model: ModelConfig,
+    recipe: Recipe,
+    metrics: Mapping[str, Any],
+) -> str:
+    """Write the model card, in Markdown."""
+    trained = metrics["training"]
+    toy = is_toy(recipe)
+    task = "letters to the same, reversed" if toy else f"{recipe.data.src} to {recipe.data.tgt}"
+    limits = (
+        "It knows strings of up to 24 small letters and nothing else."
+        if toy
+        else "Trained on short sentences of one kind; elsewhere it will be fluent and wrong. Not "
+        "for any use where a mistranslation does harm."
+    )
+    lines = [
+        f"# {name}",
+        "",
+        f"An encoder-decoder Transformer, {task}: "
+        f"{model.n_encoder_layers}+{model.n_decoder_layers} layers, d_model {model.d_model}, "
+        f"d_ff {model.d_ff}, {model.heads_in_words}, {model.n_parameters / 1e6:.1f}M parameters, "
+        f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}.",
+        "",
+        "## Data",
+        "",
+        *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
+        *(_extra(path) for path in recipe.data.train_only or ()),
+        "",
+        "## Figures",
+        "",
+        *(_toy_figures(metrics["tests"]) if toy else _translation_figures(metrics)),
+        "",
+        "## Decoding",
+        "",
+        *_decoding(metrics),
+        "",
+        "## Training",
+        "",
+        f"- weights: {_weights(metrics)}",
+        *(_part(part) for part in (*metrics.get("earlier_parts", ()), trained)),
+        f"- command: `{metrics['command']}`" if metrics["command"] else "- no command recorded",
+        "",
+        "## Limits",
+        "",
+        limits,
+        *metrics.get("notes", ()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _extra(path: str) -> str:
+    """A file that is only trained on; one of a named corpus lies in the folder of that name."""
+    known = SOURCES.get(path.split("/", 1)[0])
+    return f"- `{path}`, for training only" + (f": {known}" if known else "")
+
+
+def _part(trained: Mapping[str, Any]) -> str:
+    """One run, or one part of a training that had several."""
+    settings = trained["recipe"]["training"]
+    init = settings["init"]
+    return (
+        f"- {f'from the weights of `{init}` on: ' if init else ''}{trained['epochs']} epochs, "
+        f"{trained['updates']:,} updates, {trained['target_tokens']:,} target tokens, "
+        f"seed {settings['seed']}; {trained['hours']} hours on {trained['hardware']}"
+        + (", matrix products in bfloat16" if trained["bfloat16"] else "")
+    )
+
+
+def _weights(metrics: Mapping[str, Any]) -> str:
+    """Which epochs' weights these are, and what is mixed in."""
+    chosen = metrics["chosen_on_val"]
+    count, share = chosen["averaged_epochs"], chosen.get("mixed_share", 0.0)
+    epochs = "the last epoch's" if count == 1 else f"the average of the last {count} epochs"
+    if share:
+        return (
+            f"{100 * (1 - share):.0f}% {epochs}, {100 * share:.0f}% those of "
+            f"`{metrics['mixed_with']}`; the number of epochs and the share were chosen on the "
+            "validation text"
+        )
+    return f"{epochs}; the number of epochs was chosen on the validation text"
+
+
+def _decoding(metrics: Mapping[str, Any]) -> list[str]:
+    """The default decoding, why it is this one, and every setting that was tried."""
+    default = default_decoding(metrics)
+    tuning = metrics.get("decoding_on_val")
+    if tuning is None:
+        return [f"The default is the paper's: {default}."]
+    why = (
+        "the paper's: on the validation text no other setting is better beyond chance"
+        if default == PAPER_DECODING
+        else "chosen on the validation text, where it beats the paper's beyond chance"
+    )
+    lines = [
+        f"The default is {default}, {why}. Figures are cased sacreBLEU on {tuning['sentences']:,} "
+        f"validation pairs, and the difference to {PAPER_DECODING} with an interval that holds at "
+        f"{100 * tuning['confidence']:.0f}% for all settings at once: a paired bootstrap of "
+        f"{tuning['resamples']:,} resamples of the {tuning['sources']:,} sources, seed "
+        f"{tuning['seed']}.",
+        "",
+        "| decoding | BLEU on val | difference | interval |",
+        "|---|---|---|---|",
+    ]
+    for trial in tuning["trials"]:
+        low, high = trial["interval"]
+        how = Decoding(trial["beam_size"], trial["alpha"])
+        compared = "| | |" if how == PAPER_DECODING else (
+            f"| {trial['difference']:+.2f} | {low:+.2f} to {high:+.2f} |"
+        )  # fmt: skip
+        lines.append(f"| {how} | {trial['val_bleu']:.2f} {compared}")
+    return lines
+
+
+def _toy_figures(tests: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{name}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings come out "
+        "exactly reversed."
+        for name, values in tests.items()
+    ]
+
+
+def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
+    """A row for each test set and decoding, the default first."""
+    tests = metrics["tests"]
+    if not tests:
+        return ["No text was held out for testing: nothing but the validation text was measured."]
+    measured = [(default_decoding(metrics), tests)]
+    lines = [f"With the default decoding, {measured[0][0]}"]
+    if "tuned" in metrics:
+        tuned = metrics["tuned"]
+        measured.append((Decoding(**tuned["decoding"]), tuned["tests"]))
+        lines[0] += (
+            f"; below it {measured[1][0]}, which scored highest on the validation text and is no "
+            "default, see Decoding"
+        )
+    lines[0] += "."
+    lines += [
+        "",
+        "| test set | pairs | decoding | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
+        "all references (sources) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in tests:
+        for decoding, figures in measured:
+            lines.append(_row(name, decoding, figures[name]))
+    values = next(iter(tests.values()))
+    return [
+        *lines,
+        "",
+        f"sacreBLEU signature: `{values['signature']}`; chrF's: `{values['chrf_signature']}`. "
+        "`lc_tok_bleu` scores lower-cased Moses tokens, as the Multi30k literature does; it is not "
+        "comparable with the cased figure.",
+    ]
+
+
+def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
+    lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
+    cells = [
+        name,
+        f"{values['sentences']:,}",
+        str(decoding),
+        f"{values['bleu']:.1f}",
+        f"{values['chrf']:.1f}",
+        f"{lc_tok:.1f}" if lc_tok is not None else "",
+        f"{once['bleu_all_references']:.1f} ({once['sentences']:,})" if once else "",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def summary_table(entries: Sequence[CheckpointEntry]) -> str:
+    """Tabulate checkpoints in Markdown: shape, default decoding, and figures on every test set.
+
+    A setting that scored higher on the validation text stands beside the default, its figures in
+    brackets. Anyone may have written metrics.json: what is no figure is left out.
+    """
+    lines = ["| checkpoint | shape | decoding | measured |", "|---|---|---|---|"]
+    for entry in entries:
+        if entry.config is None or entry.error is not None:
+            lines.append(f"| {entry.name} | cannot be loaded | | |")
+            continue
+        config = entry.config
+        shape = (
+            f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}, "
+            f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
+        )
+        tuned = _mapping(entry.metrics.get("tuned"))
+        other = _mapping(tuned.get("tests"))
+        figures = [
+            _figures(name, _mapping(values), _mapping(other.get(name)))
+            for name, values in _mapping(entry.metrics.get("tests")).items()
+        ]
+        decoding = str(default_decoding(entry.metrics))
+        if other:
+            record = {DEFAULT_DECODING: tuned.get("decoding")}
+            decoding += f" (tuned: {default_decoding(record)})"
+        measured = "; ".join(filter(None, figures)) or "nothing measured"
+        lines.append(f"| {entry.name} | {shape} | {decoding} | {measured} |")
+    return "\n".join(lines)
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if isinstance(value, int | float)}
+
+
+def _figures(name: str, values: Mapping[str, Any], tuned: Mapping[str, Any]) -> str:
+    measured, other = _numbers(values), _numbers(tuned)
+    if name == "reverse_test" and {"exact_match", "sentences"} <= measured.keys():
+        return f"{100 * measured['exact_match']:.2f}% of {measured['sentences']:,} strings reversed"
+    titles = {"bleu": "sacreBLEU", "lc_tok_bleu": "lc_tok_bleu"}
+    figures = [
+        f"{measured[key]:.1f}" + (f" ({other[key]:.1f})" if key in other else "") + f" {title}"
+        for key, title in titles.items()
+        if key in measured
+    ]
+    return f"{name}: {', '.join(figures)}" if figures else ""

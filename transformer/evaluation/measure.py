@@ -1,0 +1,193 @@
+"""A checkpoint's figures: the default decoding chosen on val, the test sets measured with it.
+
+metrics.json then holds
+
+    default_decoding    what `Translator`, the command line and the app decode with
+    decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
+    tests               figures of each test set with the default decoding
+    tuned               the same with the setting that scored highest on val, where that is another
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from sacrebleu.metrics.bleu import BLEU
+
+from transformer.checkpoint.folder import METRICS
+from transformer.config import ConfigError
+from transformer.evaluation.card import is_toy, model_card
+from transformer.evaluation.scores import PROTOCOLS, score
+from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
+from transformer.files.atomic import write_atomic
+from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding
+from transformer.training.corpus import load_held_out
+from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
+from transformer.training.recipe import Recipe
+from transformer.translator import Translator
+
+#: Pairs of the validation text that choices are made on, from its start; Multi30k has this many.
+VAL_PAIRS = 1014
+
+Progress = Callable[[str, int, int], None]
+
+
+def measure(
+    checkpoint: Path,
+    data: Path,
+    *,
+    beams: Sequence[int] = BEAMS,
+    alphas: Sequence[float] = ALPHAS,
+    device: str = "auto",
+    notes: Sequence[str] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Measure a published checkpoint again, and rewrite its metrics.json and model card.
+
+    Args:
+        data: the folder it was trained from; what is only trained on may be missing.
+        beams, alphas: settings to try on the validation text, beside the paper's.
+        notes: sentences for the card's section on limits; None keeps those of metrics.json.
+        progress: called with what is being done, and how much of it is done, of how much.
+
+    Raises: `ConfigError` if metrics.json does not say how the checkpoint was trained, `DataError`
+        for text that is missing.
+    """
+    recipe, metrics = read_metrics(checkpoint)
+    held_out = load_held_out(recipe.data, data)
+    translator = Translator.load(checkpoint, device)
+    metrics = described(translator, recipe, held_out, metrics, beams, alphas, progress)
+    if notes is not None:
+        metrics["notes"] = list(notes)
+    write_atomic(
+        checkpoint / METRICS, (json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode()
+    )
+    write_card(checkpoint, translator, recipe, metrics)
+    return checkpoint
+
+
+def described(
+    translator: Translator,
+    recipe: Recipe,
+    held_out: Corpus,
+    metrics: Mapping[str, Any],
+    beams: Sequence[int],
+    alphas: Sequence[float],
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Return `metrics` with the default decoding and the figures of this model in it."""
+
+    def report(what: str) -> Callable[[int, int], None]:
+        return lambda done, total: progress(what, done, total) if progress is not None else None
+
+    kept = {key: value for key, value in metrics.items() if key not in ("decoding", "tuned")}
+    default, tuning = PAPER_DECODING, None
+    # BLEU counts words, and the toy's strings are one word each.
+    if held_out.val and not is_toy(recipe):
+        settings = grid(beams, alphas)
+        tuning = tune(
+            translator, held_out.val[:VAL_PAIRS], settings, on_tried=report("settings tried on val")
+        )
+        default = tuning.chosen
+        kept["decoding_on_val"] = tuning.to_dict()
+        if "chosen_on_val" in kept:
+            kept["chosen_on_val"] = kept["chosen_on_val"] | _figure(tuning, default)
+    kept[DEFAULT_DECODING] = default.to_dict()
+    kept["tests"] = _tests(translator, recipe, held_out, default, report("test sets"))
+    if tuning is not None and tuning.best != default:
+        figures = _tests(translator, recipe, held_out, tuning.best, report("test sets, tuned"))
+        kept["tuned"] = {"decoding": tuning.best.to_dict(), "tests": figures}
+    return kept
+
+
+def write_card(
+    folder: Path, translator: Translator, recipe: Recipe, metrics: Mapping[str, Any]
+) -> None:
+    """Write the model card into a checkpoint's folder."""
+    card = model_card(folder.resolve().name, translator.config, recipe, metrics)
+    write_atomic(folder / "README.md", card.encode())
+
+
+def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
+    """Read how a run or a checkpoint was trained, and all of its metrics.json.
+
+    Raises: `ConfigError`.
+    """
+    try:
+        metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+        return Recipe.from_dict(metrics["training"]["recipe"]), metrics
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"{folder}: {METRICS} does not say how it was trained ({error})"
+        ) from None
+
+
+def _figure(tuning: Tuning, decoding: Decoding) -> dict[str, Any]:
+    trial = next(each for each in tuning.trials if each.decoding == decoding)
+    return decoding.to_dict() | {"val_bleu": round(trial.bleu, 4)}
+
+
+def _tests(
+    translator: Translator,
+    recipe: Recipe,
+    held_out: Corpus,
+    decoding: Decoding,
+    report: Callable[[int, int], None],
+) -> dict[str, Any]:
+    figures = {}
+    for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
+        language = recipe.data.tgt if name in MULTI30K_TESTS else None
+        figures[name] = measure_test(translator, pairs, decoding, language)
+        report(count, len(held_out.tests))
+    return figures
+
+
+def measure_test(
+    translator: Translator, pairs: Sequence[Pair], decoding: Decoding, language: str | None
+) -> dict[str, Any]:
+    """Measure one test set.
+
+    Each pair counts as a sentence with one reference. If sources repeat, as in Tatoeba, figures
+    with each source once and all its references are added.
+
+    Args: language: the target's; adds Multi30k's lc_tok_bleu.
+    """
+    sources = [src for src, _ in pairs]
+    unique = list(dict.fromkeys(sources))
+    done = translator.translate(unique, decoding.beam_size, decoding.alpha)
+    texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
+    hypotheses = [texts[src] for src in sources]
+    scores = score(
+        hypotheses,
+        [tgt for _, tgt in pairs],
+        protocol=PROTOCOLS[0] if language else None,
+        language=language,
+    )
+    values = {name: value for name, value in asdict(scores).items() if value is not None}
+    values["exact_match"] = sum(texts[src] == tgt for src, tgt in pairs) / len(pairs)
+    if len(unique) < len(sources):
+        values["each_source_once"] = _multi_reference(texts, pairs)
+    return {name: round(v, 4) if isinstance(v, float) else v for name, v in values.items()}
+
+
+def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, Any]:
+    references: dict[str, list[str]] = {}
+    for src, tgt in pairs:
+        references.setdefault(src, []).append(tgt)
+    most = max(map(len, references.values()))
+    # sacreBLEU takes one stream for each rank of reference; a source with fewer repeats its first,
+    # which changes no n-gram's largest count and no closest length.
+    streams = [[r[i] if i < len(r) else r[0] for r in references.values()] for i in range(most)]
+    bleu = BLEU()
+    result = bleu.corpus_score([texts[src] for src in references], streams)
+    first = BLEU().corpus_score([texts[src] for src in references], [streams[0]])
+    return {
+        "sentences": len(references),
+        "bleu_all_references": round(result.score, 4),
+        "bleu_first_reference": round(first.score, 4),
+        "signature": str(bleu.get_signature()),
+    }
