@@ -223,13 +223,18 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
             _figures(name, _mapping(values), _mapping(other.get(name)))
             for name, values in _mapping(entry.metrics.get("tests")).items()
         ]
-        decoding = str(default_decoding(entry.metrics))
+        # Older files hold the figures of a tuned decoding, under this name.
+        before = _recorded(entry.metrics.get("decoding"))
+        decoding = str(before if "decoding" in entry.metrics else default_decoding(entry.metrics))
         if other:
-            record = {DEFAULT_DECODING: tuned.get("decoding")}
-            decoding += f" (tuned: {default_decoding(record)})"
+            decoding += f" (tuned: {_recorded(tuned.get('decoding'))})"
         measured = "; ".join(filter(None, figures)) or "nothing measured"
         lines.append(f"| {entry.name} | {shape} | {decoding} | {measured} |")
     return "\n".join(lines)
+
+
+def _recorded(record: object) -> Decoding:
+    return default_decoding({DEFAULT_DECODING: record})
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
