@@ -36,16 +36,14 @@ class Stored:
     size: int
 
     def tensors(self) -> dict[str, Tensor]:
-        """Every tensor as it is stored, mapped from disk where its format allows.
+        """Read every tensor as it is stored, each into memory of its own.
 
         Raises: `CheckpointError` where a file is not the one any more that was looked at.
         """
         read: dict[str, Tensor] = {}
         for path in dict.fromkeys(self.files.values()):
-            read |= read_tensors(path)
-        for name, (shape, _) in self.found.items():
-            if name not in read or tuple(read[name].shape) != shape:
-                raise CheckpointError(f"{self.files[name]}: changed while it was read")
+            found = {name: self.found[name] for name, file in self.files.items() if file == path}
+            read |= read_tensors(path, found)
         return read
 
 

@@ -1,36 +1,30 @@
 """Reading weight files that may come from anywhere.
 
 Weights are numbers and never code: safetensors, or torch files with `weights_only=True`. Names,
-shapes and types are compared with the config before memory is taken for a model.
+shapes and types are compared with the config before memory is taken for a model. No file is mapped
+into memory, so one that is overwritten or cut short meanwhile is refused like any damaged one.
 """
 
 from __future__ import annotations
 
-import pickle
-import warnings
-import zipfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import safetensors
 import torch
 from torch import Tensor
 
 from transformer.checkpoint.outline import outline
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.pickles import check_pickles
-from transformer.files.safe import check_file, is_there
+from transformer.files.safe import check_unchanged, is_there, open_file
+from transformer.files.safetensors_file import MAX_HEADER, read_header, read_part
+from transformer.files.torch_file import read_torch
 
 __all__ = ["CheckpointError"]  # is at home in a module without torch
 
 SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
-#: Longest header of a safetensors file, in bytes; 200 layers need less than a tenth.
-MAX_HEADER = 16 * 1024 * 1024
-#: Most tensors in a file; 200 layers need less than half.
-MAX_TENSORS = 20_000
 
 
 def stored_names(config: ModelConfig) -> dict[str, str]:
@@ -60,28 +54,55 @@ Described = tuple[tuple[int, ...], str]
 
 
 def describe_weights(path: Path) -> dict[str, Described]:
-    """Names, shapes and types in a weight file, from its header alone where it has one."""
+    """Return shape and type of every tensor in a weight file, without reading its numbers."""
     if path.suffix != ".safetensors":
-        return {name: _describe(tensor) for name, tensor in _open_torch(path).items()}
-    with _open_safetensors(path) as file:
-        found, names = {}, file.keys()
-        if len(names) > MAX_TENSORS:
-            raise CheckpointError(
-                f"{path}: {len(names):,} tensors; at most {MAX_TENSORS:,} are looked at"
-            )
-        for name in names:
-            part = file.get_slice(name)
-            found[name] = (tuple(part.get_shape()), str(part.get_dtype()))
-    return found
+        state = _state_dict(path, read_torch(path, shapes_only=True), "meta")
+        return {name: _describe(tensor) for name, tensor in state.items()}
+    with open_file(path) as (file, status):
+        parts = read_header(path, file, status.st_size)
+    return {name: (part.shape, part.dtype) for name, part in parts.items()}
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Every tensor of a weight file as it is stored, mapped from disk where its format allows."""
+def read_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[tuple[str, Tensor]]:
+    """Yield tensors of a weight file as they are stored, each in memory of its own.
+
+    One is read when the one before has been dealt with, or is let go here, so that whoever converts
+    them holds the numbers once and not twice.
+
+    Args:
+        described: the tensors to read, as `describe_weights` found them.
+
+    Raises: `CheckpointError` naming the file, also where it is not the one any more that was
+        described, or changes before the last tensor is read.
+    """
     if path.suffix != ".safetensors":
-        return _open_torch(path)
-    with _open_safetensors(path) as file:
-        names = file.keys()
-        return {name: file.get_tensor(name) for name in names}
+        yield from _torch_tensors(path, described)
+        return
+    with open_file(path) as (file, status):
+        parts = read_header(path, file, status.st_size)
+        for name, (shape, dtype) in described.items():
+            if name not in parts or parts[name][:2] != (shape, dtype):
+                raise _changed(path)
+            yield name, read_part(path, file, parts[name])
+        check_unchanged(path, file, status)
+
+
+def _torch_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[tuple[str, Tensor]]:
+    state = _state_dict(path, read_torch(path), "cpu")
+    for name in state.keys() - described.keys():
+        del state[name]
+    shared = Counter(tensor.untyped_storage().data_ptr() for tensor in state.values())
+    for name in described:
+        if name not in state or _describe(state[name]) != described[name]:
+            raise _changed(path)
+        tensor = state.pop(name).detach()
+        storage = tensor.untyped_storage()
+        alone = shared[storage.data_ptr()] == 1 and storage.nbytes() == tensor.nbytes
+        yield name, tensor if alone else tensor.clone()
+
+
+def _changed(path: Path) -> CheckpointError:
+    return CheckpointError(f"{path}: changed while it was read")
 
 
 def check_weights(folder: Path, config: ModelConfig) -> None:
@@ -123,68 +144,33 @@ def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) ->
         raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
 
 
-def _open_safetensors(path: Path) -> Any:
-    """The file, opened; its header has been read and fits the file's length."""
-    size = check_file(path)
-    try:
-        with path.open("rb") as file:
-            header = int.from_bytes(file.read(8), "little")
-        if MAX_HEADER < header <= size:
-            raise CheckpointError(
-                f"{path}: a header of {header:,} bytes; at most {MAX_HEADER:,} are read"
-            )
-        return safetensors.safe_open(path, framework="pt", device="cpu")
-    except (safetensors.SafetensorError, OSError) as error:
-        raise CheckpointError(f"{path}: not a whole safetensors file ({error})") from None
-    except RuntimeError:  # from torch, which maps the file: one with holes may be of any length
-        raise CheckpointError(f"{path}: {size:,} bytes, more than can be opened here") from None
-
-
-def _open_torch(path: Path) -> dict[str, Tensor]:
-    """A torch file's state dict, mapped from disk where its format allows that."""
-    check_file(path)
-    check_pickles(path)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickles that torch did not write
-            content = torch.load(
-                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
-            )
-    except pickle.UnpicklingError:
-        raise CheckpointError(
-            f"{path}: holds more than weights, or is damaged; "
-            "it is not loaded, since it could run code"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
+    """The state dict in a torch file, checked to be plain tensors by name."""
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         content = content["model"]
     if not isinstance(content, dict) or not all(
-        isinstance(name, str) and _is_plain(tensor) for name, tensor in content.items()
+        isinstance(name, str) and is_plain(tensor, device) for name, tensor in content.items()
     ):
         raise CheckpointError(f"{path}: not a state dict (plain tensors by name)")
-    return content
+    return dict(content)
 
 
-def _is_plain(value: object) -> bool:
-    """Whether this is a dense tensor with its numbers at hand."""
+def is_plain(value: object, device: str = "cpu") -> bool:
+    """Whether this is a dense tensor on this device."""
     return (
-        isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == "cpu"
+        isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == device
     )
 
 
 def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     """All tensors by their stored names, in float32 on the CPU; NaN and infinity are refused."""
-    check_weights(folder, config)
     path, aliases = _weights_file(folder), stored_names(config)
+    described = describe_weights(path)
+    _compare(path, config, described)
     check_memory(path, config)
-    tensors = read_tensors(path)
-    # Another file may lie there by now than the one that was checked.
-    _compare(path, config, {name: _describe(tensor) for name, tensor in tensors.items()})
     state: dict[str, Tensor] = {}
-    for name, stored_tensor in tensors.items():
-        tensor = in_memory(path, name, stored_tensor)
+    for name, stored_tensor in read_tensors(path, described):
+        tensor = in_memory(path, name, stored_tensor, own=True)
         stored = aliases.get(name, name)
         if stored in state and not torch.equal(state[stored], tensor):
             raise CheckpointError(
@@ -214,9 +200,13 @@ def check_memory(
         )
 
 
-def in_memory(path: Path, name: str, tensor: Tensor) -> Tensor:
-    """A float32 copy, which does not change when the file does; NaN and infinity are refused."""
-    tensor = tensor.detach().to(torch.float32, copy=True).contiguous()
+def in_memory(path: Path, name: str, tensor: Tensor, *, own: bool = False) -> Tensor:
+    """Return a tensor in float32, contiguous; NaN and infinity are refused.
+
+    Args:
+        own: nobody else holds this tensor, so that one in float32 need not be copied.
+    """
+    tensor = tensor.detach().to(torch.float32, copy=not own).contiguous()
     if not bool(torch.isfinite(tensor).all()):
         raise CheckpointError(f"{path}: tensor {name!r} holds NaN or infinite values")
     return tensor

@@ -7,6 +7,7 @@ again), so a state dict may name only what state dicts are made of.
 
 from __future__ import annotations
 
+import os
 import pickletools
 import re
 import zipfile
@@ -31,39 +32,43 @@ MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
 MAX_STEPS = 500_000
 
 
-def check_pickles(path: Path, allowed: re.Pattern[str] = ALLOWED, hint: str = "") -> None:
+def check_pickles(
+    path: Path, file: IO[bytes], allowed: re.Pattern[str] = ALLOWED, hint: str = ""
+) -> None:
     """Refuse a torch file that is not made of tensors, or that would grow when it is unpacked.
 
     Args:
+        path: for messages.
+        file: open at its beginning.
         allowed: what its pickles may name.
         hint: added to the reason where they name something else.
 
     Raises: `CheckpointError` naming the file.
     """
     try:
-        if zipfile.is_zipfile(path):
-            _check_archive(path, allowed, hint)
+        if zipfile.is_zipfile(file):
+            _check_archive(path, file, allowed, hint)
         else:
-            with path.open("rb") as file:
-                for _ in range(OLD_PICKLES):
-                    _check_pickle(path, file, allowed, hint)
+            file.seek(0)
+            for _ in range(OLD_PICKLES):
+                _check_pickle(path, file, allowed, hint)
     except CheckpointError:
         raise
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+    except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
         reason = str(error) or type(error).__name__
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
 
 
-def _check_archive(path: Path, allowed: re.Pattern[str], hint: str) -> None:
-    with zipfile.ZipFile(path) as archive:
+def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
+    with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         # torch itself compresses nothing.
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):
             raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
         if len({each.filename for each in members}) != len(members):
             raise CheckpointError(f"{path}: an archive that holds a file twice")
-        size = path.stat().st_size
-        if any(each.file_size > size for each in members):
+        # Together: members may lie on top of each other.
+        if sum(each.file_size for each in members) > file.seek(0, os.SEEK_END):
             raise CheckpointError(f"{path}: an archive whose files are larger than itself")
         for each in members:
             if each.filename.rpartition("/")[2].lower().endswith(".pkl"):
@@ -72,8 +77,8 @@ def _check_archive(path: Path, allowed: re.Pattern[str], hint: str) -> None:
                         f"{path}: {each.filename} has {each.file_size:,} bytes; at most "
                         f"{MAX_PICKLE:,} are looked through"
                     )
-                with archive.open(each) as file:
-                    _check_pickle(path, file, allowed, hint)
+                with archive.open(each) as member:
+                    _check_pickle(path, member, allowed, hint)
 
 
 def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:

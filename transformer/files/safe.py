@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from transformer.errors import CheckpointError
 
@@ -88,22 +90,52 @@ def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
     It is opened once, without waiting, and read no further than allowed: what lies there may be
     exchanged at any moment, also for a pipe or for something larger.
     """
-    check_file(path)
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise CheckpointError(f"{path}: not a file any more")
-            data = file.read(most + 1)
-    except OSError as error:
-        raise CheckpointError(f"{path}: {error.strerror or error}") from None
+    with open_file(path) as (file, _):
+        data = file.read(most + 1)
     if len(data) > most:
         size = max(len(data), check_file(path))
         raise CheckpointError(f"{path}: {size:,} bytes; at most {most:,} are allowed")
     return data
 
 
+@contextmanager
+def open_file(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+    """Open a real file for reading, without waiting; with what the system says of it.
+
+    Raises: `CheckpointError` naming the file, also for an `OSError` of whoever reads it.
+    """
+    check_file(path)
+    try:
+        with open(path, "rb", opener=_without_waiting) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise CheckpointError(f"{path}: not a file any more")
+            yield file, status
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror or error}") from None
+
+
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:
+    """Refuse a file that was written to since it was opened: what was read of it may be of two.
+
+    Raises: `CheckpointError` naming the file.
+    """
+    now = os.fstat(file.fileno())
+    if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        raise CheckpointError(f"{path}: changed while it was read")
+
+
+def read_fully(file: BinaryIO, buffer: memoryview) -> None:
+    """Fill a buffer from where the file stands. Raises `ValueError` where the file ends before."""
+    while len(buffer):
+        count = file.readinto(buffer)  # type: ignore[attr-defined]
+        if not count:
+            raise ValueError(f"it ends {len(buffer):,} bytes too early")
+        buffer = buffer[count:]
 
 
 def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:

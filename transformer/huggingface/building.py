@@ -68,9 +68,9 @@ def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Fami
         _check_shapes(folder, kind, config, stored, n_stored, max_parameters)
         state: dict[str, Tensor] = {}
         for path in files:
-            for name, tensor in read_tensors(path).items():
-                if name in stored and tensor.is_floating_point():
-                    state[name] = in_memory(path, name, tensor)
+            here = {name: each for name, (file, each) in stored.items() if file == path}
+            for name, tensor in read_tensors(path, here):
+                state[name] = in_memory(path, name, tensor, own=True)
         try:
             model, report = kind.from_pretrained(
                 None, config=config, state_dict=state, attn_implementation="eager",

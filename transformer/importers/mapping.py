@@ -91,7 +91,7 @@ def gather(
     """The weights in float32 by this project's names, and the type to store them as.
 
     Args:
-        tensors: as the file has them, perhaps mapped from disk.
+        tensors: as the file has them.
         names: where each may be found. Of several that are there, all have to be equal: they are
             tied.
         ignored: names of tensors that are of no use here.

@@ -9,51 +9,32 @@ what it is filled with becomes its attributes.
 from __future__ import annotations
 
 import argparse
-import pickle
 import re
-import warnings
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from transformer.checkpoint.weights import is_plain
 from transformer.errors import CheckpointError
-from transformer.files.pickles import ALLOWED, check_pickles
-from transformer.files.safe import check_file
+from transformer.files.pickles import ALLOWED
+from transformer.files.torch_file import read_torch
 
 #: What its pickles may name beside what state dicts are made of, see `transformer.files.pickles`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 
 def read_content(path: Path, convert: str) -> dict[str, Any]:
-    """All that a torch file holds, its tensors mapped from disk where its format allows that.
+    """Return all that a torch file holds.
 
     Args:
         convert: how to make a file of weights and plain settings out of one that is refused.
 
     Raises: `CheckpointError`, one line that names the file.
     """
-    check_file(path)
-    check_pickles(path, _NAMES, f"; {convert}")
-    try:
-        # This counts for all threads meanwhile, and does no harm to what they read either.
-        with torch.serialization.safe_globals([argparse.Namespace]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickles that torch did not write
-            content = torch.load(
-                path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path)
-            )
-    except pickle.UnpicklingError as error:
-        found = re.search(r"GLOBAL ([\w.]+)", str(error))
-        what = f" ({found[1]})" if found else ""
-        raise CheckpointError(
-            f"{path}: holds more than weights{what}, or is damaged; it is not loaded, since it "
-            f"could run code; {convert}"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+    content = read_torch(
+        path, allowed=_NAMES, safe_globals=[argparse.Namespace], hint=f"; {convert}"
+    )
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: not a checkpoint (a dictionary)")
     return content
@@ -63,11 +44,7 @@ def tensors_in(path: Path, content: dict[str, Any], key: str) -> dict[str, Tenso
     """The state dict under `key`. Raises `CheckpointError` unless it is plain tensors by name."""
     state = content.get(key)
     if not isinstance(state, dict) or not all(
-        isinstance(name, str)
-        and isinstance(tensor, Tensor)
-        and tensor.layout is torch.strided
-        and tensor.device.type == "cpu"
-        for name, tensor in state.items()
+        isinstance(name, str) and is_plain(tensor) for name, tensor in state.items()
     ):
         raise CheckpointError(f"{path}: {key!r} is not a state dict (plain tensors by name)")
     return state

@@ -8,8 +8,8 @@
     tensorboard/      events, on request
 
 and, at the end, the checkpoint that it made (see `transformer.checkpoint.folder`). Files appear
-whole or
-not at all: each is written under another name and renamed when it is on the disk.
+whole or not at
+all: each is written under another name and renamed when it is on the disk.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -194,11 +194,7 @@ def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
     """Mean of the weights in several safetensors files (section 6.1), tied ones put back."""
     total: dict[str, Tensor] = {}
     for file in files:
-        try:
-            tensors = safetensors.torch.load_file(file)
-        except (safetensors.SafetensorError, OSError) as error:
-            raise CheckpointError(f"{file}: cannot be averaged: {error}") from None
-        for name, tensor in tensors.items():
+        for name, tensor in read_tensors(file, describe_weights(file)):
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(files)).float() for name, tensor in total.items()}
     for name in ("tgt_embedding.weight", "generator.weight"):
