@@ -1,0 +1,197 @@
+"""What one rerun of the app costs, counted: forward passes, folder scans, keys, jobs, bytes.
+
+    python benchmarks/reruns.py [--tree DIR] [--json]
+
+Every page is opened, run again with nothing changed, and given a new sentence, in Streamlit's own
+test runner and with the shipped checkpoints. Nothing here depends on how fast the machine is, so
+two trees can be compared by two runs: `--tree` counts in another checkout of this project.
+
+    forward passes   calls of the encoder and of the decoder, of the reference and the fast ones
+    scans            folders below checkpoints/ that are listed, a listing of all of them included
+    marks            fingerprints made of a checkpoint's files
+    keys             records made that name a trace
+    jobs             background threads started
+    bytes            of all messages that the browser is sent
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Addresses of the pages that show a model, the first one's is empty.
+PAGES = ("", "beam", "attention", "head", "tokens", "positions", "compare")
+
+#: What a rerun should cost at most: with nothing changed, and with a new sentence.
+AIMS = {
+    "again": {"forward passes": 0, "marks": "1 a checkpoint", "keys": 1, "jobs": 0},
+    "sentence": {"marks": "1 a checkpoint", "keys": 1, "jobs": 1},
+}
+
+#: What is counted under a name: modules that may define it, and what it is called there. The first
+#: of each pair that exists is taken, since older trees have other names.
+_FORWARD = (
+    ("transformer.model", "Transformer.encode"),
+    ("transformer.model", "Transformer.decode"),
+    ("transformer.fast.packed transformer.packed", "PackedEncoder.encode"),
+    ("transformer.fast.steps transformer.packed_steps", "PackedSteps.__call__"),
+)
+_COUNTED = {
+    "forward passes": _FORWARD,
+    "marks": (("transformer.catalogue transformer.opening", "mark_of"),),
+    "keys": (
+        ("ui.core.request", "Request.__init__"),
+        ("ui.work.traces ui.traces", "TraceKey.__init__"),
+    ),
+}
+
+_counts: Counter[str] = Counter()
+
+
+def count(root: Path) -> None:
+    """Start counting in this process. Args: root: the folder of checkpoints."""
+
+    def heard(event: str, arguments: tuple[Any, ...]) -> None:
+        if event in ("os.scandir", "os.listdir") and str(arguments[0]).startswith(str(root)):
+            _counts["scans"] += 1
+
+    sys.addaudithook(heard)
+    for name, sources in _COUNTED.items():
+        wrapped = [_wrap(name, modules.split(), what) for modules, what in sources]
+        assert any(wrapped), f"nothing to count as {name}"
+    start = threading.Thread.start
+
+    def starting(thread: threading.Thread) -> None:
+        _counts["jobs"] += thread.name == "headlight-work"
+        start(thread)
+
+    threading.Thread.start = starting  # type: ignore[method-assign]
+    from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+
+    enqueue = ForwardMsgQueue.enqueue
+
+    def queued(queue: ForwardMsgQueue, message: Any) -> None:
+        _counts["bytes"] += message.ByteSize()
+        enqueue(queue, message)
+
+    ForwardMsgQueue.enqueue = queued  # type: ignore[method-assign]
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Yield what is counted inside; complete when it ends."""
+    before, found = _counts.copy(), Counter[str]()
+    yield found
+    names = ("forward passes", "scans", "marks", "keys", "jobs", "bytes")
+    found.update({name: _counts[name] - before[name] for name in names})
+
+
+def _wrap(name: str, modules: list[str], what: str) -> bool:
+    """Count the calls of a function or method in whichever module has it."""
+    holder, _, attribute = what.rpartition(".")
+    for module in modules:
+        try:
+            home = importlib.import_module(module)
+        except ImportError:
+            continue
+        owner = getattr(home, holder) if holder else home
+        original = getattr(owner, attribute)
+        _replace(owner, attribute, original, _counting(name, original))
+        return True
+    return False
+
+
+def _counting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*args: Any, **options: Any) -> Any:
+        _counts[name] += 1
+        return original(*args, **options)
+
+    return call
+
+
+def _replace(owner: Any, attribute: str, original: Any, new: Any) -> None:
+    setattr(owner, attribute, new)
+    for module in list(sys.modules.values()):  # those that imported it by its name
+        if getattr(module, attribute, None) is original:
+            setattr(module, attribute, new)
+
+
+def open_page(tree: Path, at: str) -> Any:
+    """The app of a tree at one page's address, not run yet."""
+    from streamlit.testing.v1 import AppTest
+    from streamlit.util import calc_hash
+
+    app = AppTest.from_file(str(tree / "app.py"), default_timeout=600)
+    if at:
+        app._page_hash = calc_hash(at)
+        app.session_state["headlight_started"] = True
+    return app
+
+
+def say(app: Any, sentence: str) -> Any:
+    """The next run, with another sentence."""
+    app.sidebar.text_area(key="sentence_box").set_value(sentence)
+    return app.sidebar.button[0].click()
+
+
+def costs(tree: Path, at: str) -> dict[str, dict[str, int]]:
+    """What opening a page, running it again, and another sentence cost."""
+    found: dict[str, dict[str, int]] = {}
+    app = open_page(tree, at)
+    steps = {
+        "opening": app.run,
+        "again": app.run,
+        "sentence": lambda: say(app, f"Two dogs run through the {at or 'first'} garden.").run(),
+    }
+    for name, step in steps.items():
+        with counted() as counts:
+            step()
+        assert not app.exception, app.exception
+        found[name] = dict(counts)
+    return found
+
+
+def main() -> None:
+    """Count and print."""
+    parser = argparse.ArgumentParser(description=__doc__, add_help=True)
+    parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    tree = given.tree.resolve()
+    sys.path[0] = str(tree)
+    os.chdir(tree)
+    os.environ["HEADLIGHT_CHECKPOINTS"] = str(tree / "checkpoints")
+    for page in (tree / "ui").rglob("*.py"):  # all that may hold a name that is counted
+        name = ".".join(page.relative_to(tree).with_suffix("").parts)
+        importlib.import_module(name.removesuffix(".__init__"))
+    count(tree / "checkpoints")
+    found = {at or "translate": costs(tree, at) for at in PAGES}
+    n_checkpoints = sum(each.is_dir() for each in (tree / "checkpoints").iterdir())
+    if given.json:
+        print(json.dumps({"checkpoints": n_checkpoints, "aims": AIMS, "pages": found}, indent=1))
+        return
+    names = list(next(iter(found.values()))["again"])
+    print(f"{n_checkpoints} checkpoints")
+    print(f"{'page':11}{'run':10}" + "".join(f"{name:>16}" for name in names))
+    for page, runs in found.items():
+        for run, counts in runs.items():
+            print(f"{page:11}{run:10}" + "".join(f"{counts[name]:16,}" for name in names))
+    for run, aims in AIMS.items():
+        print(f"{'aim':11}{run:10}" + "".join(f"{aims.get(name, '-'):>16}" for name in names))
+
+
+if __name__ == "__main__":
+    main()
