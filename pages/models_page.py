@@ -6,13 +6,12 @@ import streamlit as st
 
 from figures.markdown import plain
 from ui.core import url_state
-from ui.core.view import CHECKPOINT, current_view
+from ui.core.view import CHECKPOINT, current_entries, current_view
 from ui.frame.decoding import restart
 from ui.frame.pages import require_frame
 from ui.frame.steering import drop_ids
 from ui.models.import_form import bring, draw_import
 from ui.models.rows import draw_rows
-from ui.work.models import entries
 from ui.work.roots import checkpoint_roots
 
 require_frame()
@@ -25,7 +24,7 @@ def use(name: str) -> None:
     restart()
 
 
-found = entries()
+found = current_entries()
 st.subheader("What is here", anchor=False)
 if not found:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())

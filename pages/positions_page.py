@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.config import ModelConfig, PositionLayout
 from transformer.trace import position_vectors
 from ui.core import url_state
@@ -91,7 +90,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
 
 
 view = current_view()
-entry = inspect_checkpoint(view.path) if view.checkpoint else None
+entry = view.entry if view.checkpoint else None
 config = entry.config if entry else None
 url_state.show(PART)
 st.markdown(

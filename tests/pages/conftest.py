@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from ui.models import import_jobs
-from ui.work.traces import TraceCache
+from ui.work.lru import Lru
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -51,7 +51,7 @@ def _started_once() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test starts with nothing cached."""
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
     python -m tests.pages.small_caches FILE BYTES [OPTIONS OF STREAMLIT]
 
-FILE gets one line of JSON, written anew while the app runs: the most bytes that the cache of traces
-and the cache of results held, and how many entries they hold now.
+FILE gets one line of JSON, written anew while the app runs: the most bytes that the cache
+held, and how many results it holds now.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from pathlib import Path
 
 from streamlit.web import cli
 
-from ui.work.cache import TRACES
-from ui.work.computed import RESULTS
+from ui.work.results import CACHE
 
 
 def watch(file: Path) -> None:
-    most = [0, 0]
+    most = 0
     while True:
-        most = [max(most[0], TRACES.nbytes), max(most[1], RESULTS.nbytes)]
+        most = max(most, CACHE.nbytes)
         partly = file.with_suffix(".part")
-        partly.write_text(json.dumps({"most": most, "entries": [len(TRACES), len(RESULTS)]}))
+        partly.write_text(json.dumps({"most": most, "entries": len(CACHE)}))
         partly.replace(file)
         time.sleep(0.1)
 
 
 if __name__ == "__main__":
-    TRACES.limit = RESULTS.limit = int(sys.argv[2])
+    CACHE.limit = int(sys.argv[2])
     threading.Thread(target=watch, args=(Path(sys.argv[1]),), daemon=True).start()
     sys.argv = ["streamlit", "run", "app.py", *sys.argv[3:]]
     cli.main()

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from figures.outcomes import nats, penalty_of, why_it_went, why_the_winner_won
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
-from ui.work.traces import TraceCache
+from ui.work.lru import Lru
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -144,7 +144,7 @@ def test_a_given_translation_has_no_search(run_app: RunApp) -> None:
 def test_a_record_that_was_too_large_is_missed_in_words(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(1000))
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = open_page(run_app)
     assert "record of this search was left out" in app.info[0].value
     assert "beam of 4" in app.info[0].value

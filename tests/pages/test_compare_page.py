@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from tests.tiny_models import random_model
+from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -22,8 +23,6 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.compare.choice import Setup
 from ui.compare.maps.matching import compared, work_of
-from ui.core.view import View
-from ui.work.computed import ResultCache
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -51,13 +50,6 @@ def root(
     )  # fmt: skip
     save_checkpoint(found / "other", random_model(config), tiny_tokenizer)
     return found
-
-
-@pytest.fixture(autouse=True)
-def _nothing_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = ResultCache(16 * 2**20)
-    for module in ("ui.work.computed", "ui.compare.maps.matching"):
-        monkeypatch.setattr(f"{module}.RESULTS", fresh)
 
 
 @pytest.fixture
@@ -229,7 +221,7 @@ def test_a_checkpoint_that_breaks_while_it_is_loaded_leaves_the_page_usable(
 def test_stopped_matching_says_so_and_goes_on(
     open_page: Callable[..., AppTest], root: Path
 ) -> None:
-    left, right = (View(name, root / name, "cpu", SENTENCE) for name in ("alpha", "other"))
+    left, right = (make_view(root / name, SENTENCE) for name in ("alpha", "other"))
     app = open_page(other="other")
     app.session_state["headlight_stopped"] = work_of(Setup("models", left, right, ()))
     app.segmented_control(key="topic_widget").set_value("heads").run()

@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 from figures.markdown import shorten
 from tests.factories import make_trace
 from tests.pages.kinds import offered_kinds
+from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays, save_arrays
 from transformer.trace.records import Trace
-from ui.core.view import View
 from ui.frame.pages import PAGES, PageSpec
 
 RunApp = Callable[..., AppTest]
@@ -190,7 +190,7 @@ def test_the_program_of_a_download_makes_the_same_numbers(
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     for file in FILES:
         trace = load_arrays(root / file)
-        view = View(file, root / file, "cpu", trace.source, beam_size=1, kind="archive")
+        view = make_view(root / file, trace.source, beam_size=1)
         kind = "cross" if file == "both.npz" else (
             "decoder_self" if file == "text.npz" else "encoder_self"
         )  # fmt: skip

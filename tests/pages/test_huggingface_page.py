@@ -110,12 +110,12 @@ def test_the_program_of_a_download_makes_the_same_numbers(
 ) -> None:
     import numpy as np
 
+    from tests.views import make_view
     from ui.attention.choice import Choice
     from ui.attention.exhibits import exhibit
-    from ui.core.view import View
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    view = View("t5", root / "t5", "cpu", SENTENCE, beam_size=2, kind="huggingface")
+    view = make_view(root / "t5", SENTENCE, beam_size=2)
     choice = Choice(
         "cross", "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)
     )

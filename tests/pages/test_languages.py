@@ -16,7 +16,8 @@ from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.importers.models import make_folder
 from transformer.importers.marian.importer import import_marian
 from transformer.trace.records import Trace
-from ui.work import cache
+from ui.core.request import Request
+from ui.work import results
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."
@@ -51,10 +52,14 @@ def boxes(app: AppTest) -> dict[str, str]:
     return {key: found[key] for key in BOXES if key in found}
 
 
+def traces() -> list[Trace]:
+    """All traces in the cache, the one used last at the end."""
+    return [results.CACHE.get(key) for key in results.CACHE if isinstance(key, Request)]
+
+
 def seen(app: AppTest) -> Trace:
     """The one trace that the app made last."""
-    held = cache.TRACES._held
-    return held[next(reversed(held))][0]
+    return traces()[-1]
 
 
 def said(app: AppTest) -> str:
@@ -137,7 +142,7 @@ def test_both_sides_of_a_comparison_are_told(open_app: Callable[..., AppTest]) -
     app = open_app("nllb", tgt_lang="arb_Arab", other="m2m100", topic="maps")
     app.switch_page("pages/compare_page.py").run()
     assert not app.exception and not app.error
-    firsts = {trace.predicted_tokens[0] for trace, _ in cache.TRACES._held.values()}
+    firsts = {trace.predicted_tokens[0] for trace in traces()}
     assert firsts == {"arb_Arab", "__ar__"}
 
 
@@ -195,12 +200,11 @@ def test_another_language_drops_what_was_steered(open_app: Callable[..., AppTest
 def test_a_downloaded_program_tells_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
 ) -> None:
-    from ui.core.view import View
+    from tests.views import make_view
     from ui.export.download import snippet_header, trace_of
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    kind = "huggingface" if name == "nllb" else "checkpoint"
-    view = View(name, root / name, "cpu", SENTENCE, beam_size=1, kind=kind, **given)  # type: ignore[arg-type]
+    view = make_view(root / name, SENTENCE, beam_size=1, **given)
     found: dict[str, object] = {}
     exec(compile(snippet_header(view), "snippet", "exec"), found)  # noqa: S102 - our own program
     made = found["trace"]
@@ -221,15 +225,14 @@ def test_programs_of_comparisons_tell_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str], given: dict[str, str]
 ) -> None:
     """Over sentences that are not the one on screen, and where one side follows the other."""
+    from tests.views import make_view
     from ui.compare.choice import Setup
     from ui.compare.maps import exhibits, matching
-    from ui.core.view import View
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     for module in (exhibits, matching):
         monkeypatch.setattr(module, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
-    kind = "checkpoint" if names[0] == "tagged" else "huggingface"
-    views = [View(name, root / name, "cpu", SENTENCE, beam_size=1, kind=kind, **given)  # type: ignore[arg-type]
+    views = [make_view(root / name, SENTENCE, beam_size=1, **given)
              for name in names]  # fmt: skip
     setup = Setup("models", views[0], views[1], ())
     made = exhibits.heads_exhibit(setup, "encoder_self", (0, 0))

@@ -17,8 +17,8 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.core.view import View
-from ui.work import cache
-from ui.work.traces import TraceCache
+from ui.work import results
+from ui.work.lru import Lru
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
@@ -59,7 +59,7 @@ def ask(app: AppTest, sentence: str) -> AppTest:
 def trace_of(app: AppTest) -> Trace:
     view = app.session_state["headlight_view"]
     assert isinstance(view, View)
-    found = cache.TRACES.get(cache.key_of(view))
+    found = results.CACHE.get(view.request)
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def test_a_search_too_large_to_keep_is_said(
 ) -> None:
     app = run_app(sentence="abc")
     assert "left out" not in app.main.caption[-1].value
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(1000))
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = run_app(sentence="abc")
     assert "no tree of it on the page Beam search" in app.main.caption[-1].value
     header, _ = message_to_player(app)
@@ -207,8 +207,8 @@ def test_a_translation_cut_at_the_limit_says_so(
 
 def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
     app = run_app()
-    key = cache.key_of(app.session_state["headlight_view"])
-    cache.TRACES.clear()
+    key = app.session_state["headlight_view"].request
+    results.CACHE.clear()
     app.session_state["headlight_stopped"] = key
     app.run()
     assert said(app) == "Stopped."
@@ -219,9 +219,9 @@ def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
 
 def test_sessions_share_traces_and_nothing_else(run_app: RunApp) -> None:
     one = ask(run_app(), "A dog runs.")
-    traces = len(cache.TRACES)
+    traces = len(results.CACHE)
     other = ask(run_app(), "A dog runs.")
-    assert len(cache.TRACES) == traces
+    assert len(results.CACHE) == traces
     assert trace_of(one) is trace_of(other)
     held = one.session_state._state.filtered_state.values()
     assert held

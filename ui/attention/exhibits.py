@@ -28,7 +28,7 @@ from ui.components.lens import still_lens
 from ui.components.lines import Pin, still_lines
 from ui.core.view import View
 from ui.export.download import snippet_header, take_away
-from ui.work.cache import key_of, trace
+from ui.work.results import trace
 
 #: Weights up to which a page holds a lens for every cell of the grid: 4 bytes each, and a third.
 MOST_FOLLOWING = 1_000_000
@@ -62,7 +62,7 @@ def _so_many_lines(choice: Choice) -> str:
 
 def exhibit(view: View, choice: Choice) -> Exhibit:
     """The view as a figure. Needs no session."""
-    found = trace(key_of(view), lambda *_: None)
+    found = trace(view.request)
     maps = maps_of(found, choice.kind, choice.units)
     make = {"grid": _grid, "heads": _lines, "matrix": _matrix}[choice.display]
     return make(view, choice, maps)
@@ -85,7 +85,7 @@ def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
 
 def _grid_pages(view: View, choice: Choice, maps: Maps) -> tuple[Offline, ...]:
     """Grid and lens without a server; with the tabs of all kinds where that is no large file."""
-    found = trace(key_of(view), lambda *_: None)
+    found = trace(view.request)
     kinds = kinds_of(found)
     lens = still_lens(shown_map(maps, choice))
     if len(kinds) == 1 or sum(found.attention(kind).size for kind in kinds) > MOST_FOLLOWING:

@@ -21,10 +21,12 @@ from ui.attention.choice import COMBINE, DIM, HEADS, KIND, MASS, PIN, Choice, sp
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for
+from ui.core.languages import Languages
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER, STEP, Param
-from ui.core.view import MAX_CHARACTERS, View
-from ui.work.models import entries, recorded_sentence, tracer
+from ui.core.view import MAX_CHARACTERS, View, current_entries
+from ui.work.languages import languages_of
+from ui.work.models import fresh, recorded_sentence, tracer
 
 PAIRINGS = ("models", "sentences")
 #: The views, in the order of the app's pages.
@@ -115,7 +117,7 @@ def following(view: View, text: str | None) -> View:
 def can_follow(view: View) -> bool:
     """Whether a model is there that reads a translation it is given."""
     return view.kind == "checkpoint" or (
-        view.kind == "huggingface" and "cross" in tracer(view.path, view.device).kinds
+        view.kind == "huggingface" and "cross" in tracer(view).kinds
     )
 
 
@@ -126,7 +128,7 @@ def settle(view: View) -> Setup:
     ):
         url_state.forget(SECOND)  # it was another sentence's counterpart
     st.session_state[_LEFT] = view.sentence
-    found = {entry.name: entry for entry in entries()}
+    found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
     others = readers(view.checkpoint, usable)
     pairing = url_state.get(PAIRING)
@@ -143,11 +145,10 @@ def settle(view: View) -> Setup:
 
 def beside(view: View, entry: Entry) -> View:
     """The same sentence through another model, as far as that one can be told how."""
-    other = replace(
-        view, checkpoint=entry.name, path=entry.path, kind=entry.kind, prefix=()
-    )  # fmt: skip
+    known = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
+    other = replace(view, entry=fresh(entry), prefix=(), languages=known)
     if entry.kind == "archive":
-        sentence = recorded_sentence(entry.path) or ""
+        sentence = recorded_sentence(entry) or ""
         return replace(
             other, device="cpu", sentence=sentence, beam_size=1, target=None, sampling=None
         )

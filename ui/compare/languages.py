@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from figures.markdown import code
-from transformer.catalogue import Entry, inspect_entry
+from transformer.catalogue import Entry
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_small
 from ui.compare.choice import Setup, can_follow
@@ -31,7 +31,7 @@ def target_language(view: View) -> str | None:
     """What the view's model writes, such as "de"; None where nothing says it."""
     if view.kind != "checkpoint":
         return None
-    entry = inspect_entry(view.path)
+    entry = view.entry
     said = _of_recipe(entry.metrics) or _of_card(entry) or _of_import(entry)
     return re.split("[_-]", said)[0] if said else None
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from transformer.catalogue import inspect_entry
 from transformer.types import AttentionKind
 from ui.compare.choice import Setup
+from ui.core.request import Request
 from ui.core.view import View
 from ui.work.cache import key_of
-from ui.work.traces import TraceKey
 
 #: How alike two traces are, head by head; used by the programs below.
 _WORDS = '''
@@ -114,7 +113,7 @@ def followed_call(views: tuple[View, View], side: int) -> str:
     return f"model_{own}.trace({key.sentence!r}, target={other}.text{_languages(key)})"
 
 
-def _languages(key: TraceKey) -> str:
+def _languages(key: Request) -> str:
     """Further arguments of a call for a model that is told languages."""
     given = {"src_lang": key.src_lang, "tgt_lang": key.tgt_lang}
     return "".join(f", {name}={code!r}" for name, code in given.items() if code is not None)
@@ -148,6 +147,5 @@ def roots_lines(imports: str) -> str:
 
 def _arguments(view: View) -> str:
     """What `trace` is given beside the sentence, a line each; typed text stays a literal."""
-    config = inspect_entry(view.path).config
-    given = key_of(view).arguments(config.eos_id if config and view.kind == "checkpoint" else -1)
+    given = view.request.arguments()
     return "".join(f"    {name}={value!r},\n" for name, value in given.items())

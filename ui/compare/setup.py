@@ -62,7 +62,7 @@ def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
         url_state.write_url()
         st.stop()
     try:
-        tracer(setup.right.path, setup.right.device)
+        tracer(setup.right)
     except CheckpointError as error:
         st.error(
             plain(without_root(str(error))) + ". Choose another checkpoint for B above.",

@@ -80,6 +80,17 @@ def number(low: float, high: float) -> Callable[[str], float]:
     return parse
 
 
+def text(most: int) -> Callable[[str], str]:
+    """A parser for text of at most so many characters."""
+
+    def parse(raw: str) -> str:
+        if len(raw) > most:
+            raise ValueError("too long")
+        return raw
+
+    return parse
+
+
 def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
     """A parser for a fixed set of words."""
     words = tuple(allowed)

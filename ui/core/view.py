@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import streamlit as st
 
-from transformer.catalogue import Kind
+from transformer.catalogue import Entry, Kind
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
+from ui.core import url_state
 from ui.core.examples import Examples, examples_for
+from ui.core.languages import Languages
+from ui.core.request import Request
+from ui.core.search_settings import ALPHA
 from ui.core.url_state import Param
 
 #: The input box takes no more; whether a sentence is too long for a model is counted in tokens.
 MAX_CHARACTERS = 20_000
 
-
 _VIEW = "headlight_view"
-
-
-def _parse_sentence(raw: str) -> str:
-    if len(raw) > MAX_CHARACTERS:
-        raise ValueError("too long")
-    return raw
-
+_entries: ContextVar[Sequence[Entry]] = ContextVar("headlight_entries")
 
 CHECKPOINT: Param[str] = Param("checkpoint", str, "")
-
-
 DEVICE: Param[str] = Param("device", str, "")
-
-
-SENTENCE: Param[str] = Param("sentence", _parse_sentence, "")
+SENTENCE: Param[str] = Param("sentence", url_state.text(MAX_CHARACTERS), "")
+SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
+TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
 
 
 @dataclass(frozen=True)
@@ -40,23 +38,21 @@ class View:
     """What the sidebar says.
 
     Attributes:
-        checkpoint: its name, "" where there is none.
-        path: its folder, or the file.
+        entry: what is looked into, as the listing of this run found it; without a name if there is
+            nothing to choose.
         device: "cpu" or "cuda".
         sentence: as typed; may be blank.
         beam_size: hypotheses kept; 1 is greedy, or sampling where `sampling` says how.
         alpha: exponent of the length penalty.
         prefix: token ids that the translation has to begin with; ending in `</s>`, all of it.
         target: a translation to follow in place of a search.
-        sampling: how tokens are drawn, None where the best are taken.
-        src_lang, tgt_lang: chosen for a model of many languages, "" where nothing is; another
-            model may know them by other codes, see `ui.work.languages.told`.
-        kind: what is at `path`; where it is no checkpoint of this project, some pages have nothing
-            to show (see `ui.frame.availability`), and nothing is steered.
+        sampling: how tokens are drawn, None for the most probable ones.
+        src_lang, tgt_lang: language codes as chosen, "" for none; another model may know the
+            languages by other codes.
+        languages: those of this model.
     """
 
-    checkpoint: str
-    path: Path
+    entry: Entry
     device: str
     sentence: str
     beam_size: int = 4
@@ -66,32 +62,75 @@ class View:
     sampling: Sampling | None = None
     src_lang: str = ""
     tgt_lang: str = ""
-    kind: Kind = "checkpoint"
+    languages: Languages = field(default_factory=Languages)
+
+    @property
+    def checkpoint(self) -> str:
+        """The name of what is looked into, "" if there is nothing."""
+        return self.entry.name
+
+    @property
+    def path(self) -> Path:
+        """Its folder, or the file."""
+        return self.entry.path
+
+    @property
+    def kind(self) -> Kind:
+        """What is there. Some pages have nothing to show for some kinds; only ours are steered."""
+        return self.entry.kind
 
     @property
     def examples(self) -> Examples:
         """Sentences that fit the checkpoint."""
         return examples_for(self.checkpoint)
 
+    @cached_property
+    def request(self) -> Request:
+        """What the model is asked for, which is also the key of everything made from it."""
+        target: str | tuple[int, ...] | None = self.target
+        if target is None and self._ends():
+            target = self.prefix  # nothing is left to search
+        searched = target is None
+        sentence, src_lang, tgt_lang = self.languages.resolve(
+            self.sentence, self.src_lang, self.tgt_lang
+        )
+        return Request(
+            path=str(self.path),
+            mark=self.entry.fingerprint,
+            device=self.device,
+            sentence=sentence,
+            beam_size=self.beam_size if searched else 1,
+            # Only a beam compares translations of different length.
+            alpha=self.alpha if self.beam_size > 1 and searched else ALPHA.default,
+            prefix=self.prefix if searched else (),
+            target=target,
+            sampling=self.sampling if searched else None,
+            src_lang=src_lang,
+            tgt_lang=tgt_lang,
+        )
+
+    def _ends(self) -> bool:
+        config = self.entry.config
+        return config is not None and self.prefix[-1:] == (config.eos_id,)
+
 
 def current_view() -> View:
-    """What the sidebar says in this run. The frame has drawn it before any page asks."""
+    """Return what the sidebar says in this run; the frame draws it before any page."""
     view: View = st.session_state[_VIEW]
     return view
+
+
+def current_entries() -> Sequence[Entry]:
+    """Return all that the checkpoint folders hold, as this run listed it. Not for fragments."""
+    return _entries.get()
+
+
+def keep_view(view: View, entries: Sequence[Entry]) -> None:
+    """Keep this run's view for the pages, and its listing of the checkpoint folders."""
+    st.session_state[_VIEW] = view
+    _entries.set(entries)
 
 
 def is_blank(sentence: str) -> bool:
     """Whether nothing is left of a sentence once it is cleaned for the tokenizer."""
     return not clean(sentence)
-
-
-def _parse_code(raw: str) -> str:
-    if len(raw) > 60:
-        raise ValueError("too long")
-    return raw
-
-
-SRC_LANG: Param[str] = Param("src_lang", _parse_code, "")
-
-
-TGT_LANG: Param[str] = Param("tgt_lang", _parse_code, "")

@@ -22,11 +22,10 @@ from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
 from figures.exhibit import Exhibit
 from figures.paper import to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
-from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.trace.records import Trace
 from ui.core.view import View
 from ui.export.html import to_html
-from ui.work.cache import key_of, trace
+from ui.work.results import trace
 
 __all__ = ["snippet_header", "take_away", "trace_of"]
 
@@ -139,8 +138,8 @@ def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name
 
 
 def trace_of(view: View) -> Trace:
-    """The view's trace, for a figure that is made without a session; see `ui.work.cache.trace`."""
-    return trace(key_of(view), lambda step, steps: None)
+    """Return the view's trace, for a figure that is made without a session."""
+    return trace(view.request)
 
 
 def snippet_header(view: View) -> str:
@@ -152,9 +151,8 @@ def snippet_header(view: View) -> str:
         return _program(
             view, "transformer.arrays.trace_file", "load_arrays", "trace = load_arrays(path)\n"
         )
-    key = key_of(view)
-    config = inspect_checkpoint(view.path).config if view.kind == "checkpoint" else None
-    given = key.arguments(config.eos_id if config else -1)
+    request = view.request
+    given = request.arguments()
     arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
     if view.kind == "huggingface":
         module, name, model = "transformer.huggingface.model", "HuggingFaceModel", "model"
@@ -162,7 +160,7 @@ def snippet_header(view: View) -> str:
         module, name, model = "transformer.translator", "Translator", "translator"
     lines = (
         f"{model} = {name}.load(path, device={view.device!r})\n"
-        f"trace = {model}.trace(\n    {key.sentence!r},\n{arguments})\n"
+        f"trace = {model}.trace(\n    {request.sentence!r},\n{arguments})\n"
     )
     return _program(view, module, name, lines, sampled="sampling" in given)
 

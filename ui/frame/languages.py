@@ -9,15 +9,15 @@ import streamlit as st
 from figures.markdown import code, plain
 from ui.core import url_state
 from ui.core.language_names import label_of
+from ui.core.languages import NO_TAG, Languages, nearest_code, typed_tag
 from ui.core.url_state import Param
 from ui.core.view import SRC_LANG, TGT_LANG
 from ui.core.widgets import fill
 from ui.frame.decoding import restart
 from ui.frame.steering import drop_steering
-from ui.work.languages import NONE, Offered, _nearest, typed_tag
 
 
-def draw_languages(found: Offered, sentence: str) -> None:
+def draw_languages(found: Languages, sentence: str) -> None:
     """Draw what can be chosen, see that the store says something that the model knows."""
     for param, codes, default, label in (
         (SRC_LANG, found.sources, found.source, "Source language"),
@@ -31,10 +31,10 @@ def draw_languages(found: Offered, sentence: str) -> None:
 
 def _settle(param: Param[str], codes: Sequence[str], default: str, tagged: bool) -> None:
     asked = url_state.get(param)
-    if tagged and asked == NONE:
+    if tagged and asked == NO_TAG:
         return
-    near = _nearest(codes, asked)
-    if asked not in ("", NONE) and not near:
+    near = nearest_code(codes, asked)
+    if asked not in ("", NO_TAG) and not near:
         st.toast(
             f"The language {code(asked)} is not one of this model's; this is "
             f"{plain(label_of(default))}.",
@@ -65,7 +65,7 @@ def _draw(param: Param[str], codes: Sequence[str], label: str, typed: str, tagge
             "before it writes anything."
         )
     st.selectbox(
-        label, [*([NONE] if tagged else []), *codes], key=key, on_change=store, help=about,
+        label, [*([NO_TAG] if tagged else []), *codes], key=key, on_change=store, help=about,
         disabled=bool(typed), format_func=_shown,
     )  # fmt: skip
     if typed:
@@ -73,4 +73,4 @@ def _draw(param: Param[str], codes: Sequence[str], label: str, typed: str, tagge
 
 
 def _shown(choice: str) -> str:
-    return "No tag: as typed" if choice == NONE else label_of(choice)
+    return "No tag: as typed" if choice == NO_TAG else label_of(choice)

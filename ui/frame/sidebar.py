@@ -7,19 +7,20 @@ source of truth (see `ui.core.url_state`): widgets are filled from it and write 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import streamlit as st
 import torch
 
 from figures.markdown import code, plain, shorten
-from transformer.catalogue import Entry, Kind
+from transformer.catalogue import Entry
 from transformer.device import available_devices
 from ui.core import url_state
 from ui.core.examples import Examples, examples_for
 from ui.core.glossary import term
+from ui.core.languages import Languages
 from ui.core.search_settings import ALPHA, beam_size, sampling
 from ui.core.view import (
-    _VIEW,
     CHECKPOINT,
     DEVICE,
     MAX_CHARACTERS,
@@ -27,6 +28,7 @@ from ui.core.view import (
     SRC_LANG,
     TGT_LANG,
     View,
+    keep_view,
 )
 from ui.core.widgets import fill
 from ui.frame.decoding import draw_decoding, follow, restart, settle_decoding
@@ -39,13 +41,14 @@ from ui.frame.steering import (
     drop_steering,
     settle_steering,
 )
-from ui.work.languages import Offered, offered
-from ui.work.models import entries, recorded_sentence, writes
-from ui.work.roots import checkpoints_root, without_root
+from ui.work.languages import languages_of
+from ui.work.models import entries, fresh, recorded_sentence, writes
+from ui.work.roots import without_root
 
 #: Opened first where it is there.
 DEFAULT_CHECKPOINT = "everyday-en-de"
-
+#: What is looked into where there is nothing to choose.
+_NOTHING = Entry("", Path(), None, None, "")
 
 #: Reasons in the sidebar; the page of models has all.
 _MOST_BROKEN = 20
@@ -58,22 +61,18 @@ def draw_sidebar() -> View:
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
     chosen = _settle_checkpoint(found, tuple(usable))
-    entry = usable.get(chosen)
-    kind: Kind = entry.kind if entry is not None else "checkpoint"
-    if entry is not None and kind == "archive":
-        view = _draw_archive(entry, tuple(usable))
-    else:
-        view = _draw_model(entry, tuple(usable), kind)
+    entry = fresh(usable[chosen]) if chosen else _NOTHING
+    draw = _draw_archive if entry.kind == "archive" else _draw_model
+    view = draw(entry, tuple(usable))
     with st.sidebar:
         _draw_broken([each for each in found if not each.ok])
-    st.session_state[_VIEW] = view
+    keep_view(view, found)
     return view
 
 
-def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> View:
+def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
     """The controls of something that reads any sentence."""
-    chosen = entry.name if entry is not None else ""
-    ours = kind == "checkpoint"
+    chosen, ours = entry.name, entry.kind == "checkpoint"
     _settle_sentence(chosen)
     url_state.show(SENTENCE, CHECKPOINT)
     if ours:
@@ -83,18 +82,17 @@ def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> Vie
         _draw_checkpoint(usable, entry)
         place = st.container()
         device = _draw_device(available_devices())
-        found = offered(entry.path, device, kind) if entry is not None else Offered()
+        known = languages_of(entry, device) if chosen else Languages()
         with place:
-            draw_languages(found, url_state.get(SENTENCE))
-        decodes = ours or (entry is not None and writes(entry.path, device))
+            draw_languages(known, url_state.get(SENTENCE))
+        decodes = ours or writes(entry, device)
         if decodes:
             settle_decoding(samples=ours)
             draw_decoding(samples=ours)
         if ours:
             draw_steering()
     return View(
-        checkpoint=chosen,
-        path=entry.path if entry is not None else checkpoints_root(),
+        entry=entry,
         device=device,
         sentence=url_state.get(SENTENCE),
         beam_size=beam_size(samples=ours) if decodes else 1,
@@ -102,15 +100,15 @@ def _draw_model(entry: Entry | None, usable: tuple[str, ...], kind: Kind) -> Vie
         prefix=url_state.get(PREFIX) if ours else (),
         target=url_state.get(TARGET) if ours else None,
         sampling=sampling() if ours else None,
-        src_lang=url_state.get(SRC_LANG) if found.sources else "",
-        tgt_lang=url_state.get(TGT_LANG) if found.targets else "",
-        kind=kind,
+        src_lang=url_state.get(SRC_LANG) if known.sources else "",
+        tgt_lang=url_state.get(TGT_LANG) if known.targets else "",
+        languages=known,
     )
 
 
 def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
     """The one sentence of a file of arrays, in place of a box to type in."""
-    sentence = recorded_sentence(entry.path)
+    sentence = recorded_sentence(entry)
     url_state.show(CHECKPOINT)
     with st.sidebar:
         if sentence is not None:
@@ -121,7 +119,7 @@ def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
             "sentence."
         )
-    return View(entry.name, entry.path, "cpu", sentence or "", beam_size=1, kind="archive")
+    return View(entry, "cpu", sentence or "", beam_size=1)
 
 
 def device_label(device: str) -> str:
@@ -212,8 +210,8 @@ def _take_example() -> None:
         restart()
 
 
-def _draw_checkpoint(usable: tuple[str, ...], entry: Entry | None) -> None:
-    if entry is None:
+def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
+    if not entry.name:
         _draw_models_link()
         return
     fill("checkpoint_box", entry.name)

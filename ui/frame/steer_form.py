@@ -65,7 +65,7 @@ def _take(view: View) -> None:
         put_message("Type at least one character, or press Start over on the left.")
         return
     try:
-        model = cache.translator(view.path, view.device)
+        model = cache.translator(view)
         ids = model.tokenize_target(text).ids
         if st.session_state[_HOW] == _BEGINS:
             begin_with(ids)

@@ -15,9 +15,8 @@ from ui.components.stages import Chosen, still_stages
 from ui.core.view import View
 from ui.export.download import snippet_header
 from ui.head.choice import Place
-from ui.work.cache import key_of
-from ui.work.cache import trace as trace_of
 from ui.work.computed import result_of
+from ui.work.results import trace
 
 #: What each kind is called, and what its queries and keys are tokens of (section 3.2.3).
 KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
@@ -46,7 +45,7 @@ def exhibit(view: View, place: Place, chosen: Chosen) -> Callable[[], Exhibit]:
 
     def make() -> Exhibit:
         stages = result_of(view, "head", place, stages_of(place))
-        recorded = trace_of(key_of(view), lambda step, most: None)
+        recorded = trace(view.request)
         message = still_stages(
             stages, names=names, difference=difference(stages, recorded), chosen=chosen
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -54,7 +54,10 @@ MOST_ROWS = 30
 
 
 def draw_rows(
-    entries: list[Entry], in_use: str, use: Callable[[str], None], bring: Callable[[Entry], None]
+    entries: Sequence[Entry],
+    in_use: str,
+    use: Callable[[str], None],
+    bring: Callable[[Entry], None],
 ) -> None:
     """Draw what can be used, then what cannot, with the reason.
 

@@ -139,7 +139,7 @@ def _message(split: LogitSplit) -> bytes:
 def _exhibit(view: View, kind: AttentionKind, head: int) -> Callable[[], Exhibit]:
     def make() -> Exhibit:
         split = result_of(view, "split", (kind, head), _make(kind, head))
-        note = stored_note(translator(view.path, view.device).model)
+        note = stored_note(translator(view).model)
         return split_exhibit(split, snippet_header(view), Offline("parts", _message(split)), note)
 
     return make

@@ -34,7 +34,7 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
     """The sentence in pieces."""
     typed = key_of(view).sentence
     reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, typed))
-    tokenizer = tokenizer_of(translator(view.path, view.device), side)
+    tokenizer = tokenizer_of(translator(view), side)
     ids = np.array(reading.ids, dtype=np.int64)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     unigram = tokenizer.kind == "unigram"
@@ -66,7 +66,7 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
 
 def lengths_exhibit(view: View, side: Side) -> Exhibit:
     """The lengths of all pieces of a side's vocabulary."""
-    tokenizer = tokenizer_of(translator(view.path, view.device), side)
+    tokenizer = tokenizer_of(translator(view), side)
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
     longest = max((length for each in counts.values() for length in each), default=0)
     lengths = np.arange(longest + 1)
@@ -91,7 +91,7 @@ def neighbours_exhibit(view: View, side: Side, token: int, count: int) -> Exhibi
     found = result_of(
         view, "near", (side, token, count), lambda model, _: near(model, token, count, side)
     )
-    pieces = tokenizer_of(translator(view.path, view.device), side).pieces
+    pieces = tokenizer_of(translator(view), side).pieces
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for number, nearest in enumerate(found.values(), start=1):
         arrays[f"ids_{number}"], arrays[f"cosines_{number}"] = nearest.ids, nearest.cosines

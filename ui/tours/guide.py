@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import streamlit as st
 
 from figures.markdown import plain
-from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.trace import position_vectors
 from ui.core import url_state
 from ui.core.presenter import PRESENT
@@ -24,7 +23,7 @@ from ui.tours.decoding import DECODING
 from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, Tour
 from ui.tours.training import TRAINING
-from ui.work.cache import get_trace, key_of
+from ui.work.cache import get_trace
 
 #: In the paper's order.
 TOURS: tuple[Tour, ...] = (ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING)
@@ -163,7 +162,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
 
 def scene_of(view: View) -> Scene:
     """What a question may ask about the view."""
-    entry = inspect_checkpoint(view.path)
+    entry = view.entry
     config = entry.config
     assert config is not None  # the sidebar offers no others
     trace = get_trace(view)
@@ -172,7 +171,7 @@ def scene_of(view: View) -> Scene:
 
 def settle(here: Place, view: View, scene: Scene) -> None:
     """Have the page show what the question is about, once for each sentence."""
-    looked = f"{here.tour.name} {here.number} {key_of(view)!r}"
+    looked = f"{here.tour.name} {here.number} {view.request!r}"
     before = st.session_state.get(_LOOKED)
     if before == looked:
         return

@@ -1,144 +1,127 @@
-"""What is computed once and shared by every session: models, and the traces of sentences.
+"""What pages ask for: a view's model, its trace, and what is computed from them.
 
-Sessions hold keys only. A trace is kept in one cache bounded in bytes, its arrays read-only, and
-two forward passes run at a time: small models gain nothing from more, and a classroom pressing
-the button together is served in turn.
+Each is made once for every session (see `ui.work.results`), in one background job with one progress
+bar and one button to stop it. If it cannot be made, the page says why and the run ends.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import streamlit as st
 import torch
 
 from figures.markdown import plain
-from transformer.catalogue import mark_of
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from ui.core import url_state
-from ui.core.search_settings import ALPHA
+from ui.core.request import Request
 from ui.core.view import View, is_blank
-from ui.work.languages import told
+from ui.work import results
 from ui.work.models import tracer, translator
-from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped
+from ui.work.progress import DECODING, READING, Job, Progress, attended, resume, stopped
+from ui.work.results import PERMITS, Computation, trace
 from ui.work.roots import without_root
-from ui.work.traces import TraceCache, TraceKey, hold
 
 __all__ = [
-    "PERMITS", "TRACES", "get_trace", "get_tracer", "get_translator", "key_of", "said", "trace",
-    "trace_id", "tracer", "translator",
+    "PERMITS", "computed", "end_where_stopped", "get_trace", "get_tracer", "get_translator",
+    "key_of", "prepare", "said", "trace", "trace_id", "tracer", "translator",
 ]  # fmt: skip
 
-#: Bytes of traces kept. A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with
-#: its search record.
-CACHE_BYTES = 256 * 2**20
+T = TypeVar("T")
 
-#: The one cache of traces of this process, and the right to run a model.
-TRACES = TraceCache(CACHE_BYTES)
-PERMITS = threading.Semaphore(2)
+_MISSING = object()
 
 
-def trace(key: TraceKey, report: Callable[[int, int], None]) -> Trace:
-    """The trace of one sentence, from the cache or made now.
-
-    Args:
-        report: called with (step, most steps) while decoding and with (0, 0) while waiting for
-            others. It may raise, which stops the work and leaves nothing behind.
-
-    Raises: what `open_tracer` and `Tracer.trace` raise.
-    """
-    found = TRACES.get(key)
-    if found is not None:
-        return found
-    model = tracer(Path(key.path), key.device)
-
-    def waiting() -> None:
-        report(0, 0)
-
-    with TRACES.making(key, waiting):
-        found = TRACES.get(key)
-        if found is not None:
-            return found
-        with hold(PERMITS, waiting):
-            steered = key.arguments(model.config.eos_id if isinstance(model, Translator) else -1)
-            made = model.trace(key.sentence, **steered, progress=report)
-            if made.search is not None and isinstance(model, Translator):
-                n_steps = len(made.predicted_tokens)
-                gap = model.forcing_gap(made, progress=lambda *_: report(n_steps, n_steps))
-                made = dataclasses.replace(made, forcing_gap=gap)
-        TRACES.put(key, made)
-        return TRACES.get(key) or made
-
-
-def key_of(view: View) -> TraceKey:
+def key_of(view: View) -> Request:
     """What the trace of a view is kept under."""
-    searched = view.target is None
-    sentence, src_lang, tgt_lang = told(
-        view.path, view.device, view.kind, view.sentence, view.src_lang, view.tgt_lang
-    )
-    return TraceKey(
-        path=str(view.path),
-        mark=mark_of(view.path),
-        device=view.device,
-        sentence=sentence,
-        beam_size=view.beam_size if searched else 1,
-        # Only a beam compares translations of different length.
-        alpha=view.alpha if view.beam_size > 1 and searched else ALPHA.default,
-        prefix=view.prefix if searched else (),
-        target=view.target,
-        sampling=view.sampling if searched else None,
-        src_lang=src_lang,
-        tgt_lang=tgt_lang,
-    )
+    return view.request
 
 
 def trace_id(view: View) -> str:
     """A short name for a view's trace, which components send back with their reports."""
-    return hashlib.sha256(repr(key_of(view)).encode("utf-8", "replace")).hexdigest()[:16]
+    return view.request.name
 
 
 def get_translator(view: View) -> Translator:
     """The view's model. Where it cannot be loaded the page says why and the run ends."""
     with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
-        return translator(view.path, view.device)
+        return translator(view)
 
 
 def get_tracer(view: View) -> Tracer:
     """What the view looks into, whatever it is. Like `get_translator` where it cannot be loaded."""
     with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
-        return tracer(view.path, view.device)
+        return tracer(view)
 
 
-def get_trace(view: View) -> Trace:
+def get_trace(
+    view: View, then: Callable[[Trace], Iterable[Computation]] = lambda trace: ()
+) -> Trace:
     """The view's trace, with progress shown and a way to stop.
+
+    Args:
+        then: called once with the trace, in this session: what the page is about to ask `computed`
+            for. It is made in the same job.
 
     Where there is nothing to translate, the sentence is too long, the model cannot be loaded, or
     the user stopped, the page says so in one line and the run ends.
     """
-    if is_blank(view.sentence) and view.kind != "archive":
-        st.info(
-            f"Nothing to translate yet. Type {view.examples.hint} on the left, or try an example.",
-            icon=":material/edit:",
-        )
-        _end()
-    key = key_of(view)
-    end_where_stopped(key, "Translate this sentence")
-    found = TRACES.get(key)
+    _end_where_blank(view)
+    request = view.request
+    end_where_stopped(request, "Translate this sentence")
+    found: Trace | None = results.CACHE.get(request)
     if found is not None:
+        prepare(view, then(found))
         return found
     get_tracer(view)
-    progress = Progress(key, DECODING if view.target is None else READING)
+
+    def make(job: Job[Trace]) -> Trace:
+        made = trace(request, job)
+        for wanted in job.ask(lambda: list(then(made))):
+            results.result_of(request, wanted, job)
+        return made
+
     with said():
-        return attended(lambda report: trace(key, report), progress)
+        return attended(make, Progress(request, _doing(view)))
+
+
+def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace], T]) -> T:
+    """The result of `make` for this view, from the cache or made now, together with the trace.
+
+    Args:
+        name, args, make: see `Computation`.
+
+    Returns: what `make` returned; its arrays are read-only.
+
+    Where there is no trace to be had, `make` raises `InputError`, `CheckpointError` or runs out of
+    memory, or the user stopped it, the page says so in one line and the run ends.
+    """
+    result: T = prepare(view, [Computation(name, args, make)])[0]
+    return result
+
+
+def prepare(view: View, wanted: Iterable[Computation]) -> list[Any]:
+    """The results of several computations; what is missing is made in one job. See `computed`."""
+    wanted = list(wanted)
+    request = view.request
+    work = tuple(each.key(request) for each in wanted)
+    end_where_stopped(work, "Go on")
+    found = [results.CACHE.get(key, _MISSING) for key in work]
+    if not any(each is _MISSING for each in found):
+        return found
+    _end_where_blank(view)
+    get_tracer(view)
+
+    def make(job: Job[list[Any]]) -> list[Any]:
+        return [results.result_of(request, each, job) for each in wanted]
+
+    with said():
+        return attended(make, Progress(work, _doing(view)))
 
 
 def end_where_stopped(work: Hashable, again: str) -> None:
@@ -147,6 +130,19 @@ def end_where_stopped(work: Hashable, again: str) -> None:
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button(again, on_click=resume, key="resume_work")
         _end()
+
+
+def _end_where_blank(view: View) -> None:
+    if is_blank(view.sentence) and view.kind != "archive":
+        st.info(
+            f"Nothing to translate yet. Type {view.examples.hint} on the left, or try an example.",
+            icon=":material/edit:",
+        )
+        _end()
+
+
+def _doing(view: View) -> str:
+    return DECODING if view.target is None else READING
 
 
 def _end() -> NoReturn:

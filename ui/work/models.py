@@ -9,16 +9,19 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 import torch
 
 from transformer.arrays.archived import ArchivedTrace
-from transformer.catalogue import Entry, list_entries, mark_of, open_tracer
+from transformer.catalogue import Entry, inspect_entry, list_entries, mark_of, open_tracer
 from transformer.errors import CheckpointError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from ui.core.request import Request
+from ui.core.view import View
 from ui.work.roots import checkpoint_roots, within_roots
 
 #: Models kept in memory, the least recently loaded one goes first.
@@ -59,32 +62,48 @@ def _changed(folder: Path) -> int:
         return 0
 
 
-def tracer(path: Path, device: str) -> Tracer:
-    """What is at `path`, on a device, loaded once. Raises what `open_tracer` raises."""
-    return _load(str(path), mark_of(path), device)
+def fresh(entry: Entry) -> Entry:
+    """Return an entry of `entries` as it is now, where that list may be a few seconds old."""
+    return replace(inspect_entry(entry.path), name=entry.name) if len(_listed[2]) > MANY else entry
 
 
-def translator(path: Path, device: str) -> Translator:
-    """The checkpoint on a device, loaded once. Raises `CheckpointError` for anything else too."""
-    found = tracer(path, device)
-    if not isinstance(found, Translator):
-        raise CheckpointError(f"{path}: not a checkpoint of this project")
-    return found
+def load(what: Entry | Request, device: str = "") -> Tracer:
+    """Load an entry on a device, or what a request names on its own, once for every session.
+
+    Raises: what `open_tracer` raises, and `CheckpointError` if the files are not any more what they
+        were when they were listed.
+    """
+    if isinstance(what, Request):
+        return _load(what.path, what.mark, what.device)
+    return _load(str(what.path), what.fingerprint, device)
 
 
-def recorded_sentence(path: Path) -> str | None:
+def tracer(view: View) -> Tracer:
+    """Load what the view looks into; see `load`."""
+    return load(view.entry, view.device)
+
+
+def translator(view: View) -> Translator:
+    """Load the view's checkpoint. Raises `CheckpointError` for anything else too."""
+    loaded = tracer(view)
+    if not isinstance(loaded, Translator):
+        raise CheckpointError(f"{view.path}: not a checkpoint of this project")
+    return loaded
+
+
+def recorded_sentence(entry: Entry) -> str | None:
     """The one sentence of a file of arrays, None where it cannot be read."""
     try:
-        found = tracer(path, "cpu")
+        archive = load(entry, "cpu")
     except (CheckpointError, MemoryError):
         return None
-    return found.sentence if isinstance(found, ArchivedTrace) else None
+    return archive.sentence if isinstance(archive, ArchivedTrace) else None
 
 
-def writes(path: Path, device: str) -> bool:
+def writes(entry: Entry, device: str) -> bool:
     """Whether what is there translates; it is loaded for that. False where it cannot be loaded."""
     try:
-        return "cross" in tracer(path, device).kinds
+        return "cross" in load(entry, device).kinds
     except (CheckpointError, MemoryError, torch.OutOfMemoryError):
         return False
 
@@ -92,6 +111,8 @@ def writes(path: Path, device: str) -> bool:
 @st.cache_resource(show_spinner=False, max_entries=MODELS_KEPT)
 def _load(path: str, mark: str, device: str) -> Tracer:
     loaded = open_tracer(path, device)
+    if mark_of(path) != mark:
+        raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
     small = isinstance(loaded, Translator) and (
         loaded.config.n_parameters <= _ONE_THREAD_PARAMETERS
     )

@@ -7,17 +7,19 @@ elsewhere by one, would wait for the run that it is to end.
 from __future__ import annotations
 
 import functools
+import queue
 import threading
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 #: Called with (step, most steps) while something is made; `most` 0 means waiting for others.
@@ -38,6 +40,10 @@ _EVERY = 0.1
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
 _SLOT = "headlight_progress"
+
+
+def unreported(step: int, most: int) -> None:
+    """No-op progress callback."""
 
 
 class StoppedError(Exception):
@@ -121,44 +127,85 @@ def _frames_place() -> DeltaGenerator | None:
     return None
 
 
-def attended(make: Callable[[Report], T], progress: Progress) -> T:
-    """Make something in a thread of its own, while this one draws progress and can be stopped.
+class Job(Generic[T]):
+    """Work in a background thread, while the run that waits for it draws its progress.
+
+    The work calls its job with (step, most steps), as any `Report`.
+    """
+
+    def __init__(self, make: Callable[[Job[T]], T]) -> None:
+        """Start a job. Args: make: called with the job; it may use a session through `ask` only."""
+        self._make = make
+        self._left = threading.Event()
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._reached = UNKNOWN
+        self._outcome: Callable[[], T]
+        threading.Thread(target=self._work, name="headlight-work", daemon=True).start()
+
+    def __call__(self, step: int, most: int) -> None:
+        """Say how far the work is. Raises: `StoppedError` if nobody waits for it any more."""
+        if self._left.is_set():
+            raise StoppedError
+        self._reached = step, most
+
+    def ask(self, question: Callable[[], R]) -> R:
+        """Have the waiting run answer a question in its session.
+
+        Raises: `StoppedError` if the run leaves meanwhile, also by what `question` raises.
+        """
+        answers: list[R] = []
+        answered = threading.Event()
+
+        def answer() -> None:
+            answers.append(question())
+            answered.set()
+
+        self._calls.put(answer)
+        while not answered.wait(_EVERY):
+            self(*self._reached)
+        return answers[0]
+
+    def wait(self, progress: Progress) -> T:
+        """Draw progress and answer questions until the job is done; return or raise its outcome."""
+        try:
+            while True:
+                try:
+                    call = self._calls.get(timeout=_EVERY)
+                except queue.Empty:
+                    progress(*self._reached)
+                    continue
+                if call is None:
+                    break
+                call()
+        finally:
+            self._left.set()
+            progress.close()
+        return self._outcome()
+
+    def _work(self) -> None:
+        try:
+            result = self._make(self)
+            self._outcome = lambda: result
+        except BaseException as failure:  # noqa: BLE001 - the thread that waits raises it
+            self._outcome = functools.partial(_raise, failure)
+        finally:
+            self._calls.put(None)
+
+
+def attended(make: Callable[[Job[T]], T], progress: Progress) -> T:
+    """Make something in a background job, which draws progress here and can be stopped.
 
     Args:
-        make: called with a report. It may use the caches of the process, but no session. What
+        make: called with the job. It may use the caches of the process, but no session. What
             reports often ends soon after the run that waits for it; what does not, ends by itself.
 
     Returns: what `make` returned.  Raises: what it raised.
     """
-    left, done = threading.Event(), threading.Event()
-    reached = UNKNOWN
-    results: list[T] = []
-    failures: list[BaseException] = []
+    return Job(make).wait(progress)
 
-    def report(step: int, most: int) -> None:
-        nonlocal reached
-        if left.is_set():
-            raise StoppedError
-        reached = step, most
 
-    def work() -> None:
-        try:
-            results.append(make(report))
-        except BaseException as failure:  # noqa: BLE001 - the thread that waits raises it
-            failures.append(failure)
-        finally:
-            done.set()
-
-    threading.Thread(target=work, name="headlight-work", daemon=True).start()
-    try:
-        while not done.wait(_EVERY):
-            progress(*reached)
-    finally:
-        left.set()
-        progress.close()
-    if failures:
-        raise failures[0]
-    return results[0]
+def _raise(failure: BaseException) -> NoReturn:
+    raise failure
 
 
 def stopped(work: Hashable) -> bool:

@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.views import make_view
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.choice import DISPLAYS, Choice
 from ui.attention.exhibits import exhibit
 from ui.core.view import View
-from ui.work.traces import TraceCache
+from ui.work.lru import Lru
 
 SENTENCE = "The <b>cat</b> sat on 'it'."
 CHOICE = Choice(
@@ -27,12 +28,12 @@ CHOICE = Choice(
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Path) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture
 def view(tiny_checkpoint: Path) -> View:
-    return View(tiny_checkpoint.name, tiny_checkpoint, "cpu", SENTENCE)
+    return make_view(tiny_checkpoint, SENTENCE)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

@@ -14,6 +14,7 @@ from figures.graph import Graph
 from figures.paper import to_svg
 from figures.tables import to_csv, to_npz
 from tests.searched import searched
+from tests.views import make_view
 from transformer.measures.beam import Tree, attention_along, beam_tree
 from transformer.translator import Translator
 from ui.beam.exhibits import (
@@ -27,7 +28,7 @@ from ui.beam.exhibits import (
 from ui.components.tree import Choice
 from ui.core.view import View
 from ui.export.html import to_html
-from ui.work.traces import TraceCache
+from ui.work.lru import Lru
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def view(
     """A view of a given beam, on a folder where the snippets look for checkpoints."""
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(2**26))
-    return lambda beam: View("tiny", tmp_path / "tiny", "cpu", "The cat <b> sat.", beam)
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(2**26))
+    return lambda beam: make_view(tmp_path / "tiny", "The cat <b> sat.", beam_size=beam)
 
 
 def tree_of(view: View) -> Tree:

@@ -16,6 +16,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
 from figures.tables import MOST_ROWS
+from tests.views import make_view
 from transformer.search.sampling import Sampling
 from ui.core.view import View
 from ui.export import download
@@ -56,7 +57,7 @@ def test_a_table_of_too_many_numbers_is_not_offered() -> None:
 
 
 def view(path: Path, sentence: str = "A dog.", **given: object) -> View:
-    return View(path.name, path, "cpu", sentence, **given)  # type: ignore[arg-type]
+    return make_view(path, sentence, **given)
 
 
 def called(code: str) -> dict[str, object]:
@@ -90,7 +91,7 @@ def test_what_is_typed_stays_a_literal(
         ({}, {"beam_size": 4, "alpha": 0.6}),
         ({"beam_size": 1, "alpha": 1.5}, {"beam_size": 1, "alpha": 0.6}),
         ({"prefix": (5, 6)}, {"prefix": [5, 6], "beam_size": 4, "alpha": 0.6}),
-        ({"prefix": (5, 2)}, {"target": [5, 2], "beam_size": 4, "alpha": 0.6}),
+        ({"prefix": (5, 2)}, {"target": [5, 2], "beam_size": 1, "alpha": 0.6}),
         ({"target": "Ein Hund."}, {"target": "Ein Hund.", "beam_size": 1, "alpha": 0.6}),
         (
             {"beam_size": 1, "sampling": Sampling(0.5, 3, 0.9, 7)},

@@ -14,6 +14,7 @@ from figures.exhibit import Exhibit
 from figures.paper import to_svg
 from figures.tables import to_csv, to_npz
 from tests.factories import make_trace
+from tests.views import make_view
 from transformer.checkpoint.folder import inspect_checkpoint
 from ui.core.view import View
 from ui.export.html import to_html
@@ -42,7 +43,7 @@ def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     (tmp_path / "tiny" / "metrics.json").write_text(json.dumps(METRICS))
-    return View("tiny", tmp_path / "tiny", "cpu", "abc")
+    return make_view(tmp_path / "tiny", "abc")
 
 
 def facts_of(view: View) -> Told:

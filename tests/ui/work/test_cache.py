@@ -12,26 +12,26 @@ import numpy as np
 import pytest
 
 from tests.factories import make_trace
+from tests.views import make_view
 from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.view import View
-from ui.work import cache
-from ui.work.cache import key_of
-from ui.work.traces import TraceCache
+from ui.work import models, results
+from ui.work.lru import Lru
 
 
 @pytest.fixture(autouse=True)
 def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "TRACES", TraceCache(64 * 2**20))
+    monkeypatch.setattr(results, "CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture
 def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
     folder = tmp_path / "tiny"
     shutil.copytree(tiny_checkpoint, folder)
-    return View("tiny", folder, "cpu", "A dog runs.")
+    return make_view(folder)
 
 
 def silent(step: int, most: int) -> None:
@@ -40,28 +40,32 @@ def silent(step: int, most: int) -> None:
 
 def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
     shutil.copytree(view.path, tmp_path / "other")
-    changes = (
-        {"path": tmp_path / "other"}, {"device": "cuda"}, {"sentence": "A dog runs"},
+    other = make_view(tmp_path / "other").entry
+    changes: tuple[dict[str, Any], ...] = (
+        {"entry": other}, {"device": "cuda"}, {"sentence": "A dog runs"},
         {"beam_size": 3}, {"alpha": 0.0}, {"prefix": (20,)}, {"prefix": (20, 21)},
+        {"prefix": (20, view.entry.config.eos_id)},  # type: ignore[union-attr]
         {"target": "Ein Hund."}, {"sampling": Sampling()}, {"sampling": Sampling(seed=1)},
+        {"entry": dataclasses.replace(view.entry, fingerprint="newer")},
     )  # fmt: skip
-    keys = {key_of(view), *(key_of(dataclasses.replace(view, **change)) for change in changes)}  # type: ignore[arg-type]
-    assert len(keys) == 1 + len(changes)
+    views = [view, *(dataclasses.replace(view, **change) for change in changes)]
+    assert len({each.request for each in views}) == len({each.request.name for each in views})
+    assert len({each.request for each in views}) == 1 + len(changes)
 
 
 def test_greedy_decoding_does_not_depend_on_alpha(view: View) -> None:
     greedy = dataclasses.replace(view, beam_size=1)
-    assert key_of(greedy) == key_of(dataclasses.replace(greedy, alpha=1.5))
+    assert greedy.request == dataclasses.replace(greedy, alpha=1.5).request
 
 
 def test_a_given_translation_does_not_depend_on_how_to_search(view: View) -> None:
     given = dataclasses.replace(view, target="Ein Hund.")
     for change in ({"beam_size": 2}, {"alpha": 1.5}, {"beam_size": 1, "sampling": Sampling()}):
-        assert key_of(given) == key_of(dataclasses.replace(given, **change))
+        assert given.request == dataclasses.replace(given, **change).request
 
 
 def test_steering_reaches_the_translator(view: View) -> None:
-    model = cache.translator(view.path, "cpu")
+    model = models.translator(view)
     ids = model.tokenize("Ein Hund").ids
     sampling = Sampling(temperature=1.4, seed=3)
     cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
@@ -71,7 +75,7 @@ def test_steering_reaches_the_translator(view: View) -> None:
         ({"beam_size": 1, "sampling": sampling}, {"beam_size": 1, "sampling": sampling}),
     )
     for change, arguments in cases:
-        made = cache.trace(key_of(dataclasses.replace(view, **change)), silent)
+        made = results.trace(dataclasses.replace(view, **change).request, silent)
         expected = model.trace(view.sentence, **arguments)
         assert made.predicted_ids == expected.predicted_ids
         assert (made.forced, made.n_forced) == (expected.forced, expected.n_forced)
@@ -82,33 +86,46 @@ def test_steering_reaches_the_translator(view: View) -> None:
 
 
 def test_a_changed_file_is_another_checkpoint(view: View) -> None:
-    before = key_of(view)
-    first = cache.translator(view.path, "cpu")
-    assert cache.translator(view.path, "cpu") is first
+    first = models.translator(view)
+    assert models.translator(view) is first
     os.utime(view.path / "model.safetensors", ns=(1, 1))
-    assert key_of(view) != before
-    assert cache.translator(view.path, "cpu") is not first
+    changed = make_view(view.path)
+    assert changed.request != view.request
+    assert models.translator(changed) is not first
+    os.utime(view.path / "model.safetensors", ns=(2, 2))
+    with pytest.raises(CheckpointError, match="changed since this page was drawn"):
+        models.load(dataclasses.replace(changed.request, mark="older"))
+
+
+def test_a_large_search_record_is_left_out_and_a_small_one_kept(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = results.trace(view.request)
+    monkeypatch.setattr(results, "CACHE", Lru(1000))
+    stripped = results.trace(view.request)
+    assert kept.search is not None and stripped.search is None
+    np.testing.assert_array_equal(stripped.cross, kept.cross)
 
 
 def test_the_trace_is_the_translators_own_and_made_once(view: View) -> None:
     steps: list[tuple[int, int]] = []
-    made = cache.trace(key_of(view), lambda step, most: steps.append((step, most)))
+    made = results.trace(view.request, lambda step, most: steps.append((step, most)))
     expected = Translator.load(view.path, device="cpu").trace(view.sentence)
     assert made.text == expected.text
     np.testing.assert_array_equal(made.cross, expected.cross)
     assert steps
-    assert cache.trace(key_of(view), silent) is made
+    assert results.trace(view.request, silent) is made
 
 
 def test_errors_pass_and_are_not_kept(view: View) -> None:
     long = dataclasses.replace(view, sentence="A dog runs. " * 300)
     for _ in range(2):
         with pytest.raises(InputError, match="tokens"):
-            cache.trace(key_of(long), silent)
+            results.trace(long.request, silent)
     (view.path / "model.safetensors").write_bytes(b"no")
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        cache.trace(key_of(view), silent)
-    assert len(cache.TRACES) == 0
+        results.trace(make_view(view.path).request, silent)
+    assert len(results.CACHE) == 0
 
 
 def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> None:
@@ -119,9 +136,9 @@ def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> No
         raise Stop
 
     with pytest.raises(Stop):
-        cache.trace(key_of(view), stop)
-    assert len(cache.TRACES) == 0
-    assert cache.trace(key_of(view), silent).predicted_tokens
+        results.trace(view.request, stop)
+    assert len(results.CACHE) == 0
+    assert results.trace(view.request, silent).predicted_tokens
 
 
 def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +146,7 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
     most: list[int] = [0]
     lock = threading.Lock()
 
-    shape = cache.translator(view.path, "cpu").config
+    shape = models.translator(view).config
 
     class Slow:
         config = shape
@@ -143,12 +160,12 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
                 running[0] -= 1
             return make_trace()
 
-    monkeypatch.setattr(cache, "tracer", lambda path, device: Slow())
-    keys = [key_of(dataclasses.replace(view, sentence=f"sentence {i}")) for i in range(6)]
-    threads = [threading.Thread(target=cache.trace, args=(key, silent)) for key in keys]
+    monkeypatch.setattr(results, "load", lambda request: Slow())
+    keys = [dataclasses.replace(view, sentence=f"sentence {i}").request for i in range(6)]
+    threads = [threading.Thread(target=results.trace, args=(key, silent)) for key in keys]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert most[0] == 2
-    assert len(cache.TRACES) == 6
+    assert len(results.CACHE) == 6

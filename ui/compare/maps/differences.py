@@ -32,8 +32,7 @@ from ui.components.lens.mount import attention_lens
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.export.download import take_away, trace_of
-from ui.work.cache import key_of
-from ui.work.computed import RESULTS
+from ui.work.results import once
 
 _SPREAD_RULE = (
     "Each number is a head's entropy as a share of the most it could be, averaged over its rows: "
@@ -140,14 +139,9 @@ def _choose(cell: Cell) -> None:
 def _get_sheet(both: Both) -> Sheet:
     """The grid, made once for every session."""
     choice = both.choices[0]
-    views = tuple(key_of(view) for view in both.views)
-    key = ("differences", views, choice.kind, choice.units, choice.how, choice.dim)
-    kept = RESULTS.get(key)
-    if kept is None:
-        kept = (sheet_of(both.maps, replace(choice, cell=(None, None))),)
-        RESULTS.put(key, kept[0])
-    sheet: Sheet = kept[0]
-    return sheet
+    requests = tuple(view.request for view in both.views)
+    key = ("differences", requests, choice.kind, choice.units, choice.how, choice.dim)
+    return once(key, lambda: sheet_of(both.maps, replace(choice, cell=(None, None))))
 
 
 def _draw_spreads(both: Both) -> None:

@@ -23,9 +23,9 @@ from ui.compare.choice import Setup, can_follow, following
 from ui.compare.maps.pairing import labels, partners
 from ui.core.search_settings import ALPHA
 from ui.core.view import View
-from ui.work.cache import get_tracer, key_of, said, trace
-from ui.work.computed import RESULTS
-from ui.work.progress import UNKNOWN, Progress, Report, attended, resume, stopped
+from ui.work.cache import get_tracer, said
+from ui.work.progress import UNKNOWN, Progress, Report, attended, resume, stopped, unreported
+from ui.work.results import once, trace
 
 _Shape = tuple[int, int]
 
@@ -93,7 +93,7 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
 
 def work_of(setup: Setup) -> tuple[object, ...]:
     """What the work of matching these two models is called."""
-    return ("match", key_of(_greedy(setup.left, "")), key_of(_greedy(setup.right, "")))
+    return ("match", _greedy(setup.left, "").request, _greedy(setup.right, "").request)
 
 
 def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
@@ -113,9 +113,7 @@ def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
         return attended(lambda report: matching(setup, kind, report), progress)
 
 
-def matching(
-    setup: Setup, kind: AttentionKind, report: Report = lambda step, most: None
-) -> Matching | None:
+def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
     """`get_matching` without a session; None where no sentence can be compared.
 
     Args:
@@ -143,25 +141,21 @@ def matching(
 def alike(left: View, right: View, sentence: str, report: Report) -> _Kinds:
     """The similarities of all heads on one sentence, of each kind that can be compared."""
     one, other = _greedy(left, sentence), _greedy(right, sentence)
-    key = ("alike", key_of(one), key_of(other))
-    kept = RESULTS.get(key)
-    if kept is not None:
-        found: _Kinds = kept[0]
-        return found
-    try:
-        first = trace(key_of(one), report)
+
+    def make() -> _Kinds:
+        try:
+            first = trace(one.request, report)
+            report(*UNKNOWN)
+            followed = (
+                following(other, first.text) if first.text.strip() and can_follow(other) else other
+            )
+            second = trace(followed.request, report)
+        except InputError:
+            return MappingProxyType({})  # a sentence that one of them does not take
         report(*UNKNOWN)
-        followed = (
-            following(other, first.text) if first.text.strip() and can_follow(other) else other
-        )
-        second = trace(key_of(followed), report)
-    except InputError:
-        result: _Kinds = MappingProxyType({})  # a sentence that one of them does not take
-    else:
-        report(*UNKNOWN)
-        result = MappingProxyType(compared(first, second, report=report))
-    RESULTS.put(key, result)
-    return result
+        return MappingProxyType(compared(first, second, report=report))
+
+    return once(("alike", one.request, other.request), make, report)
 
 
 def compared(
@@ -169,7 +163,7 @@ def compared(
     right: Trace,
     *,
     by_place: bool = False,
-    report: Report = lambda step, most: None,
+    report: Report = unreported,
 ) -> dict[AttentionKind, Alike]:
     """How alike all heads are, for each kind whose words line up (see `compare_maps.fit_of`).
 

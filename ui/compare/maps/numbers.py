@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
-from transformer.catalogue import inspect_entry
 from transformer.measures.compare import SIMILARITY_RULE, assign, similarity
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
@@ -19,10 +18,10 @@ from ui.compare.choice import Setup, can_follow, following, shared_kinds
 from ui.compare.maps.matching import by_words, compared
 from ui.compare.texts import signed, text_of
 from ui.core.view import View
-from ui.work.cache import PERMITS, end_where_stopped, get_trace, key_of
-from ui.work.computed import RESULTS
+from ui.work import results
+from ui.work.cache import end_where_stopped, get_trace
+from ui.work.lru import acquired
 from ui.work.progress import WORKING, Progress, Report, attended
-from ui.work.traces import hold
 
 #: A metrics.json may come from anywhere: so many rows of it are shown.
 _MOST_ROWS = 12
@@ -120,19 +119,19 @@ def draw_numbers(setup: Setup, left: Trace, right: Trace) -> tuple[Crossed, list
 def _get_agreements(setup: Setup, left: Trace, right: Trace) -> list[Agreement]:
     """`agreements`, made once, with progress shown and a way to stop."""
     by_place = setup.pairing == "sentences"
-    work = ("agreements", key_of(setup.left), key_of(setup.right), right.forced, by_place)
+    work = ("agreements", setup.left.request, setup.right.request, right.forced, by_place)
     end_where_stopped(work, "Go on")
-    kept = RESULTS.get(work)
-    if kept is None:
+    found: list[Agreement] | None = results.CACHE.get(work)
+    if found is not None:
+        return found
 
-        def make(report: Report) -> list[Agreement]:
-            with hold(PERMITS, lambda: report(0, 0)):
-                return agreements(left, right, by_place=by_place, report=report)
+    def make(report: Report) -> list[Agreement]:
+        with acquired(results.PERMITS, lambda: report(0, 0)):
+            return agreements(left, right, by_place=by_place, report=report)
 
-        kept = (attended(make, Progress(work, WORKING)),)
-        RESULTS.put(work, kept[0])
-    found: list[Agreement] = kept[0]
-    return found
+    return attended(
+        lambda report: results.once(work, lambda: make(report), report), Progress(work, WORKING)
+    )
 
 
 def _followed(setup: Setup, left: Trace, right: Trace) -> tuple[Trace | None, Trace | None]:
@@ -190,7 +189,7 @@ def _draw_agreement(setup: Setup, agreed: Sequence[Agreement], n_kinds: int) -> 
 def _draw_published(setup: Setup) -> None:
     """The test figures of both metrics.json, where a side brings some."""
     views = (setup.left, setup.right)
-    figures = [published(inspect_entry(view.path).metrics) for view in views]
+    figures = [published(view.entry.metrics) for view in views]
     st.markdown("**Measured by their makers**")
     rows = list(dict.fromkeys((*figures[0], *figures[1])))
     if not rows:

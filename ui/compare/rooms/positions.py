@@ -11,7 +11,6 @@ import streamlit as st
 from figures.exhibit import Exhibit, Panel, file_stem
 from figures.markdown import plain
 from figures.positions import encoding_heatmap
-from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig
 from transformer.measures.compare import difference
@@ -107,9 +106,7 @@ def draw_positions(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
 
 def _draw_table(setup: Setup, side: int, places: Places) -> None:
     letter = LETTERS[side]
-    trained = position_vectors.trained_positions(
-        inspect_checkpoint(view_of(setup, side).path).metrics
-    )
+    trained = position_vectors.trained_positions(view_of(setup, side).entry.metrics)
     st.markdown(f"**{letter}** · {plain(places.about)}")
     figure = encoding_heatmap(places.table, current_theme(), trained=trained)
     figure.update_layout(height=330)
@@ -190,7 +187,7 @@ def positions_exhibit(setup: Setup, sides: tuple[int, ...], stack: str, n: int) 
 
 
 def _model(view: View) -> Translator:
-    return translator(view.path, view.device)
+    return translator(view)
 
 
 def _panel(title: str, table: Floats, quantity: str = "") -> Panel:

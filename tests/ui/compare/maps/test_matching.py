@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from tests.tiny_models import random_model
+from tests.views import make_view
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import ATTENTION_KINDS
 from ui.compare.choice import Setup
-from ui.compare.maps import matching as module
 from ui.compare.maps.matching import matching, sentences_for
-from ui.core.view import View
-from ui.work.computed import ResultCache
-from ui.work.traces import TraceCache
+from ui.work.lru import Lru
 
 
 class StopError(Exception):
@@ -25,10 +23,9 @@ class StopError(Exception):
 
 
 @pytest.fixture
-def caches(monkeypatch: pytest.MonkeyPatch) -> ResultCache:
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
-    fresh = ResultCache(16 * 2**20)
-    monkeypatch.setattr(module, "RESULTS", fresh)
+def caches(monkeypatch: pytest.MonkeyPatch) -> Lru:
+    fresh = Lru(64 * 2**20)
+    monkeypatch.setattr("ui.work.results.CACHE", fresh)
     return fresh
 
 
@@ -40,8 +37,8 @@ def setup(tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer) -> S
         n_decoder_layers=2, max_positions=600,
     )  # fmt: skip
     save_checkpoint(tmp_path / "other", random_model(config), tiny_tokenizer)
-    left = View("tiny", tiny_checkpoint, "cpu", "A dog.", beam_size=1)
-    right = View("other", tmp_path / "other", "cpu", "A dog.", beam_size=1)
+    left = make_view(tiny_checkpoint, "A dog.", beam_size=1)
+    right = make_view(tmp_path / "other", "A dog.", beam_size=1)
     return Setup("models", left, right, ())
 
 
@@ -52,7 +49,7 @@ def reports(setup: Setup) -> list[int]:
     return seen
 
 
-def test_it_asks_between_layers_and_between_sentences(setup: Setup, caches: ResultCache) -> None:
+def test_it_asks_between_layers_and_between_sentences(setup: Setup, caches: Lru) -> None:
     seen = reports(setup)
     count = len(sentences_for(setup))
     assert set(seen) == set(range(1, count + 1))
@@ -61,15 +58,19 @@ def test_it_asks_between_layers_and_between_sentences(setup: Setup, caches: Resu
     assert min(seen.count(number) for number in set(seen)) >= layers
 
 
+def compared(cache: Lru) -> int:
+    """Sentences whose similarities are kept."""
+    return sum(isinstance(key, tuple) and key[0] == "alike" for key in cache)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.37, 0.5, 0.81, 0.99])
 def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
-    setup: Setup, caches: ResultCache, monkeypatch: pytest.MonkeyPatch, share: float
+    setup: Setup, caches: Lru, monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
     seen = reports(setup)
     wanted = {kind: matching(setup, kind) for kind in ATTENTION_KINDS}
-    monkeypatch.setattr("ui.work.cache.TRACES", TraceCache(64 * 2**20))
-    fresh = ResultCache(16 * 2**20)
-    monkeypatch.setattr(module, "RESULTS", fresh)
+    fresh = Lru(64 * 2**20)
+    monkeypatch.setattr("ui.work.results.CACHE", fresh)
     limit, heard = int(share * len(seen)), 0
 
     def report(step: int, most: int) -> None:
@@ -81,10 +82,10 @@ def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
     with pytest.raises(StopError):
         matching(setup, "encoder_self", report)
     done = seen[limit] - 1  # the sentence at work is not kept by halves
-    assert len(fresh) == done
+    assert compared(fresh) == done
     for kind in ATTENTION_KINDS:
         found, whole = matching(setup, kind), wanted[kind]
         assert found is not None and whole is not None
         assert found.pairs == whole.pairs
         np.testing.assert_array_equal(found.values, whole.values)
-    assert len(fresh) == len(sentences_for(setup))
+    assert compared(fresh) == len(sentences_for(setup))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
+from tests.views import make_view
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -32,7 +33,7 @@ SHIPPED = Path(__file__).resolve().parents[4] / "checkpoints"
 
 
 def view(name: str, path: Path | None = None, **more: object) -> View:
-    return View(name, path or SHIPPED / name, "cpu", "A dog runs.", **more)  # type: ignore[arg-type]
+    return make_view(path or SHIPPED / name, **more)
 
 
 def setup(left: View, right: View) -> Setup:
@@ -75,7 +76,8 @@ def test_without_a_recipe_the_card_or_the_imported_name_says_it(
     assert target_language(bare(tmp_path / "marian", tiny_tokenizer, imported)) == "fi"
     for number, metrics in enumerate((None, {"training": 3}, {"imported": {"source": ["x"]}})):
         assert target_language(bare(tmp_path / f"none{number}", tiny_tokenizer, metrics)) is None
-    other = replace(view("everyday-en-de"), kind="archive")
+    german = view("everyday-en-de")
+    other = replace(german, entry=replace(german.entry, kind="archive"))
     assert target_language(other) is None
 
 

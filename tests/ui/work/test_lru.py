@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tests.factories import make_trace
+from ui.work.lru import ENTRY_BYTES, Lru, acquired
+
+
+def size_of(trace: object) -> int:
+    return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
+
+
+def nothing() -> None:
+    pass
+
+
+def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
+    cache, trace, other = Lru(10**9), make_trace(), np.zeros(1000)
+    cache.put("a", {"trace": trace, "more": (other, [other, bytes(300)])})
+    assert cache.nbytes == size_of(trace) + other.nbytes + 300 + ENTRY_BYTES
+    for array in (trace.cross, other):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 1
+
+
+def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
+    size = size_of(make_trace()) + ENTRY_BYTES
+    cache = Lru(3 * size)
+    for key in "abc":
+        cache.put(key, make_trace())
+    assert cache.get("a") is not None  # now the most recently used
+    cache.put("d", make_trace())
+    assert cache.nbytes == 3 * size
+    assert list(cache) == ["c", "a", "d"]
+    cache.put("large", np.zeros(size))
+    assert list(cache) == ["large"]
+
+
+def test_small_results_are_bounded_too() -> None:
+    cache = Lru(1_000_000)
+    for i in range(2_000):
+        cache.put(i, str(i))
+    assert len(cache) < 300
+
+
+def test_replacing_a_result_counts_it_once() -> None:
+    cache = Lru(10**9)
+    cache.put("a", make_trace(S=9))
+    cache.put("a", make_trace(S=5))
+    assert len(cache) == 1
+    assert cache.nbytes == size_of(make_trace(S=5)) + ENTRY_BYTES
+    cache.clear()
+    assert (len(cache), cache.nbytes) == (0, 0)
+
+
+def test_none_is_a_result_too() -> None:
+    cache, calls = Lru(1000), []
+    for _ in range(2):
+        assert cache.once("a", lambda: calls.append(1), nothing) is None
+    assert calls == [1]
+
+
+def test_many_threads_make_one_result() -> None:
+    cache, made, found = Lru(10**9), [], []
+
+    def make() -> object:
+        time.sleep(0.05)
+        made.append(1)
+        return object()
+
+    threads = [
+        threading.Thread(target=lambda: found.append(cache.once("a", make, nothing)))
+        for _ in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+    assert len(found) == 6 and len(set(found)) == 1
+    assert cache._making == {}
+
+
+def test_a_failure_is_not_kept_and_the_next_one_goes_through() -> None:
+    cache = Lru(10**9)
+
+    def fail() -> None:
+        raise KeyboardInterrupt
+
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            cache.once("a", fail, nothing)
+    assert cache._making == {}
+    assert cache.once("a", lambda: 1, nothing) == 1
+
+
+def test_who_waits_is_asked_now_and_then_and_may_leave() -> None:
+    class Leave(BaseException):
+        pass
+
+    def leave() -> None:
+        raise Leave
+
+    lock = threading.Semaphore(0)
+    with pytest.raises(Leave), acquired(lock, leave):
+        pytest.fail("held a lock that was never free")
+    lock.release()
+    with acquired(lock, leave):
+        assert not lock.acquire(blocking=False)
+    assert lock.acquire(blocking=False)
+
+
+def test_records_inside_records_are_sealed() -> None:
+    @dataclasses.dataclass
+    class Record:
+        values: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+    record = Record(np.zeros(3))
+    Lru(1000).put("a", [record])
+    assert not record.values.flags.writeable

@@ -1,0 +1,16 @@
+"""Views of checkpoints, as the sidebar makes them, for tests without a sidebar."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from transformer.catalogue import inspect_entry
+from ui.core.view import View
+from ui.work.languages import languages_of
+
+
+def make_view(path: Path, sentence: str = "A dog runs.", **more: Any) -> View:
+    """The view of what lies at a path, on the CPU."""
+    entry = inspect_entry(path)
+    return View(entry, "cpu", sentence, languages=languages_of(entry, "cpu"), **more)

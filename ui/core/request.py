@@ -1,0 +1,58 @@
+"""The request: all that a trace depends on, in one frozen record that serves as its key."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from transformer.search.sampling import Sampling
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sentence for one model, and how it is to be read.
+
+    Attributes:
+        path: the checkpoint's folder, or the file.
+        mark: fingerprint of its files, see `transformer.catalogue.mark_of`.
+        device: where it runs.
+        sentence: as the model gets it, a language's tag in front included.
+        beam_size, alpha: settings of the search; defaults where they change nothing.
+        prefix: token ids that the translation begins with.
+        target: a whole translation to follow (teacher forcing), as text or as token ids.
+        sampling: how tokens are drawn, None for the most probable ones.
+        src_lang, tgt_lang: language codes for a model that takes them, else None.
+    """
+
+    path: str
+    mark: str
+    device: str
+    sentence: str
+    beam_size: int
+    alpha: float
+    prefix: tuple[int, ...] = ()
+    target: str | tuple[int, ...] | None = None
+    sampling: Sampling | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """A short name of the trace, which components send back with their reports."""
+        return hashlib.sha256(repr(self).encode("utf-8", "replace")).hexdigest()[:16]
+
+    def arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `Tracer.trace` beside the sentence; those at None are absent."""
+        arguments: dict[str, Any] = {}
+        if self.target is not None:
+            whole = self.target
+            arguments["target"] = whole if isinstance(whole, str) else list(whole)
+        elif self.prefix:
+            arguments["prefix"] = list(self.prefix)
+        arguments |= {"beam_size": self.beam_size, "alpha": self.alpha}
+        for name in ("sampling", "src_lang", "tgt_lang"):
+            if getattr(self, name) is not None:
+                arguments[name] = getattr(self, name)
+        return arguments

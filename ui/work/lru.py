@@ -1,0 +1,143 @@
+"""An LRU cache bounded in bytes and shared by threads, which makes each result once."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from transformer.search.compact import Compact
+
+#: Counted for each result beside its arrays, so that small ones are bounded too.
+ENTRY_BYTES = 4096
+
+_MISSING = object()
+
+
+class Lru:
+    """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
+
+    def __init__(self, limit: int) -> None:
+        """Args: limit: bytes to keep. The newest result is kept whatever its size."""
+        self.limit = limit
+        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._making: dict[Hashable, tuple[threading.Lock, int]] = {}
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """Return the result, which becomes the most recently used one, or `default`."""
+        with self._lock:
+            if key not in self._results:
+                return default
+            self._results.move_to_end(key)
+            return self._results[key][0]
+
+    def put(self, key: Hashable, result: Any) -> None:
+        """Keep a result. Every array in it becomes read-only."""
+        size = seal(result) + ENTRY_BYTES
+        with self._lock:
+            if key in self._results:
+                self._bytes -= self._results.pop(key)[1]
+            self._results[key] = (result, size)
+            self._bytes += size
+            while self._bytes > self.limit and len(self._results) > 1:
+                self._bytes -= self._results.popitem(last=False)[1][1]
+
+    def once(self, key: Hashable, make: Callable[[], Any], waiting: Callable[[], None]) -> Any:
+        """Return the result, made by one thread if it is missing while the others wait for it.
+
+        Args:
+            make: its result is kept; if it raises, nothing is, and the next thread tries.
+            waiting: called a few times a second while another thread makes it; may raise to leave.
+        """
+        result = self.get(key, _MISSING)
+        if result is _MISSING:
+            with self._turn(key, waiting):
+                result = self.get(key, _MISSING)
+                if result is _MISSING:
+                    result = make()
+                    self.put(key, result)
+        return result
+
+    def __contains__(self, key: Hashable) -> bool:
+        return key in self._results
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+    def __iter__(self) -> Iterator[Hashable]:
+        """The keys, the least recently used first."""
+        with self._lock:
+            return iter(list(self._results))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return self._bytes
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._results.clear()
+            self._bytes = 0
+
+    @contextmanager
+    def _turn(self, key: Hashable, waiting: Callable[[], None]) -> Iterator[None]:
+        """Hold the right to make one result."""
+        with self._lock:
+            lock, users = self._making.get(key, (threading.Lock(), 0))
+            self._making[key] = (lock, users + 1)
+        try:
+            with acquired(lock, waiting):
+                yield
+        finally:
+            with self._lock:
+                lock, users = self._making.pop(key)
+                if users > 1:
+                    self._making[key] = (lock, users - 1)
+
+
+@contextmanager
+def acquired(
+    lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
+) -> Iterator[None]:
+    """Hold a lock, calling `waiting` five times a second until it is free."""
+    while not lock.acquire(timeout=0.2):
+        waiting()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def seal(record: Any) -> int:
+    """Make every array in a record read-only.
+
+    Returns: bytes of arrays, messages and compact records, each counted once.
+    """
+    sizes: dict[int, int] = {}
+    pending = [record]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, np.ndarray):
+            owner = item if item.base is None else item.base
+            nbytes = int(getattr(owner, "nbytes", item.nbytes))
+            sizes[id(owner)] = max(nbytes, item.nbytes)
+            item.setflags(write=False)
+        elif isinstance(item, bytes):
+            sizes[id(item)] = len(item)
+        elif isinstance(item, Compact):
+            sizes[id(item)] = item.nbytes
+        elif isinstance(item, tuple | list):
+            pending.extend(item)
+        elif isinstance(item, Mapping):
+            pending.extend(item.values())
+        elif dataclasses.is_dataclass(item):
+            pending.extend(getattr(item, field.name) for field in dataclasses.fields(item))
+    return sum(sizes.values())

@@ -1,0 +1,110 @@
+"""What is computed once and shared by every session: traces of sentences, and what is made of them.
+
+One cache, bounded in bytes, holds both under the request they belong to, their arrays read-only.
+Two computations run at a time: small models gain nothing from more, and a classroom pressing the
+button together is served in turn. Nothing here needs a session, so downloads use it too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
+
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.core.request import Request
+from ui.work.lru import Lru, acquired, seal
+from ui.work.models import load
+from ui.work.progress import UNKNOWN, Report, unreported
+
+T = TypeVar("T")
+
+#: A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with its search record.
+CACHE = Lru(320 * 2**20)
+
+#: A trace that takes more than one part in so many of the cache is kept without its search record.
+_LARGEST = 5
+
+PERMITS = threading.Semaphore(2)
+
+
+class Computation(NamedTuple):
+    """Something made of a model and a trace.
+
+    Attributes:
+        name, args: say what is computed; with the request they are all that `make` may depend on.
+        make: called with the model and the trace while a permit is held, so it must not ask for
+            other results itself.
+    """
+
+    name: str
+    args: Hashable
+    make: Callable[[Any, Trace], Any]
+
+    def key(self, request: Request) -> Hashable:
+        """The key of its result."""
+        return (request, self.name, self.args)
+
+
+def trace(request: Request, report: Report = unreported) -> Trace:
+    """Return the trace of a request, from the cache or made now.
+
+    Args:
+        report: called with (step, most steps) while decoding and with (0, 0) while waiting for
+            others. It may raise, which stops the work and leaves nothing behind.
+
+    Raises: what `ui.work.models.load` and `Tracer.trace` raise.
+    """
+
+    def waiting() -> None:
+        report(0, 0)
+
+    def make() -> Trace:
+        model = load(request)
+        with acquired(PERMITS, waiting):
+            made = model.trace(request.sentence, **request.arguments(), progress=report)
+            if made.search is not None and isinstance(model, Translator):
+                n_steps = len(made.predicted_tokens)
+                gap = model.forcing_gap(made, progress=lambda *_: report(n_steps, n_steps))
+                made = dataclasses.replace(made, forcing_gap=gap)
+        return _bounded(made)
+
+    found: Trace = CACHE.once(request, make, waiting)
+    return found
+
+
+def result_of(request: Request, wanted: Computation, report: Report = unreported) -> Any:
+    """Return the result of a computation, from the cache or made now, its trace included.
+
+    Raises: what loading, tracing or `make` raises.
+    """
+
+    def waiting() -> None:
+        report(0, 0)
+
+    def make() -> Any:
+        recorded = trace(request, report)
+        model = load(request)
+        with acquired(PERMITS, waiting):
+            report(*UNKNOWN)
+            return wanted.make(model, recorded)
+
+    return CACHE.once(wanted.key(request), make, waiting)
+
+
+def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T:
+    """Return what `make` returned for this key, from the cache or made now, without a permit."""
+    result: T = CACHE.once(key, make, lambda: report(0, 0))
+    return result
+
+
+def _bounded(made: Trace) -> Trace:
+    """Leave out a search record that would push too much else out of the cache.
+
+    That of a long sentence holds every row of the beam and is many times larger than the trace
+    proper.
+    """
+    large = made.search is not None and seal(made) > CACHE.limit // _LARGEST
+    return dataclasses.replace(made, search=None) if large else made
