@@ -1,4 +1,7 @@
-"""Attention maps as `.npz` files, from any model. May import `trace` and `files`."""
+"""Attention maps of any model as `.npz` files.
+
+May import `trace`, `files` and what lies below them.
+"""
 
 from transformer.arrays.trace_file import load_arrays, save_arrays
 

@@ -1,4 +1,4 @@
-"""A file of arrays as a `Tracer` of one sentence."""
+"""A file of arrays as a `Tracer` that knows one sentence."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
-#: Why a file cannot do what a model can, one sentence each.
+#: Why a file lacks each ability, one sentence each.
 LACKS: dict[Ability, str] = {
-    "search": "This file holds what one pass saw, not a search: which translations were compared "
-    "is not in it.",
-    "steering": "This file holds one sentence as it was recorded; there is no model here that "
-    "could go on in another way.",
-    "internals": "This file holds attention weights only; the queries, keys and values that made "
-    "them stayed in the model.",
+    "search": "This file records one pass, not a search: it does not say which translations were "
+    "compared.",
+    "steering": "This file holds one recorded sentence; there is no model here that could continue "
+    "differently.",
+    "internals": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
     "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
     "embeddings behind them.",
     "any_sentence": "This file holds one sentence; there is no model here to read another.",
@@ -29,13 +29,13 @@ LACKS: dict[Ability, str] = {
 
 @dataclass(frozen=True, eq=False)
 class ArchivedTrace:
-    """One sentence that was recorded elsewhere.
+    """One sentence recorded elsewhere.
 
     Attributes:
-        name: the file's.
-        record: what it holds.
-        device: arrays need none; this is the CPU.
-        max_tokens: as many as any archive may hold.
+        name: the file's name.
+        record: the file's trace.
+        device: always the CPU.
+        max_tokens: the limit of every archive.
     """
 
     name: str
@@ -45,29 +45,29 @@ class ArchivedTrace:
 
     @classmethod
     def load(cls, path: str | Path) -> ArchivedTrace:
-        """Read an .npz file. Raises `CheckpointError` like
-        `transformer.arrays.trace_file.load_arrays`.
-        """
+        """Read an .npz file. Raises `CheckpointError`, see `load_arrays`."""
         return cls(Path(path).name, load_arrays(path))
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """Which kinds of maps the file holds."""
+        """The kinds of maps in the file."""
         return tuple(kind for kind in ATTENTION_KINDS if self.record.attention(kind).size)
 
     @property
     def sentence(self) -> str:
-        """The one sentence."""
+        """The file's sentence."""
         return self.record.source
 
     def lacks(self, ability: Ability) -> str | None:
-        """Why the file cannot do this; it can do none of what a model can."""
+        """Return why the file lacks this ability; it lacks all of them."""
         return LACKS[ability]
 
     def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
-        """The record. Raises `InputError` for another sentence than the file's, or a target."""
+        """Return the record. Raises `InputError` for any other sentence, or for a target."""
         if sentence != self.sentence:
-            raise InputError(f"{self.name} holds one sentence, which is another one than this")
+            raise InputError(f"{self.name} holds one sentence, and it is not this one")
         if target is not None:
-            raise InputError(f"{self.name} holds one sentence; no other translation can be given")
+            raise InputError(
+                f"{self.name} holds one sentence with its translation; no other can be given"
+            )
         return self.record

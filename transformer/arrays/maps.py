@@ -1,4 +1,4 @@
-"""Attention maps that may come from anywhere, checked: shapes, sizes, and that rows are weights."""
+"""Checks of attention maps from any source: shapes, sizes, and rows that sum to 1."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from numpy.typing import NDArray
 from transformer.errors import CheckpointError
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
-#: Other names of the maps; the library that many write their arrays with says these.
+#: Other names of the maps, as the transformers library uses them.
 ALIASES: dict[str, AttentionKind] = {
     "encoder_attentions": "encoder_self",
     "decoder_attentions": "decoder_self",
     "cross_attentions": "cross",
 }
-#: Names of the self-attention of a model with one stack.
+#: Names for the self-attention of a model with one stack.
 SINGLE = ("attention", "attentions")
 
 MAX_TOKENS, MAX_LAYERS, MAX_MAPS = 512, 200, 4_096
 
-#: How far a row may be from summing to 1; weights stored with 8 bits of precision stay within it.
+#: Largest deviation of a row's sum from 1; bfloat16 weights, with 8 bits of precision, stay within.
 ROW_TOLERANCE = 5e-3
-#: How far a weight may be below 0, how much may lie above the diagonal of a causal map, and how far
-#: a weight may be above 1.
+#: Largest weight below 0 and above the diagonal of a causal map, and largest excess over 1.
 WEIGHT_TOLERANCE, ABOVE_ONE = 1e-6, 1e-3
 
 
 def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
-    """The three kinds of maps, [L, H, n, m]; those that are not there without layers."""
+    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers."""
     named: dict[str, NDArray[Any]] = {}
     for name, array in given.items():
         kind = ALIASES.get(name, name)
         if name in SINGLE or kind in ATTENTION_KINDS:
             key = "attention" if name in SINGLE else kind
             if key in named:
-                raise CheckpointError(f"{where}: array {name!r} is there under two names")
+                raise CheckpointError(f"{where}: array {name!r} is stored under two names")
             named[key] = _checked_map(where, name, array)
     present = [key for key, array in named.items() if array.size]
     if not present:
@@ -46,8 +45,8 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
         if len(present) > 1:
             raise CheckpointError(
                 f"{where}: array 'attention' {list(named['attention'].shape)} beside "
-                f"{present[0] if present[0] != 'attention' else present[1]!r}; it is for a model "
-                "with one stack, others name encoder_self, decoder_self and cross"
+                f"{present[0] if present[0] != 'attention' else present[1]!r}; 'attention' is for "
+                "models with one stack, others use encoder_self, decoder_self and cross"
             )
         maps = named.pop("attention")
         causal = maps.shape[-1] > 1 and _is_causal(maps)
@@ -67,7 +66,7 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
 
 
 def _with_missing(named: Mapping[str, Floats]) -> dict[AttentionKind, Floats]:
-    """All three kinds; an absent one has no layers and the sides that the others have."""
+    """Return all three kinds; a missing one has no layers and the lengths of the others."""
     cross = named.get("cross")
     source, target = named.get("encoder_self"), named.get("decoder_self")
     n_source = source.shape[-1] if source is not None else 0 if cross is None else cross.shape[-1]
@@ -85,14 +84,17 @@ def _with_missing(named: Mapping[str, Floats]) -> dict[AttentionKind, Floats]:
 
 
 def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """The shape as [L, H, n, m], once it is one that is allowed; a batch of one goes."""
+    """Return the shape as [L, H, n, m], without a batch axis of one.
+
+    Raises: `CheckpointError` for a shape that is not allowed.
+    """
     four = tuple(shape)
     if len(four) == 5 and 1 in four[:2]:
         at = four.index(1, 0, 2) if four[1] != 1 else 1
         four = four[:at] + four[at + 1 :]
     if len(four) not in (2, 3, 4):
         raise CheckpointError(
-            f"{where}: array {name!r} {list(shape)[:9]} is no map; allowed are "
+            f"{where}: array {name!r} {list(shape)[:9]} is not a map; allowed are "
             "[layers, heads, queries, keys], [heads, queries, keys] and [queries, keys]"
         )
     four = (1,) * (4 - len(four)) + four
@@ -104,17 +106,17 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         )
     if max(n, m) > MAX_TOKENS:
         raise CheckpointError(
-            f"{where}: array {name!r} {list(shape)} is over {max(n, m):,} tokens; "
+            f"{where}: array {name!r} {list(shape)} has {max(n, m):,} tokens; "
             f"at most {MAX_TOKENS} are allowed"
         )
     return four
 
 
 def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
-    """Weights as float32, [L, H, n, m]: finite, from 0 to 1, rows that sum to 1."""
+    """Return weights as float32 [L, H, n, m]: finite, from 0 to 1, rows that sum to 1."""
     shape = four_axes(where, name, array.shape)
     if array.dtype.kind not in "biuf":
-        raise wrong(where, name, array, "numbers are")
+        raise wrong_type(where, name, array, "numbers")
     which = f"{where}: array {name!r} {list(array.shape)}"
     if name in SINGLE and shape[-2] != shape[-1]:
         raise CheckpointError(
@@ -146,7 +148,10 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
 
 
 def lengths(where: str, maps: Mapping[AttentionKind, Floats]) -> tuple[int, int]:
-    """Numbers of source and target tokens, once the kinds agree on them."""
+    """Return the numbers of source and target tokens.
+
+    Raises: `CheckpointError` if the kinds disagree.
+    """
     cross = maps["cross"]
     n_source, n_target = maps["encoder_self"].shape[-1], maps["decoder_self"].shape[-1]
     if cross.shape[-2:] != (n_target, n_source):
@@ -163,18 +168,19 @@ def _is_causal(maps: Floats) -> bool:
     return n == 0 or not (maps[..., later] > WEIGHT_TOLERANCE).any()
 
 
-def _index(found: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(found)), found.shape))
+def _index(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the index of the first True."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
 
 
-def wrong(where: str, name: str, array: NDArray[Any], allowed: str) -> CheckpointError:
-    """The error for an array of a type that is not allowed."""
+def wrong_type(where: str, name: str, array: NDArray[Any], expected: str) -> CheckpointError:
+    """Return the error for an array of the wrong type."""
     return CheckpointError(
-        f"{where}: array {name!r} {list(array.shape)} is of {array.dtype}; {allowed} allowed"
+        f"{where}: array {name!r} {list(array.shape)} has type {array.dtype}; expected {expected}"
     )
 
 
 def no_maps(where: str) -> CheckpointError:
-    """The error for a file without attention."""
+    """Return the error for a file without attention maps."""
     names = ", ".join((*ATTENTION_KINDS, SINGLE[0]))
-    return CheckpointError(f"{where}: no attention maps in it; expected one or more of {names}")
+    return CheckpointError(f"{where}: no attention maps; expected one or more of {names}")

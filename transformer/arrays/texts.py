@@ -1,4 +1,4 @@
-"""What stands beside attention maps in a file of arrays, checked: tokens, texts, ids, numbers."""
+"""Checks of the tokens, texts, ids and numbers that accompany attention maps."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.arrays.maps import wrong
+from transformer.arrays.maps import wrong_type
 from transformer.errors import CheckpointError
 from transformer.types import Floats
 
 MAX_TOKEN_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_TOP = 1_000, 100_000, 100
 
-#: Names that tokenizers give to what is no text.
+#: Names that tokenizers give to special tokens.
 _SPECIAL = re.compile(
     r"</?s>|<(?:pad|unk|bos|eos|cls|sep|mask)>|\[(?:PAD|UNK|BOS|EOS|CLS|SEP|MASK)\]|<\|\w{1,40}\|>"
 )
 
-Given = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, NDArray[Any]]
 
 
 def read_tokens(
-    where: str, given: Given, name: str, length: int, *, marked: bool
+    where: str, arrays: Arrays, name: str, length: int, *, marked: bool
 ) -> tuple[str, ...]:
-    """One side's tokens, `▁` before each word; their positions where there are none."""
-    called = name
-    if name not in given and name != "predicted_tokens" and length and "tokens" in given:
-        called = "tokens"
-    if called not in given:
+    """Return one side's tokens, `▁` before each word; their positions if the file has none."""
+    stored = name
+    if name not in arrays and name != "predicted_tokens" and length and "tokens" in arrays:
+        stored = "tokens"
+    if stored not in arrays:
         return tuple(f"▁{position + 1}" for position in range(length))
-    array = given[called]
+    array = arrays[stored]
     shape = list(array.shape)
     if array.size == 0 and not length:
         return ()
     if array.dtype.kind != "U":
-        raise wrong(where, called, array, "text (str) is")
+        raise wrong_type(where, stored, array, "text (str)")
     if array.ndim == 2 and len(array) == 1:
         array = array[0]
     if array.shape != (length,):
         raise CheckpointError(
-            f"{where}: array {called!r} {shape}: the maps have {length} tokens there, "
-            f"so [{length}] is allowed"
+            f"{where}: array {stored!r} {shape}: the maps have {length} tokens there; "
+            f"expected [{length}]"
         )
-    tokens = tuple(_strings(where, called, array, MAX_TOKEN_CHARACTERS))
+    tokens = tuple(_strings(where, stored, array, MAX_TOKEN_CHARACTERS))
     return tokens if marked else with_marks(tokens)
 
 
 def with_marks(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Tokens with `▁` before each word, as other tokenizers mean it.
+    """Return tokens with `▁` before each word, from any tokenizer's marks.
 
-    `Ġ` before a word becomes `▁`. Where pieces within words start with `##`, the others start
-    words. Without any mark every token is a word. Special tokens get none.
+    `Ġ` before a word becomes `▁`. If pieces within words start with `##`, all others start words.
+    Without any mark, every token is a word. Special tokens get none.
     """
     if any(token.startswith("▁") for token in tokens):
         return tuple(tokens)
@@ -69,12 +69,12 @@ def with_marks(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def special_in(tokens: Sequence[str]) -> tuple[int, ...]:
-    """Positions of what tokenizers call by such names as `<s>` and `[SEP]`."""
+    """Return the positions of special tokens, such as `<s>` and `[SEP]`."""
     return tuple(at for at, token in enumerate(tokens) if _SPECIAL.fullmatch(token))
 
 
 def plain_text(tokens: Sequence[str], special: Sequence[int]) -> str:
-    """What the tokens say, without the special ones."""
+    """Join the tokens into text, without the special ones."""
     words = [token for at, token in enumerate(tokens) if at not in special]
     return "".join(words).replace("▁", " ").strip()
 
@@ -84,7 +84,7 @@ def _strings(where: str, name: str, array: NDArray[Any], most: int) -> list[str]
         texts: list[str] = array.ravel().tolist()
     except ValueError:
         raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} holds numbers that are no characters"
+            f"{where}: array {name!r} {list(array.shape)} holds code points that are not characters"
         ) from None
     longest = max(map(len, texts), default=0)
     if longest > most:
@@ -96,25 +96,25 @@ def _strings(where: str, name: str, array: NDArray[Any], most: int) -> list[str]
 
 
 def as_lists(value: Any) -> Any:
-    """Tuples as lists, as arrays give them back."""
+    """Convert nested tuples to lists, as `ndarray.tolist` returns them."""
     return [as_lists(each) for each in value] if isinstance(value, tuple) else value
 
 
-def read_text(where: str, given: Given, name: str, default: str = "") -> str:
-    """One text, such as the sentence."""
-    array = given.get(name)
+def read_text(where: str, arrays: Arrays, name: str, default: str = "") -> str:
+    """Return one text, such as the sentence."""
+    array = arrays.get(name)
     if array is None:
         return default
     if array.dtype.kind != "U" or array.size != 1:
-        raise wrong(where, name, array, "one text (str) is")
+        raise wrong_type(where, name, array, "one text (str)")
     return _strings(where, name, array, MAX_TEXT_CHARACTERS)[0]
 
 
 def read_positions(
-    where: str, given: Given, name: str, length: int, default: tuple[int, ...]
+    where: str, arrays: Arrays, name: str, length: int, default: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Positions of tokens, from 0."""
-    array = given.get(name)
+    """Return positions of tokens, 0-based."""
+    array = arrays.get(name)
     if array is None:
         return default
     found = _whole(where, name, array)
@@ -122,114 +122,119 @@ def read_positions(
     if bad is not None:
         raise CheckpointError(
             f"{where}: array {name!r} {list(array.shape)} holds {bad}; "
-            f"allowed are positions from 0 to {length - 1}"
+            f"expected positions from 0 to {length - 1}"
         )
     return found
 
 
-def read_ids(where: str, given: Given, name: str, length: int) -> tuple[int, ...]:
-    """Token ids, -1 where the file does not say."""
-    array = given.get(name)
+def read_ids(where: str, arrays: Arrays, name: str, length: int) -> tuple[int, ...]:
+    """Return token ids, -1 if the file has none."""
+    array = arrays.get(name)
     if array is None:
         return (-1,) * length
     found = _whole(where, name, array)
     if len(found) != length:
         raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)}: [{length}] is allowed, an id a token"
+            f"{where}: array {name!r} {list(array.shape)}: expected [{length}], one id per token"
         )
     return found
 
 
 def read_numbers(
-    where: str, given: Given, name: str, length: int, low: float = -math.inf, high: float = math.inf
+    where: str,
+    arrays: Arrays,
+    name: str,
+    length: int,
+    low: float = -math.inf,
+    high: float = math.inf,
 ) -> Floats:
-    """One finite number a step, [length]; none where the file does not say."""
-    array = given.get(name)
+    """Return one finite number per step, [length]; empty if the file has none."""
+    array = arrays.get(name)
     if array is None or not array.size:
         return np.zeros(0, dtype=np.float32)
     if array.dtype.kind not in "iuf":
-        raise wrong(where, name, array, "numbers are")
+        raise wrong_type(where, name, array, "numbers")
     if array.shape != (length,):
         raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)}: [{length}] is allowed, one for each "
+            f"{where}: array {name!r} {list(array.shape)}: expected [{length}], one for each "
             "position of the decoder"
         )
     numbers = array.astype(np.float32)
     if not np.isfinite(numbers).all() or numbers.min() < low or numbers.max() > high:
         raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} holds what is no such number; allowed "
-            f"are finite ones{'' if high == math.inf else ' up to 0'}"
+            f"{where}: array {name!r} {list(array.shape)} is out of range; expected "
+            f"finite numbers{'' if high == math.inf else ' up to 0'}"
             f"{'' if low == -math.inf else ' from 0'}"
         )
     return numbers
 
 
-def read_scalar(where: str, given: Given, name: str, default: Any) -> Any:
-    """One number or truth value."""
-    array = given.get(name)
+def read_scalar(where: str, arrays: Arrays, name: str, default: Any) -> Any:
+    """Return one number or Boolean."""
+    array = arrays.get(name)
     if array is None:
         return default
     if array.dtype.kind not in "biuf" or array.size != 1:
-        raise wrong(where, name, array, "one number is")
+        raise wrong_type(where, name, array, "one number")
     return array.item()
 
 
 def read_top(
-    where: str, given: Given, predicted: Sequence[str], predicted_ids: Sequence[int], n_steps: int
+    where: str, arrays: Arrays, predicted: Sequence[str], predicted_ids: Sequence[int], n_steps: int
 ) -> dict[str, Any]:
-    """The most probable next tokens as fields of a `Trace`, [T, K]; K is 0 without any."""
-    arrays = {
-        name: given[name]
+    """Return the most probable next tokens as fields of a `Trace`, [T, K]; K may be 0."""
+    top_arrays = {
+        name: arrays[name]
         for name in ("top_log_probs", "top_ids", "top_tokens", "allowed")
-        if name in given
+        if name in arrays
     }
-    if "top_log_probs" not in arrays:
-        if arrays:
-            raise CheckpointError(f"{where}: array {next(iter(arrays))!r} needs top_log_probs")
+    if "top_log_probs" not in top_arrays:
+        if top_arrays:
+            raise CheckpointError(f"{where}: array {next(iter(top_arrays))!r} needs top_log_probs")
         nothing = np.zeros((n_steps, 0))
         return {
             "top_log_probs": nothing.astype(np.float32),
             "top_ids": nothing.astype(np.int64),
             "top_tokens": ((),) * n_steps,
         }
-    shape = arrays["top_log_probs"].shape
+    shape = top_arrays["top_log_probs"].shape
     for name, kinds in (
         ("top_log_probs", "f"), ("top_ids", "iu"), ("top_tokens", "U"), ("allowed", "b"),
     ):  # fmt: skip
-        array = arrays.get(name)
+        array = top_arrays.get(name)
         if array is None:
             continue
         if array.dtype.kind not in kinds and array.size:
-            raise wrong(where, name, array, {"U": "text (str) is"}.get(kinds, "numbers are"))
+            raise wrong_type(where, name, array, {"U": "text (str)"}.get(kinds, "numbers"))
         if array.shape != shape or len(shape) != 2 or shape[0] != n_steps or shape[1] > MAX_TOP:
             raise CheckpointError(
-                f"{where}: array {name!r} {list(array.shape)}: [{n_steps}, K] is allowed, the same "
-                f"K from 0 to {MAX_TOP} in all that begin with top_"
+                f"{where}: array {name!r} {list(array.shape)}: expected [{n_steps}, K] with the "
+                f"same K, 0 to {MAX_TOP}, in every array named top_..."
             )
-    log_probs = arrays["top_log_probs"].astype(np.float32)
-    # Of a token that cannot come, the log-probability is -inf.
+    log_probs = top_arrays["top_log_probs"].astype(np.float32)
+    # The log-probability of an impossible token is -inf.
     if np.isnan(log_probs).any() or (log_probs > 1e-3).any():
         raise CheckpointError(
-            f"{where}: array 'top_log_probs' {list(shape)} holds what is no log-probability; "
-            "allowed is up to 0"
+            f"{where}: array 'top_log_probs' {list(shape)} holds numbers that are not "
+            "log-probabilities; expected at most 0"
         )
-    ids = arrays["top_ids"].astype(np.int64) if "top_ids" in arrays else None
-    if "top_tokens" in arrays:
-        flat = _strings(where, "top_tokens", arrays["top_tokens"], MAX_TOKEN_CHARACTERS)
+    ids = top_arrays["top_ids"].astype(np.int64) if "top_ids" in top_arrays else None
+    if "top_tokens" in top_arrays:
+        flat = _strings(where, "top_tokens", top_arrays["top_tokens"], MAX_TOKEN_CHARACTERS)
     else:
         flat = ["?"] * log_probs.size if ids is None else [f"#{each}" for each in ids.flat]
     width = shape[1]
     tokens = tuple(tuple(flat[t * width : (t + 1) * width]) for t in range(n_steps))
     if ids is None:
-        # Without ids, a token that reads like the predicted one is that one.
+        # Without ids, a token spelled like the predicted one is taken to be that one.
         ids = np.full(shape, -2, dtype=np.int64)
         for t, (token, token_id) in enumerate(zip(predicted, predicted_ids, strict=True)):
             ids[t, [k for k, each in enumerate(tokens[t]) if each == token][:1]] = token_id
     top: dict[str, Any] = {"top_log_probs": log_probs, "top_ids": ids, "top_tokens": tokens}
-    if "allowed" in arrays:
-        top["allowed"] = arrays["allowed"].astype(np.bool_)
-    if "n_allowed" in given:
-        counts = read_ids(where, given, "n_allowed", n_steps)
+    if "allowed" in top_arrays:
+        top["allowed"] = top_arrays["allowed"].astype(np.bool_)
+    if "n_allowed" in arrays:
+        counts = read_ids(where, arrays, "n_allowed", n_steps)
         top["n_allowed"] = np.array(counts, dtype=np.int64)
     return top
 
@@ -238,5 +243,5 @@ def _whole(where: str, name: str, array: NDArray[Any]) -> tuple[int, ...]:
     if array.size == 0:
         return ()
     if array.dtype.kind not in "iu" or array.ndim != 1:
-        raise wrong(where, name, array, "whole numbers in one row are")
+        raise wrong_type(where, name, array, "whole numbers in one row")
     return tuple(array.tolist())
