@@ -1,82 +1,51 @@
-"""Scaled dot-product and multi-head attention (section 3.2).
-
-There is one definition of attention and two ways to run it. `attend` materialises the weights
-where they are asked for and uses PyTorch's fused kernel where they are not; a test holds the two
-equal. Weights are returned, before dropout, and never kept on a module.
-"""
+"""Scaled dot-product and multi-head attention (section 3.2)."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.cache import BlockCache, KeysValues
 from transformer.config import ModelConfig
+from transformer.hooks import NO_TAP, Tap
+from transformer.kernels import causal_mask, fused_attention, outside_autocast
 
 
-class KeysValues(NamedTuple):
-    """Projected keys [B, H, S, d_k] and values [B, H, S, d_v] of one attention block."""
-
-    k: Tensor
-    v: Tensor
-
-
-class Attended(NamedTuple):
-    """What an attention block returns: output [B, T, d_model], weights [B, H, T, S] or None."""
-
-    output: Tensor
-    weights: Tensor | None
-
-
+@outside_autocast
 def attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,
     mask: Tensor | None = None,
     *,
-    need_weights: bool = False,
-    dropout: float = 0.0,
     causal: bool = False,
-) -> tuple[Tensor, Tensor | None]:
+    dropout: float = 0.0,
+    tap: Tap = NO_TAP,
+) -> Tensor:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (section 3.2.1, eq. 1).
 
     Args:
         q: [B, H, T, d_k].  k: [B, H, S, d_k].  v: [B, H, S, d_v].
         mask: bool, broadcastable to [B, H, T, S]; True = may attend. Every row needs one True.
-        need_weights: also return the weights, computed explicitly.
-        dropout: probability of dropping a weight (training only); returned weights are before it.
-        causal: query t may attend to keys 0 .. t only (needs T = S); joined with `mask`.
+        causal: the queries are the last T of the S positions, and each sees itself and those
+            before it; joined with `mask`.
+        dropout: probability of dropping a weight (training only). Departure: not in the paper.
+        tap: offers "scores" (before the mask) and "weights" (rows sum to 1, masked entries exactly
+            0, before dropout). If hooks want neither, a fused kernel computes the same output.
 
-    Returns: output [B, H, T, d_v] and weights [B, H, T, S] (rows sum to 1, masked entries exactly
-        0), or None for the weights.
+    Returns: [B, H, T, d_v].
     """
-    if causal and (need_weights or mask is not None):
-        ahead = causal_mask(q.size(-2), k.size(-2), device=q.device)
-        mask = ahead if mask is None else mask & ahead
-        causal = False
-    if not need_weights:
-        fused = F.scaled_dot_product_attention(
-            q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal
-        )
-        return fused, None
-    scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))  # [B, H, T, S]
+    if not tap.wants("scores", "weights"):
+        return fused_attention(q, k, v, mask, causal=causal, dropout=dropout)
+    scores = tap("scores", q @ k.mT / math.sqrt(q.size(-1)))  # [B, H, T, S]
+    if causal:
+        scores = scores.masked_fill(~causal_mask(q.size(-2), k.size(-2), q.device), -math.inf)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
-    weights = scores.softmax(dim=-1)
-    kept = F.dropout(weights, dropout) if dropout else weights
-    return kept @ v, weights
-
-
-def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
-    """Which keys each query may see when the queries are the last of the keys (section 3.2.3).
-
-    Returns: [n_queries, n_keys] bool; True = may attend, so a future token is False.
-    """
-    ones = torch.ones(n_queries, n_keys, dtype=torch.bool, device=device)
-    return ones.tril(n_keys - n_queries)
+    weights = tap("weights", scores.softmax(-1))
+    return F.dropout(weights, dropout) @ v
 
 
 class MultiHeadAttention(nn.Module):
@@ -98,6 +67,33 @@ class MultiHeadAttention(nn.Module):
         self.w_v = nn.Linear(config.d_model, self.n_heads * self.d_v, bias=bias)
         self.w_o = nn.Linear(self.n_heads * self.d_v, config.d_model, bias=bias)
 
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor,
+        mask: Tensor | None = None,
+        *,
+        causal: bool = False,
+        cache: BlockCache | None = None,
+        tap: Tap = NO_TAP,
+    ) -> Tensor:
+        """Let every position of x [B, T, d_model] attend to `source` [B, S, d_model].
+
+        Args:
+            source: x itself in self-attention, the encoder's output in cross-attention.
+            mask, causal: see `attend`.
+            cache: keys and values of earlier calls, which are joined with those of `source`.
+
+        Returns: [B, T, d_model].
+        """
+        project = self.keys_values
+        k, v = project(source) if cache is None else cache.update(project, source)
+        q, k, v = tap("q", self.queries(x)), tap("k", k), tap("v", v)
+        dropout = self.dropout if self.training else 0.0
+        heads = tap("heads", attend(q, k, v, mask, causal=causal, dropout=dropout, tap=tap))
+        output: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))  # from [B, H, T, d_v]
+        return output
+
     def queries(self, x: Tensor) -> Tensor:
         """Project [B, T, d_model] to queries [B, H, T, d_k]."""
         return self._split(self.w_q(x), self.d_k)
@@ -105,45 +101,6 @@ class MultiHeadAttention(nn.Module):
     def keys_values(self, x: Tensor) -> KeysValues:
         """Project what is attended to, [B, S, d_model], to keys and values."""
         return KeysValues(self._split(self.w_k(x), self.d_k), self._split(self.w_v(x), self.d_v))
-
-    def forward(
-        self,
-        x: Tensor,
-        keys_values: KeysValues,
-        mask: Tensor | None = None,
-        *,
-        causal: bool = False,
-        gates: Tensor | None = None,
-        need_weights: bool = False,
-    ) -> Attended:
-        """Attend from x to what `keys_values` were projected from.
-
-        Args:
-            x: [B, T, d_model], where the queries come from.
-            keys_values: from `keys_values()`, of x itself in self-attention.
-            mask, causal: see `attend`.
-            gates: [H], a factor for each head's output before W_O; None is all ones.
-            need_weights: also return the weights.
-        """
-        q = self.queries(x)  # [B, H, T, d_k]
-        k, v = keys_values
-        if q.device.type == "cpu" and q.dtype == torch.bfloat16:
-            # The fused kernel's backward is ten times slower in bfloat16 on the CPU.
-            q, k, v = q.float(), k.float(), v.float()
-        with torch.autocast(q.device.type, enabled=False):
-            heads, weights = attend(
-                q,
-                k,
-                v,
-                mask,
-                causal=causal,
-                need_weights=need_weights,
-                dropout=self.dropout if self.training else 0.0,
-            )  # [B, H, T, d_v]
-        if gates is not None:
-            heads = heads * gates[:, None, None]
-        joined = heads.transpose(1, 2).flatten(2)  # [B, T, H d_v]
-        return Attended(self.w_o(joined), weights)
 
     def _split(self, x: Tensor, width: int) -> Tensor:
         return x.reshape(*x.shape[:2], self.n_heads, width).transpose(1, 2)  # [B, H, T, width]

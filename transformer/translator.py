@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -12,10 +12,9 @@ from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.config import ModelConfig
 from transformer.device import available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
-from transformer.fast.packed import PackedDecoder, PackedEncoder
-from transformer.fast.steps import PackedSteps
-from transformer.layers import Encoded
-from transformer.model import Transformer
+from transformer.execution import Begin, EachLayer, Execution, Executions
+from transformer.hooks import Chain, Hooks
+from transformer.model import Encoded, Transformer
 from transformer.search.batching import batches
 from transformer.search.beam import Found, search
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
@@ -25,7 +24,7 @@ from transformer.search.request import Asked, Progress, SearchOptions, asked, co
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.records import Trace
-from transformer.trace.stitch import forcing_gap, trace_search, trace_target
+from transformer.trace.stitch import ForcingGap, trace_search, trace_target
 from transformer.trace.tracer import Ability
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
@@ -36,6 +35,17 @@ class Translator:
     """Translates sentences, and records what the model does while it does.
 
     It holds no state between calls and may be shared by threads.
+
+    Packed copies of the model's weights make it fast (`transformer.fast`). Every call checks, in
+    microseconds, whether they still say what `model` says:
+
+    - If weights were written to or exchanged (by an optimiser, `load_state_dict`, in-place
+      operations), they are packed again first. Only writes through `weight.data` go unnoticed,
+      since PyTorch does not count them; call `repack` after those.
+    - If a module has forward hooks, or was exchanged for one of another class (adapters,
+      parametrisations), the model itself runs instead, so that hooks fire and every module counts.
+      So it does for `hooks` of this project (`transformer.hooks`), which see more and are cheaper
+      to write. Results are the same up to rounding, at two to five times the time.
     """
 
     def __init__(
@@ -49,7 +59,7 @@ class Translator:
         max_tokens: int = 512,
         decoding: Decoding = PAPER_DECODING,
     ) -> None:
-        """Make a translator; after changing the model's weights, make a new one.
+        """Make a translator.
 
         Args:
             max_tokens: longest source and longest translation, `</s>` included.
@@ -57,8 +67,7 @@ class Translator:
         """
         self._device = resolve_device(device)
         self.model = model.to(self._device).eval()
-        self._encoder = PackedEncoder(self.model)
-        self._decoder = PackedDecoder(self.model)
+        self._executions = Executions(self.model)
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
@@ -106,6 +115,10 @@ class Translator:
         """Which kinds of maps a trace holds: all three."""
         return ATTENTION_KINDS
 
+    def repack(self) -> None:
+        """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
+        self._executions.repack()
+
     def lacks(self, ability: Ability) -> str | None:
         """Why something cannot be done (see `transformer.trace.tracer`): None, since all of it
         can.
@@ -138,6 +151,7 @@ class Translator:
         beam_size: int | None = None,
         alpha: float | None = None,
         *,
+        hooks: Hooks | None = None,
         on_translated: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Translation]:
@@ -148,6 +162,8 @@ class Translator:
                 one gives an empty translation. In place of text, one may be source token ids.
             beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
                 checkpoint's default (`decoding`), and a beam of 1 for sampling.
+            hooks: read or replace values inside the model (`transformer.hooks`). In a batch they
+                see the rows of all its sentences.
             on_translated: called with (sentences done, sentences in all) after each batch.
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
                 `transformer.search.request.SearchOptions`.
@@ -161,10 +177,14 @@ class Translator:
         limits = [wanted.limit(len(source.ids)) for source in sources]
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
+        execution = self._executions.choose(hooks)
         done = sum(not source.ids for source in sources)
         for batch in batches([len(source.ids) for source in sources], wanted.settings.beam_size):
             found = self._search(
-                [sources[index] for index in batch], [limits[index] for index in batch], wanted
+                execution,
+                [sources[index] for index in batch],
+                [limits[index] for index in batch],
+                wanted,
             )
             for index, each in zip(batch, found, strict=True):
                 results[index] = self._translation(sources[index], each.hypotheses[0])
@@ -180,6 +200,8 @@ class Translator:
         beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,
+        *,
+        hooks: Hooks | None = None,
         **options: Unpack[SearchOptions],
     ) -> Trace:
         """Translate one sentence and record every attention map on the way.
@@ -190,6 +212,8 @@ class Translator:
                 `progress` is then called with (layer, layers).
             beam_size, alpha, options: see `translate`.
             top_k: alternatives recorded for every step, at most the vocabulary.
+            hooks: read or replace values inside the model (`transformer.hooks`). Without a target
+                the decoder runs step by step, with a row for each hypothesis.
 
         Returns: the record. Searched for, its maps are those that the search itself saw.
 
@@ -199,13 +223,14 @@ class Translator:
         source = self.read(sentence)
         if not source.ids:
             raise InputError("the sentence is blank; type at least one character")
+        execution = self._executions.choose(hooks)
         if target is not None:
             if options.get("prefix") is not None:
                 raise InputError("give a target or a prefix, not both")
-            return self._followed(source, self._reader.target(target), wanted)
+            return self._followed(execution, source, self._reader.target(target), wanted)
         limit = wanted.limit(len(source.ids))
         self._reader.check_record([len(source.ids)], [limit], wanted.settings.beam_size)
-        return self._traced([source], [limit], wanted)[0]
+        return self._traced(execution, [source], [limit], wanted)[0]
 
     def traces(
         self,
@@ -214,6 +239,7 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
+        hooks: Hooks | None = None,
         on_traced: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Trace]:
@@ -231,27 +257,40 @@ class Translator:
         lengths = [len(source.ids) for source in sources]
         limits = [wanted.limit(length) for length in lengths]
         self._reader.check_record(lengths, limits, wanted.settings.beam_size)
+        execution = self._executions.choose(hooks)
         results: dict[int, Trace] = {}
         for batch in batches(lengths, wanted.settings.beam_size):
             found = self._traced(
-                [sources[index] for index in batch], [limits[index] for index in batch], wanted
+                execution,
+                [sources[index] for index in batch],
+                [limits[index] for index in batch],
+                wanted,
             )
             results |= zip(batch, found, strict=True)
             if on_traced is not None:
                 on_traced(len(results), len(sources))
         return [results[index] for index in range(len(sources))]
 
-    def forcing_gap(self, trace: Trace, *, progress: Progress | None = None) -> float:
+    def forcing_gap(
+        self, trace: Trace, *, hooks: Hooks | None = None, progress: Progress | None = None
+    ) -> float:
         """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
 
         The decoder reads the whole translation at once; the result is rounding only, about 1e-6.
 
-        Args: progress: called with (layer, layers) of the decoder; may raise to stop.
+        Args:
+            hooks: those that the trace was made with.
+            progress: called with (layer, layers) of the decoder; may raise to stop.
         """
+        gap = ForcingGap(trace)
+        begin = counted(progress, self.config.n_decoder_layers)
         with torch.inference_mode():
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
-            begin = counted(progress, self.config.n_decoder_layers)
-            return forcing_gap(self.model, self._encoder.encode(src), trace, begin)
+            tgt_in = torch.tensor([trace.tgt_ids], device=self._device)  # [1, T]
+            encoded = self._executions.choose(hooks).encode(src)
+            every = Chain(EachLayer(begin), hooks, gap)
+            self.model.decode(tgt_in, encoded, hooks=every)
+        return gap.largest
 
     def _asked(
         self,
@@ -264,22 +303,29 @@ class Translator:
         how = self.decoding.resolve(beam_size, alpha, drawn=drawn)
         return asked(self._reader, how.beam_size, how.alpha, options, top_k=top_k)
 
-    def _followed(self, source: Source, target: Sequence[int], wanted: Asked) -> Trace:
+    def _followed(
+        self, execution: Execution, source: Source, target: Sequence[int], wanted: Asked
+    ) -> Trace:
         begin = counted(
             wanted.progress, self.config.n_encoder_layers + self.config.n_decoder_layers
         )
         with torch.inference_mode():
-            encoded = self._encode([source], begin, need_weights=True)
+            encoded = self._encode(execution, [source], begin, need_weights=True)
             tokenizer, settings = self.tokenizer.target, wanted.settings
-            return trace_target(self._decoder, source, encoded, target, settings, tokenizer, begin)
+            return trace_target(execution, source, encoded, target, settings, tokenizer, begin)
 
     def _traced(
-        self, sources: Sequence[Source], limits: Sequence[int], wanted: Asked
+        self,
+        execution: Execution,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        wanted: Asked,
     ) -> list[Trace]:
         with torch.inference_mode():
-            encoded = self._encode(sources, wanted.reading(max(limits)), need_weights=True)
+            begin = wanted.reading(max(limits))
+            encoded = self._encode(execution, sources, begin, need_weights=True)
             found = search(
-                PackedSteps(self._decoder, encoded, need_weights=True),
+                execution.steps(encoded, need_weights=True),
                 limits,
                 wanted.settings,
                 prefixes=[wanted.forced] * len(sources),
@@ -297,11 +343,16 @@ class Translator:
             ]
 
     def _search(
-        self, sources: Sequence[Source], limits: Sequence[int], wanted: Asked
+        self,
+        execution: Execution,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        wanted: Asked,
     ) -> list[Found]:
         with torch.inference_mode():
+            encoded = self._encode(execution, sources, wanted.reading(max(limits)))
             return search(
-                PackedSteps(self._decoder, self._encode(sources, wanted.reading(max(limits)))),
+                execution.steps(encoded),
                 limits,
                 wanted.settings,
                 prefixes=[wanted.forced] * len(sources),
@@ -310,13 +361,18 @@ class Translator:
             )
 
     def _encode(
-        self, sources: Sequence[Source], begin: Callable[[], None], *, need_weights: bool = False
+        self,
+        execution: Execution,
+        sources: Sequence[Source],
+        begin: Begin,
+        *,
+        need_weights: bool = False,
     ) -> Encoded:
         width = max(len(source.ids) for source in sources)
         pad = self.config.pad_id
         rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
         src = torch.tensor(rows, device=self._device)  # [B, S]
-        return self._encoder.encode(src, need_weights=need_weights, begin=begin)
+        return execution.encode(src, need_weights=need_weights, begin=begin)
 
     def _piece(self, token: int, before: int) -> str:
         return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]

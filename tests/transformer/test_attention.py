@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer.attention import MultiHeadAttention, attend, causal_mask
+from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
+from transformer.hooks import Chain, HeadGates, Hooks, Record, Replace, Site, Tap, matching, tap
+from transformer.kernels import causal_mask
 
 B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
 
@@ -32,10 +34,23 @@ def random_mask(n_queries: int, n_keys: int, seed: int) -> Tensor:
     return mask
 
 
+WEIGHTS = Site("decoder", 0, "cross", "weights")
+
+
+def at_cross(*hooks: Hooks) -> Tap:
+    return tap(Chain(*hooks), "decoder", 0).block("cross")
+
+
+def attend_explicitly(*qkv: Tensor, **options: object) -> tuple[Tensor, Tensor]:
+    """Output and weights."""
+    record = Record([WEIGHTS])
+    output = attend(*qkv, tap=at_cross(record), **options)  # type: ignore[arg-type]
+    return output, record[WEIGHTS]
+
+
 def test_is_the_papers_equation() -> None:
     q, k, v = qkv()
-    output, weights = attend(q, k, v, need_weights=True)
-    assert weights is not None
+    output, weights = attend_explicitly(q, k, v)
     for b in range(B):
         for h in range(H):
             expected = torch.softmax(q[b, h] @ k[b, h].T / math.sqrt(D_K), dim=-1)
@@ -52,8 +67,7 @@ def test_rows_sum_to_one_and_masked_weights_are_zero(
 ) -> None:
     q, k, v = qkv(n_queries, n_keys, seed)
     mask = random_mask(n_queries, n_keys, seed)
-    _, weights = attend(q * scale, k, v, mask, need_weights=True)
-    assert weights is not None
+    _, weights = attend_explicitly(q * scale, k, v, mask)
     assert weights.shape == (B, H, n_queries, n_keys)
     torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, n_queries))
     assert bool((weights[~mask.expand_as(weights)] == 0).all())
@@ -62,15 +76,14 @@ def test_rows_sum_to_one_and_masked_weights_are_zero(
 
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
-def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool) -> None:
+@pytest.mark.parametrize("n_queries", [1, T, S])
+def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool, n_queries: int) -> None:
     """Outputs and gradients, with and without a mask, also where both masks apply."""
-    n_queries = S if causal else T
     mask = random_mask(n_queries, S, 3) if masked else None
     results = []
-    for need_weights in (False, True):
+    for run in (attend, lambda *inputs, **options: attend_explicitly(*inputs, **options)[0]):
         inputs = [tensor.requires_grad_() for tensor in qkv(n_queries, S)]
-        output, weights = attend(*inputs, mask, causal=causal, need_weights=need_weights)
-        assert (weights is not None) == need_weights
+        output = run(*inputs, mask, causal=causal)
         (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum().backward()
         results.append([output, *(tensor.grad for tensor in inputs)])
     for fused, explicit in zip(*results, strict=True):
@@ -80,12 +93,22 @@ def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool) -> None:
 def test_weights_are_returned_before_dropout() -> None:
     q, k, v = qkv()
     torch.manual_seed(0)
-    output, weights = attend(q, k, v, need_weights=True, dropout=0.5)
-    plain, expected = attend(q, k, v, need_weights=True)
-    assert weights is not None
-    assert expected is not None
+    output, weights = attend_explicitly(q, k, v, dropout=0.5)
+    plain, expected = attend_explicitly(q, k, v)
     assert torch.equal(weights, expected)
     assert not torch.allclose(output, plain)
+
+
+def test_replaced_scores_and_weights_are_used() -> None:
+    """Scores are replaced before the mask, so that no hook makes the future visible."""
+    q, k, v = qkv(S, S)
+    other = torch.rand(B, H, S, S, generator=torch.Generator().manual_seed(1))
+    weights = at_cross(Replace({WEIGHTS: other}))
+    torch.testing.assert_close(attend(q, k, v, causal=True, tap=weights), other @ v)
+
+    scores = at_cross(Replace({WEIGHTS._replace(name="scores"): other}))
+    masked = other.masked_fill(~causal_mask(S, S), -math.inf).softmax(-1)
+    torch.testing.assert_close(attend(q, k, v, causal=True, tap=scores), masked @ v)
 
 
 def test_a_causal_mask_shows_the_past_and_the_present() -> None:
@@ -100,8 +123,8 @@ def test_multi_head_is_the_papers_concatenation(n_heads: int, d_k: int, d_v: int
     torch.manual_seed(1)
     block = MultiHeadAttention(config)
     x, memory = torch.randn(B, T, 10), torch.randn(B, S, 10)
-    output, weights = block(x, block.keys_values(memory), need_weights=True)
-    assert weights is not None
+    record = Record([WEIGHTS])
+    output, weights = block(x, memory, tap=at_cross(record)), record[WEIGHTS]
     assert weights.shape == (B, n_heads, T, S)
 
     heads = []
@@ -120,44 +143,52 @@ def test_gates_of_one_change_nothing_and_of_zero_remove_the_head(bias: bool) -> 
     config = ModelConfig(vocab_size=9, d_model=10, n_heads=3, d_k=4, d_v=6, attention_bias=bias)
     torch.manual_seed(2)
     block = MultiHeadAttention(config)
-    x = torch.randn(B, T, 10)
-    kv = block.keys_values(torch.randn(B, S, 10))
-    whole = block(x, kv).output
-    assert torch.equal(block(x, kv, gates=torch.ones(3)).output, whole)
+    x, memory = torch.randn(B, T, 10), torch.randn(B, S, 10)
 
-    gated = block(x, kv, gates=torch.tensor([1.0, 0.0, 1.0])).output
+    def gated(factors: Tensor) -> Tensor:
+        return block(x, memory, tap=at_cross(HeadGates(cross=factors[None])))
+
+    whole = block(x, memory)
+    assert torch.equal(gated(torch.ones(3)), whole)
+    ablated = gated(torch.tensor([1.0, 0.0, 1.0]))
+    # Of one batch, each row may have its own gates.
+    rows = gated(torch.tensor([[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]]))
+    torch.testing.assert_close(rows, torch.stack([whole[0], ablated[1]]))
     with torch.no_grad():
         block.w_o.weight[:, 6:12] = 0  # the columns that head 1 writes through
-    torch.testing.assert_close(gated, block(x, kv).output)
-    assert not torch.allclose(gated, whole)
+    torch.testing.assert_close(ablated, block(x, memory))
+    assert not torch.allclose(ablated, whole)
 
 
-def test_gates_leave_the_weights_alone() -> None:
-    config = ModelConfig(vocab_size=9, d_model=12, n_heads=3)
-    block = MultiHeadAttention(config)
-    x = torch.randn(B, T, 12)
-    kv = block.keys_values(x)
-    plain = block(x, kv, need_weights=True).weights
-    gated = block(x, kv, need_weights=True, gates=torch.zeros(3)).weights
-    assert plain is not None
-    assert gated is not None
-    assert torch.equal(plain, gated)
+def test_gates_learn() -> None:
+    """The gradient of a gate is that of scaling the head's columns of W_O."""
+    torch.manual_seed(3)
+    block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
+    x, factors = torch.randn(B, T, 12), torch.ones(1, 3, requires_grad=True)
+    block(x, x, tap=at_cross(HeadGates(cross=factors))).square().sum().backward()
+    assert factors.grad is not None
+    weight = block.w_o.weight
+    assert weight.grad is not None
+    expected = (weight * weight.grad).view(12, 3, 4).sum((0, 2))
+    torch.testing.assert_close(factors.grad[0], expected)
 
 
 def test_nothing_is_kept_on_the_module() -> None:
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
     before = set(vars(block))
     x = torch.randn(B, T, 12)
-    block(x, block.keys_values(x), need_weights=True)
+    block(x, x, tap=at_cross(Record(matching())))
     assert set(vars(block)) == before
 
 
-def test_bfloat16_on_the_cpu_attends_in_float32() -> None:
+@pytest.mark.parametrize("explicit", [False, True])
+def test_bfloat16_on_the_cpu_attends_in_float32(explicit: bool) -> None:
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
-    x = torch.randn(B, T, 12)
+    x, record = torch.randn(B, T, 12), Record(matching(name="weights" if explicit else "heads"))
     with torch.autocast("cpu", torch.bfloat16):
-        output, weights = block(x, block.keys_values(x), need_weights=True)
-    assert weights is not None
-    assert weights.dtype == torch.float32
+        output = block(x, x, tap=at_cross(record))
     assert output.dtype == torch.bfloat16
-    torch.testing.assert_close(weights.sum(-1), torch.ones(B, 3, T))
+    ((value,),) = record.values.values()
+    assert value.dtype == torch.float32
+    if explicit:
+        torch.testing.assert_close(value.sum(-1), torch.ones(B, 3, T))

@@ -1,4 +1,4 @@
-"""The whole model: masks, caches, gates, and the same numbers as torch.nn.Transformer."""
+"""The whole model: masks, caches, and the same numbers as torch.nn.Transformer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.tiny_models import random_model
+from transformer.cache import DecoderCache
 from transformer.config import ModelConfig
-from transformer.layers import DecoderCache
-from transformer.model import HeadGates, Transformer
+from transformer.model import Transformer
 
 #: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
 CONFIGS = {
@@ -145,36 +145,6 @@ def test_a_cache_follows_its_rows(model: Transformer) -> None:
     torch.testing.assert_close(step, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_gates_of_one_change_nothing(model: Transformer) -> None:
-    config = model.config
-    ones = HeadGates(
-        torch.ones(config.n_encoder_layers, config.n_heads),
-        torch.ones(config.n_decoder_layers, config.decoder_heads),
-        torch.ones(config.n_decoder_layers, config.decoder_heads),
-    )
-    gated = model.decode(TGT, model.encode(SRC, gates=ones), gates=ones).hidden
-    assert torch.equal(gated, model.decode(TGT, model.encode(SRC)).hidden)
-
-
-@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-def test_a_gate_of_zero_removes_its_head_and_no_other(kind: str) -> None:
-    """It equals a model whose W_O has lost that head's columns."""
-    config = CONFIGS["post-norm"]
-    model, layer, head = random_model(config, seed=5), 1, 2
-    depth = config.n_encoder_layers if kind == "encoder_self" else config.n_decoder_layers
-    table = torch.ones(depth, config.n_heads)
-    table[layer, head] = 0
-    gates = HeadGates(**{kind: table})
-    gated = model.decode(TGT, model.encode(SRC, gates=gates), gates=gates).hidden
-
-    stack = model.encoder if kind == "encoder_self" else model.decoder
-    block = stack[layer].cross_attention if kind == "cross" else stack[layer].self_attention
-    width = block.d_v
-    block.w_o.weight[:, head * width : (head + 1) * width] = 0
-    expected = model.decode(TGT, model.encode(SRC)).hidden
-    torch.testing.assert_close(gated, expected, atol=1e-5, rtol=1e-4)
-
-
 def test_one_batch_can_be_overfitted() -> None:
     torch.manual_seed(0)
     model = Transformer(CONFIGS["post-norm"].replace(dropout=0.0))
@@ -216,8 +186,7 @@ def test_embeddings_are_scaled_and_positions_added() -> None:
     model = random_model(CONFIGS["post-norm"])
     table = model.src_positions(0, 3)
     expected = model.src_embedding(SRC[:, :3]) * 24**0.5 + table
-    x = model._embed(SRC[:, :3], model.src_embedding, model.src_positions, 0)
-    torch.testing.assert_close(x, expected)
+    torch.testing.assert_close(model.embed_source(SRC[:, :3]), expected)
 
 
 @pytest.mark.parametrize(
@@ -240,12 +209,9 @@ def test_equals_torch_nn_transformer(
             parameter.add_(torch.randn_like(parameter) * 0.3)
     theirs = _as_torch(model)
 
-    def embed(ids: Tensor) -> Tensor:
-        return model._embed(ids, model.src_embedding, model.src_positions, 0)
-
     expected = theirs(
-        embed(SRC),
-        embed(TGT),
+        model.embed_source(SRC),
+        model.embed_target(TGT),
         tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
         src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,

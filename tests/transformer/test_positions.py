@@ -14,12 +14,11 @@ from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import (
     LearnedPositions,
     SinusoidalPositions,
-    StoredPositions,
     angular_frequencies,
-    make_positions,
     shift_matrix,
     sinusoidal,
 )
+from transformer.stored_positions import StoredPositions, make_positions
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 

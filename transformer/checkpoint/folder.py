@@ -50,7 +50,7 @@ from transformer.files.safe import (
     read_small,
 )
 from transformer.model import Transformer
-from transformer.positions import make_positions
+from transformer.stored_positions import make_positions
 from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer, TokenizerError

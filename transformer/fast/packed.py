@@ -20,10 +20,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer.attention import MultiHeadAttention, causal_mask
+from transformer.attention import MultiHeadAttention
 from transformer.fast.products import parts_of, product, stacked
-from transformer.layers import DecoderLayer, Encoded, EncoderLayer, FeedForward, Residual
-from transformer.model import Decoded, Transformer
+from transformer.kernels import causal_mask, padding_mask
+from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transformer.model import Decoded, Encoded, Transformer
 
 
 class Connection:
@@ -148,7 +149,7 @@ class PackedEncoder:
         begin: Callable[[], None] | None = None,
     ) -> Encoded:
         """As `Transformer.encode`, without gates. `begin` is called before each layer."""
-        mask = self.model.source_mask(src)
+        mask = padding_mask(src, self.model.config.pad_id)
         x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
         maps = []
         for layer in self.layers:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from transformer.fast.packed import AttentionBlock, PackedDecoder
-from transformer.layers import Encoded
+from transformer.model import Encoded
 from transformer.search.beam import StepOutput
 
 #: Logits are made for so many rows at a time, which stay in the processor's caches.

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import torch
 
-from transformer.layers import DecoderCache, Encoded
-from transformer.model import Transformer
+from transformer.cache import DecoderCache
+from transformer.hooks import Hooks
+from transformer.model import Encoded, Transformer
 from transformer.search.beam import StepOutput
 
 
@@ -18,9 +19,23 @@ class CachedSteps:
     end are dropped from the cache, and nothing moves while the beams stay in place.
     """
 
-    def __init__(self, model: Transformer, encoded: Encoded, *, need_weights: bool = False) -> None:
-        """Args: encoded: from `Transformer.encode`, one row a sentence."""
+    def __init__(
+        self,
+        model: Transformer,
+        encoded: Encoded,
+        *,
+        need_weights: bool = False,
+        hooks: Hooks | None = None,
+    ) -> None:
+        """Start a search.
+
+        Args:
+            encoded: from `Transformer.encode`, one row a sentence.
+            need_weights: also return the newest position's attention.
+            hooks: given to every step of the decoder.
+        """
         self.model, self.encoded, self.need_weights = model, encoded, need_weights
+        self.hooks = hooks
         self.cache = DecoderCache()
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
@@ -34,7 +49,7 @@ class CachedSteps:
             self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
         tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
         decoded = self.model.decode(
-            tgt_in, self.encoded, cache=self.cache, need_weights=self.need_weights
+            tgt_in, self.encoded, cache=self.cache, hooks=self.hooks, need_weights=self.need_weights
         )
         logits = self.model.logits(decoded.hidden[:, 0])  # [R, V]
         if decoded.self_attention is None or decoded.cross_attention is None:

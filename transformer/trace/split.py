@@ -19,7 +19,7 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.trace.inspection import what_enters
+from transformer.trace.inspection import look_inside
 from transformer.trace.records import LogitSplit, Trace
 from transformer.types import AttentionKind, Floats
 
@@ -55,14 +55,17 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
     if not 0 <= head < n_heads:
         raise ValueError(f"head={head} does not exist; there are 0 to {n_heads - 1}")
     with torch.inference_mode():
-        block, x, _, allowed, _ = what_enters(model, trace, kind, 0)
+        inside = look_inside(model, trace, kind, 0)
+        block = inside.block
         source = kind == "encoder_self"
         embedding = model.src_embedding if source else model.tgt_embedding
         positions = model.src_positions if source else model.tgt_positions
-        tokens = torch.tensor([trace.src_ids if source else trace.tgt_ids], device=x.device)
+        tokens = torch.tensor(
+            [trace.src_ids if source else trace.tgt_ids], device=inside.scores.device
+        )
         e = model.content(tokens, embedding)  # [1, n, d_model]
         p = positions(0, tokens.size(1))[None]
-        logits = _products(*_project(block, x, head))
+        logits: Floats = inside.scores[head].cpu().numpy()
         # The split itself is made in float64, so what is left over is the model's own rounding.
         exact = copy.deepcopy(block).double()
         e, p = e.double(), p.double()
@@ -89,7 +92,7 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
         **{name: part.astype(np.float32) for name, part in parts.items()},
         bias=None if bias is None else bias.astype(np.float32),
         logits=logits.astype(np.float32),
-        mask=allowed.cpu().numpy(),
+        mask=inside.mask.cpu().numpy(),
         residual=float(np.abs(total - logits).max()),
     )
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.fast.packed import PackedDecoder
-from transformer.layers import Encoded
-from transformer.model import Transformer
+from transformer.execution import Begin, Execution
+from transformer.hooks import Hooks, Site
+from transformer.model import Encoded
 from transformer.search.beam import Found, SearchSettings
 from transformer.search.reader import Source
 from transformer.search.records import SearchRecord, SearchStep
@@ -87,37 +87,39 @@ def _cut_off(along: Sequence[tuple[SearchStep, int]]) -> dict[str, Any]:
     return {"allowed": np.stack(allowed), "n_allowed": np.array(n_allowed, dtype=np.int64)}
 
 
-def forcing_gap(
-    model: Transformer, encoded: Encoded, trace: Trace, begin: Callable[[], None] | None = None
-) -> float:
-    """Largest difference of a recorded weight to one pass of the decoder over the translation.
+class ForcingGap(Hooks):
+    """Compares a trace's decoder maps with the weights of one pass over its translation.
 
     What a search records step by step, with a cache and many rows, and what teacher forcing sees
     (section 3.1) is the same up to rounding. The maps of one layer are in memory at a time.
 
-    Args:
-        encoded: the trace's source, one row.
-        begin: called before each layer.
+    Attributes:
+        largest: the largest difference so far.
     """
-    x = model.embed_target(torch.tensor([trace.tgt_ids], device=encoded.memory.device))
-    largest = 0.0
-    for index, layer in enumerate(model.decoder):
-        if begin is not None:
-            begin()
-        x, *maps = layer(x, encoded, index, None, None, None, True)
-        for new, old in zip(maps, (trace.decoder_self, trace.cross), strict=True):
-            largest = max(largest, float(np.abs(_array(new[0]) - old[index]).max()))
-    return largest
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace, self.largest = trace, 0.0
+
+    def wants(self, site: Site) -> bool:
+        """Whether these are weights of the decoder."""
+        return site.stack == "decoder" and site.name == "weights"
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        """Compare one row's weights [1, H, T, S]."""
+        assert site.kind is not None and site.layer is not None
+        recorded = self.trace.attention(site.kind)[site.layer]
+        self.largest = max(self.largest, float(np.abs(_array(value[0]) - recorded).max()))
+        return value
 
 
 def trace_target(
-    decoder: PackedDecoder,
+    execution: Execution,
     source: Source,
     encoded: Encoded,
     target: Sequence[int],
     settings: SearchSettings,
     tokenizer: Tokenizer,
-    begin: Callable[[], None] | None = None,
+    begin: Begin | None = None,
 ) -> Trace:
     """Teacher forcing: the decoder reads `target` in one pass, shifted right (section 3.1).
 
@@ -128,7 +130,7 @@ def trace_target(
     device = encoded.memory.device
     wanted = torch.tensor(target, device=device)  # [T]
     bos = torch.tensor([settings.bos_id], device=device)
-    decoded, logits = decoder.read(torch.cat([bos, wanted[:-1]])[None], encoded, begin)
+    decoded, logits = execution.read(torch.cat([bos, wanted[:-1]])[None], encoded, begin)
     assert decoded.self_attention is not None and decoded.cross_attention is not None
     every = settings.log_probs(logits[0])  # [T, V]
     top_log_probs, top_ids = every.topk(min(settings.top_k, every.size(1)), dim=1)

@@ -8,7 +8,7 @@ from figures.markdown import code
 from figures.position_exhibits import stored_exhibit
 from figures.positions import encoding_heatmap
 from transformer.model import Transformer
-from transformer.positions import formula
+from transformer.stored_positions import formula
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state

@@ -13,8 +13,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.fast.packed import PackedDecoder, PackedEncoder
 from transformer.fast.steps import PackedSteps
-from transformer.layers import Encoded
-from transformer.model import Transformer
+from transformer.model import Encoded, Transformer
 from transformer.search.beam import Found, SearchSettings, StepOutput, search
 from transformer.search.cached_steps import CachedSteps
 

@@ -20,7 +20,7 @@ def test_the_two_parts_add_up_to_what_the_stacks_get(
     for side in ("source", "translation"):
         parts = entering(model, ids, side)
         embed = (
-            model._embed(torch.tensor([ids]), model.src_embedding, model.src_positions, 0)
+            model.embed_source(torch.tensor([ids]))
             if side == "source"
             else model.embed_target(torch.tensor([ids]))
         )

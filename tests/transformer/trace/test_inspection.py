@@ -11,7 +11,8 @@ import torch
 
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
-from transformer.model import HeadGates, Transformer
+from transformer.hooks import HeadGates
+from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
@@ -147,8 +148,8 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(
         cross=torch.tensor([[1.0, 0.25, 1.0]] * 3),
     )
     src, tgt_in = torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids])
-    encoded = model.encode(src, gates=gates, need_weights=True)
-    decoded = model.decode(tgt_in, encoded, gates=gates, need_weights=True)
+    encoded = model.encode(src, hooks=gates, need_weights=True)
+    decoded = model.decode(tgt_in, encoded, hooks=gates, need_weights=True)
     gated = {
         "encoder_self": encoded.attention,
         "decoder_self": decoded.self_attention,

@@ -14,7 +14,8 @@ from figures.positions import encoding_heatmap
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig
 from transformer.measures.compare import difference
-from transformer.positions import StoredPositions, TablePositions
+from transformer.positions import TablePositions
+from transformer.stored_positions import StoredPositions
 from transformer.trace import position_vectors
 from transformer.trace.embeddings import Side
 from transformer.trace.records import Trace

@@ -1,0 +1,204 @@
+"""A translator follows its model: changed weights, forward hooks, exchanged modules, hooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tests.tiny_models import random_model
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.config import ModelConfig
+from transformer.execution import Executions, Fast, Reference
+from transformer.hooks import HeadGates, Record, Replace, Site, matching
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
+
+SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints" / "everyday-en-de"
+SENTENCE, TARGET = "A dog runs across the green grass.", "Ein Hund rennt."
+
+
+@pytest.fixture(params=["shipped", "all", "decoder", "none"])
+def translator(
+    request: pytest.FixtureRequest, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> Translator:
+    """The shipped checkpoint, and models with tied and untied embeddings; free to be changed."""
+    if request.param == "shipped":
+        return Translator.from_checkpoint(load_checkpoint(SHIPPED), device="cpu")
+    model = random_model(tiny_config.replace(tie_embeddings=request.param))
+    return Translator(model, tiny_tokenizer, device="cpu")
+
+
+def assert_same(found: Trace, expected: Trace) -> None:
+    assert found.predicted_ids == expected.predicted_ids
+    for name in (*ATTENTION_KINDS, "log_probs"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=2e-5)
+
+
+def reference(translator: Translator, **options: object) -> Trace:
+    """Hooks that do nothing make the model itself run."""
+    return translator.trace(SENTENCE, hooks=Record(matching(name="input")), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"target": TARGET}, {"beam_size": 3}], ids=str)
+def test_both_executions_make_the_same_trace(
+    translator: Translator, options: dict[str, object]
+) -> None:
+    plain = translator.trace(SENTENCE, **options)  # type: ignore[arg-type]
+    assert_same(reference(translator, **options), plain)
+    config = translator.config
+    ones = HeadGates.of(config, {(kind, 0, 0): 1.0 for kind in ATTENTION_KINDS})
+    assert_same(translator.trace(SENTENCE, hooks=ones, **options), plain)  # type: ignore[arg-type]
+    (translation,) = translator.translate([SENTENCE], 3, hooks=ones)
+    assert translation.ids == translator.translate([SENTENCE], 3)[0].ids
+
+
+def test_a_head_is_ablated_in_two_lines(translator: Translator) -> None:
+    gates = HeadGates.of(translator.config, {("cross", 0, 1): 0.0})
+    trace = translator.trace(SENTENCE, target=TARGET, hooks=gates)
+    block = translator.model.decoder[0].cross_attention
+    with torch.no_grad():
+        block.w_o.weight[:, block.d_v : 2 * block.d_v] = 0
+    assert_same(trace, translator.trace(SENTENCE, target=TARGET))
+
+
+def test_a_trace_shows_replaced_weights(translator: Translator) -> None:
+    site = Site("decoder", 0, "cross", "weights")
+    uniform = Replace({site: lambda w: torch.full_like(w, 1 / w.size(-1))})
+    for options in ({"target": TARGET}, {"beam_size": 2}):
+        trace = translator.trace(SENTENCE, hooks=uniform, **options)  # type: ignore[arg-type]
+        np.testing.assert_allclose(trace.cross[0], 1 / len(trace.src_tokens), rtol=1e-6)
+        assert translator.forcing_gap(trace, hooks=uniform) < 2e-5
+        assert translator.forcing_gap(trace) > 1e-3
+    (many,) = translator.traces([SENTENCE], 2, hooks=uniform)
+    assert_same(many, trace)
+
+
+def test_every_weight_written_to_takes_effect(translator: Translator) -> None:
+    """One after the other, whatever matrix it is; before, some were copies and others were not."""
+    options = {"target": TARGET}
+    before = translator.trace(SENTENCE, **options)
+    named = list(translator.model.named_parameters())
+    for name, weight in named if len(named) < 100 else named[::9]:
+        with torch.no_grad():
+            weight.add_(0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)))
+        after = translator.trace(SENTENCE, **options)
+        assert not np.array_equal(after.log_probs, before.log_probs), name
+        assert_same(after, reference(translator, **options))
+        before = after
+
+
+def test_weights_exchanged_take_effect(translator: Translator) -> None:
+    model = translator.model
+    state = {name: value * 1.1 for name, value in model.state_dict().items()}
+    for exchange in (
+        lambda: model.load_state_dict(state),
+        lambda: setattr(
+            model.decoder[0].self_attention.w_v, "weight",
+            nn.Parameter(model.decoder[0].self_attention.w_v.weight * -1),
+        ),
+        lambda: setattr(
+            model.encoder[0].feed_forward.w_1.weight, "data",
+            model.encoder[0].feed_forward.w_1.weight.data * 2,
+        ),
+        lambda: model.encoder.__setitem__(0, model.encoder[1]),
+    ):  # fmt: skip
+        before = translator.trace(SENTENCE, target=TARGET)
+        exchange()
+        after = translator.trace(SENTENCE, target=TARGET)
+        assert not np.array_equal(after.log_probs, before.log_probs)
+        assert_same(after, reference(translator, target=TARGET))
+
+
+def test_writes_that_pytorch_does_not_count_need_a_repack(translator: Translator) -> None:
+    translator.model.decoder[0].feed_forward.w_1.weight.data.mul_(2)
+    translator.repack()
+    after = translator.trace(SENTENCE, target=TARGET)
+    assert_same(after, reference(translator, target=TARGET))
+
+
+def test_forward_hooks_fire(translator: Translator) -> None:
+    """On a module within a layer; what a hook returns is used, and removing it ends it."""
+    plain = translator.trace(SENTENCE, target=TARGET)
+    module = translator.model.decoder[0].cross_attention
+    shapes: list[torch.Size] = []
+
+    def negated(module: nn.Module, given: object, output: torch.Tensor) -> torch.Tensor:
+        shapes.append(output.shape)
+        return -output
+
+    handle = module.register_forward_hook(negated)
+    hooked = translator.trace(SENTENCE, target=TARGET)
+    assert shapes == [(1, len(hooked.tgt_tokens), translator.config.d_model)]
+    assert not np.allclose(hooked.log_probs, plain.log_probs)
+    translator.translate([SENTENCE], beam_size=1, max_length=2)
+    fired = len(shapes)
+    assert fired > 1
+    handle.remove()
+    assert_same(translator.trace(SENTENCE, target=TARGET), plain)
+    assert len(shapes) == fired
+
+
+def test_global_hooks_and_forwards_put_in_by_hand_fire(translator: Translator) -> None:
+    fired: list[type] = []
+    handle = nn.modules.module.register_module_forward_pre_hook(
+        lambda module, given: fired.append(type(module))
+    )
+    try:
+        translator.translate([SENTENCE], beam_size=1, max_length=2)
+    finally:
+        handle.remove()
+    assert nn.Linear in fired
+    feed = translator.model.encoder[0].feed_forward
+    feed.forward = lambda x, tap: torch.zeros_like(x)
+    after = translator.trace(SENTENCE, target=TARGET)
+    del feed.forward
+    with torch.no_grad():
+        feed.w_2.weight.zero_()
+        feed.w_2.bias.zero_()
+    assert_same(after, translator.trace(SENTENCE, target=TARGET))
+
+
+class Adapter(nn.Module):
+    """A module that the packed execution does not know."""
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x) * 1.5
+
+
+def test_modules_of_another_class_count(translator: Translator) -> None:
+    attention = translator.model.encoder[0].self_attention
+    attention.w_q = Adapter(attention.w_q)
+    adapted = translator.trace(SENTENCE, target=TARGET)
+    attention.w_q = attention.w_q.linear
+    with torch.no_grad():
+        attention.w_q.weight.mul_(1.5)
+        if attention.w_q.bias is not None:
+            attention.w_q.bias.mul_(1.5)
+    assert_same(translator.trace(SENTENCE, target=TARGET), adapted)
+
+    nn.utils.parametrize.register_parametrization(attention.w_q, "weight", nn.Tanh())
+    parametrised = translator.trace(SENTENCE, target=TARGET)
+    nn.utils.parametrize.remove_parametrizations(attention.w_q, "weight")
+    assert_same(translator.trace(SENTENCE, target=TARGET), parametrised)
+
+
+def test_nothing_is_packed_twice_without_a_reason(translator: Translator) -> None:
+    executions = Executions(translator.model)
+    first = executions.choose()
+    assert isinstance(first, Fast)
+    assert executions.choose() is first
+    assert isinstance(executions.choose(HeadGates()), Reference)
+    with torch.no_grad():
+        translator.model.generator.weight.mul_(2)
+    second = executions.choose()
+    assert isinstance(second, Fast) and second is not first and executions.choose() is second

@@ -1,0 +1,264 @@
+"""Hooks: what each site holds, and what a replaced value leads to."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.tiny_models import random_model
+from tests.transformer.test_model import CONFIGS, SRC, TGT
+from transformer.cache import DecoderCache
+from transformer.config import ModelConfig
+from transformer.hooks import (
+    Chain,
+    Complete,
+    HeadGates,
+    Hooks,
+    Record,
+    Replace,
+    Site,
+    matching,
+    sites,
+)
+from transformer.model import Transformer
+from transformer.types import ATTENTION_KINDS, AttentionKind
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-4}
+
+
+@pytest.fixture(params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return random_model(CONFIGS[request.param], seed=4)
+
+
+def hidden(model: Transformer, hooks: Hooks | None) -> Tensor:
+    return model.decode(TGT, model.encode(SRC, hooks=hooks), hooks=hooks).hidden
+
+
+def recorded(model: Transformer) -> Record:
+    record = Record(matching())
+    hidden(model, record)
+    return record
+
+
+def block_of(model: Transformer, kind: AttentionKind, layer: int) -> torch.nn.Module:
+    stack = model.encoder if kind == "encoder_self" else model.decoder
+    return getattr(stack[layer], "cross_attention" if kind == "cross" else "self_attention")
+
+
+def test_every_site_is_visited_once_in_order_with_its_shape(model: Transformer) -> None:
+    record, config = recorded(model), model.config
+    assert tuple(record.values) == sites(config)
+    for site, (value,) in record.values.items():
+        encoder = site.stack == "encoder"
+        n_queries = 6 if encoder else 5
+        n_keys = 5 if site.kind == "decoder_self" else 6
+        h = config.n_heads if encoder else config.decoder_heads
+        d_k = config.d_k or config.d_model // h
+        d_v = config.d_v or config.d_model // h
+        expected = {
+            "q": (h, n_queries, d_k), "k": (h, n_keys, d_k), "v": (h, n_keys, d_v),
+            "scores": (h, n_queries, n_keys), "weights": (h, n_queries, n_keys),
+            "heads": (h, n_queries, d_v),
+            "inner": (n_queries, config.d_ff if encoder else config.decoder_inner),
+        }.get(site.name, (n_queries, config.d_model))  # fmt: skip
+        assert value.shape == (2, *expected), site
+
+
+def test_recording_changes_nothing(model: Transformer) -> None:
+    plain = hidden(model, None)
+    torch.testing.assert_close(hidden(model, Record(matching())), plain, **CLOSE)
+    # What needs no explicit weights runs the same kernel.
+    assert torch.equal(hidden(model, Record(matching(name="hidden"))), plain)
+
+
+def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
+    """The residual stream block by block, and attention by equation 1."""
+    record, config = recorded(model), model.config
+    for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
+        x = record[Site(stack, None, "embedding", "hidden")]
+        for index, layer in enumerate(layers):
+            for block in ("self", "cross", "feed_forward")[:: 2 if stack == "encoder" else 1]:
+
+                def value(name: str) -> Tensor:
+                    return record[Site(stack, index, block, name)]  # noqa: B023
+
+                norm = getattr(layer, f"around_{block}").norm
+                pre = config.norm == "pre"
+                torch.testing.assert_close(value("input"), norm(x) if pre else x)
+                after = x + value("output")
+                x = value("hidden")
+                torch.testing.assert_close(x, after if pre else norm(after))
+        norm = model.encoder_norm if stack == "encoder" else model.decoder_norm
+        torch.testing.assert_close(record[Site(stack, None, "final", "hidden")], norm(x))
+
+    for kind in ATTENTION_KINDS:
+        block = block_of(model, kind, 0)
+        q, k, v, scores, weights, heads, output = (
+            record[Site.of(kind, 0, name)]
+            for name in ("q", "k", "v", "scores", "weights", "heads", "output")
+        )
+        torch.testing.assert_close(scores, q @ k.mT / math.sqrt(q.size(-1)))
+        torch.testing.assert_close(heads, weights @ v)
+        torch.testing.assert_close(output, block.w_o(heads.transpose(1, 2).flatten(2)))
+
+
+def test_the_last_hidden_state_gives_the_models_logits(model: Transformer) -> None:
+    record, config = recorded(model), model.config
+    last = record[Site("decoder", config.n_decoder_layers - 1, "feed_forward", "hidden")]
+    logits = model.logits(model.decoder_norm(last))
+    torch.testing.assert_close(logits, model(SRC, TGT), **CLOSE)
+    final = record[Site("decoder", None, "final", "hidden")]
+    torch.testing.assert_close(model.logits(final), logits)
+
+
+def test_gates_of_one_change_nothing(model: Transformer) -> None:
+    config = model.config
+    ones = HeadGates.of(config, {(kind, 0, 0): 1.0 for kind in ATTENTION_KINDS})
+    assert ones.cross is not None and ones.cross.shape == (
+        config.n_decoder_layers, config.decoder_heads,
+    )  # fmt: skip
+    assert torch.equal(hidden(model, ones), hidden(model, None))
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+@pytest.mark.parametrize("factor", [0.0, 0.25])
+def test_a_gate_scales_its_head_and_no_other(
+    model: Transformer, kind: AttentionKind, factor: float
+) -> None:
+    """It equals a model whose W_O has that head's columns scaled."""
+    layer, head = 0, block_of(model, kind, 0).n_heads - 1
+    gated = hidden(model, HeadGates.of(model.config, {(kind, layer, head): factor}))
+    assert not torch.allclose(gated, hidden(model, None), **CLOSE)
+    block = block_of(model, kind, layer)
+    block.w_o.weight[:, head * block.d_v : (head + 1) * block.d_v] *= factor
+    torch.testing.assert_close(gated, hidden(model, None), **CLOSE)
+
+
+def test_gates_of_heads_that_do_not_exist_are_refused() -> None:
+    config = CONFIGS["a decoder of its own shape"]
+    for head in (("encoder_self", 2, 0), ("cross", 0, 2), ("cross", -1, 0)):
+        with pytest.raises(ValueError, match=f"{head[0]} has no layer {head[1]}, head {head[2]}"):
+            HeadGates.of(config, {head: 0.0})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="'self' is not one of encoder_self"):
+        HeadGates.of(config, {("self", 0, 0): 0.0})  # type: ignore[dict-item]
+
+
+def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> None:
+    """Activation patching: another sentence's state behind the encoder gives its translation."""
+    other = SRC.flip(0).clone()
+    site = Site("encoder", model.config.n_encoder_layers - 1, "feed_forward", "hidden")
+    record = Record([site])
+    expected = model.decode(TGT, model.encode(other, hooks=record)).hidden
+    # Masks stay those of the sentence itself.
+    unpadded = torch.where(SRC == 0, 4, SRC)
+    encoded = model.encode(unpadded, hooks=Replace({site: record[site]}))
+    found = model.decode(TGT, type(encoded)(encoded.memory, model.encode(other).src_mask)).hidden
+    torch.testing.assert_close(found, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: AttentionKind) -> None:
+    """Uniform weights make every head the mean of its values."""
+    uniform = Replace({Site.of(kind, 0, "weights"): lambda w: torch.full_like(w, 1 / w.size(-1))})
+    record = Record(matching())
+    hidden(model, Chain(uniform, record))
+    weights, v, heads = (record[Site.of(kind, 0, name)] for name in ("weights", "v", "heads"))
+    assert bool((weights == 1 / weights.size(-1)).all())
+    torch.testing.assert_close(heads, v.mean(2, keepdim=True).expand_as(heads))
+    encoded = model.encode(SRC, hooks=uniform, need_weights=True)
+    decoded = model.decode(TGT, encoded, hooks=uniform, need_weights=True)
+    maps = {
+        "encoder_self": encoded.attention,
+        "decoder_self": decoded.self_attention,
+        "cross": decoded.cross_attention,
+    }
+    assert maps[kind] is not None and torch.equal(maps[kind][0], weights)
+
+
+def test_a_chain_is_run_in_order() -> None:
+    model = random_model(CONFIGS["post-norm"])
+    site = Site("encoder", 1, "self", "heads")
+    before, after = Record([site]), Record([site])
+    hidden(model, Chain(before, None, Replace({site: lambda x: 2 * x}), after))
+    assert torch.equal(after[site], 2 * before[site])
+
+
+def test_a_value_of_another_shape_is_refused() -> None:
+    model = random_model(CONFIGS["post-norm"])
+    with pytest.raises(ValueError, match=r"returned \[2, 3, 6\] at Site\(stack='encoder', layer=1"):
+        hidden(model, Replace({Site("encoder", 1, "self", "heads"): lambda x: x[..., 0]}))
+
+
+def test_a_record_can_end_the_pass() -> None:
+    model = random_model(CONFIGS["post-norm"])
+    wanted = [Site("encoder", 0, "self", "q"), Site("encoder", 1, "self", "output")]
+    visited = Record(matching())
+    with pytest.raises(Complete):
+        model.encode(SRC, hooks=Chain(visited, Record(wanted, stop=True)))
+    assert list(visited.values)[-1] == wanted[-1]
+    with pytest.raises(TypeError, match="collection of sites"):
+        Record(matching(name="q"), stop=True)
+
+
+class Shifted(Hooks):
+    """Changes keys and heads in a way that depends on the key's or the query's content only."""
+
+    def wants(self, site: Site) -> bool:
+        return site.name in ("k", "heads", "hidden")
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        return value * 1.1 + 0.01
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool) -> None:
+    """As in one pass, for what the hooks change and for what they are shown."""
+
+    def hooks() -> tuple[Hooks, Record]:
+        record = Record(matching(stack="decoder", name="weights" if explicit else "hidden"))
+        gates = HeadGates.of(model.config, {("decoder_self", 0, 0): 0.5, ("cross", 0, 0): 0.0})
+        return Chain(Shifted(), gates, record), record
+
+    every, whole = hooks()
+    encoded = model.encode(SRC, hooks=every)
+    expected = model.decode(TGT, encoded, hooks=every).hidden
+    (every, steps), cache = hooks(), DecoderCache()
+    found = [
+        model.decode(TGT[:, t : t + 1], encoded, cache=cache, hooks=every).hidden for t in range(5)
+    ]
+    torch.testing.assert_close(torch.cat(found, 1), expected, **CLOSE)
+    for site, values in steps.values.items():
+        assert len(values) == 5
+        for t, value in enumerate(values):
+            one_pass = whole[site][..., t : t + 1, :]
+            if site.kind == "decoder_self" and site.name == "weights":
+                one_pass = one_pass[..., : t + 1]
+            torch.testing.assert_close(value, one_pass, **CLOSE)
+
+
+def test_a_site_knows_its_kind() -> None:
+    for kind in ATTENTION_KINDS:
+        assert Site.of(kind, 3, "q").kind == kind
+    assert Site("encoder", None, "final", "hidden").kind is None
+    with pytest.raises(ValueError, match="'self' is not one of"):
+        Site.of("self", 0, "q")  # type: ignore[arg-type]
+
+
+def test_many_heads_are_ablated_in_one_batch() -> None:
+    """Row i of the batch without head i, against one pass a head."""
+    config = ModelConfig(vocab_size=30, d_model=20, n_heads=5, d_ff=12, n_encoder_layers=1,
+                         n_decoder_layers=2)  # fmt: skip
+    model = random_model(config, seed=1)
+    src, tgt = SRC[:1].expand(5, -1), TGT[:1].expand(5, -1)
+    table = torch.ones(2, 5, 5)
+    table[1] = 1 - torch.eye(5)
+    gates = HeadGates(cross=table)
+    found = model.decode(tgt, model.encode(src, hooks=gates), hooks=gates).hidden
+    for head in range(5):
+        one = HeadGates.of(config, {("cross", 1, head): 0.0})
+        expected = model.decode(TGT[:1], model.encode(SRC[:1]), hooks=one).hidden
+        torch.testing.assert_close(found[head : head + 1], expected, **CLOSE)

@@ -1,0 +1,84 @@
+"""How PyTorch is made to run the paper's operations fast; the mathematics is elsewhere.
+
+Masks are bool, True = may attend.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+_Attend = TypeVar("_Attend", bound=Callable[..., Tensor])
+
+
+def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
+    """Which keys each query may see when the queries are the last of the keys (section 3.2.3).
+
+    Returns: [n_queries, n_keys] bool; a future token is False.
+    """
+    ones = torch.ones(n_queries, n_keys, dtype=torch.bool, device=device)
+    return ones.tril(n_keys - n_queries)
+
+
+def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
+    """Which of the tokens [B, S] may be attended to, [B, 1, 1, S]; None for all of them."""
+    padding = tokens == pad_id
+    # Without a mask the fused kernel takes its fast path. Finding out whether one is needed would
+    # wait for a GPU and break a compiled graph, so there the mask always stays.
+    always = tokens.device.type != "cpu" or torch.compiler.is_compiling()
+    return ~padding[:, None, None, :] if always or bool(padding.any()) else None
+
+
+def fused_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, dropout: float
+) -> Tensor:
+    """Run `transformer.attention.attend` as one kernel of PyTorch, which returns no weights."""
+    n_queries, n_keys = q.size(-2), k.size(-2)
+    if causal and (mask is not None or n_queries != n_keys):
+        if n_queries > 1:  # a single query is the last position and sees all
+            ahead = causal_mask(n_queries, n_keys, q.device)
+            mask = ahead if mask is None else mask & ahead
+        causal = False
+    return F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal
+    )
+
+
+def outside_autocast(attend: _Attend) -> _Attend:
+    """Let attention keep its inputs' type under autocast, and run in float32 on the CPU.
+
+    There, the fused kernel's backward pass is ten times slower in bfloat16 than in float32.
+    """
+
+    @functools.wraps(attend)
+    def attend_outside(q: Tensor, k: Tensor, v: Tensor, *args: Any, **options: Any) -> Tensor:
+        if q.device.type == "cpu" and q.dtype == torch.bfloat16:
+            q, k, v = q.float(), k.float(), v.float()
+        with torch.autocast(q.device.type, enabled=False):
+            return attend(q, k, v, *args, **options)
+
+    return cast(_Attend, attend_outside)
+
+
+class Dropout(nn.Module):
+    """Zero a share `p` of the values while training and scale up the rest (section 5.4)."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Same shape and type as x."""
+        if not self.training or not self.p:
+            return x
+        if not torch.compiler.is_compiling():
+            return F.dropout(x, self.p)
+        # Compiled for a CPU, a mask of bools costs more than the rest of the layer's small
+        # operations together, so keep or drop is computed as the number 1 or 0.
+        kept = (torch.rand(x.shape, device=x.device) + (1 - self.p)).floor()
+        return x * (kept / (1 - self.p)).to(x.dtype)
