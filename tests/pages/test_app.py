@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -167,6 +168,35 @@ def test_settings_survive_a_change_of_page(run_app: RunApp) -> None:
     app.switch_page("pages/translate_page.py").run()
     assert view_of(app) == before
     assert [app.query_params[name] for name in ("layer", "head", "step")] == ["2", "3", "2"]
+
+
+def test_decoding_starts_at_the_checkpoints_defaults(
+    run_app: RunApp, random_checkpoints: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    for name, record in (("first", {"beam_size": 3, "alpha": 1.4}), ("second", None)):
+        shutil.copytree(random_checkpoints / "alpha", root / name)
+        (root / name / "metrics.json").write_text(json.dumps({"default_decoding": record}))
+
+    def decoding(app: AppTest) -> tuple[int, float]:
+        return view_of(app).beam_size, view_of(app).alpha
+
+    app = run_app(root=root)
+    assert decoding(app) == (3, 1.4)
+    assert (app.query_params["beam"], app.query_params["alpha"]) == ("3", "1.4")
+    app.sidebar.selectbox(key="checkpoint_box").set_value("second").run()
+    assert decoding(app) == (4, 0.6)  # the paper's
+    # What a visitor chose stays; the rest follows the checkpoint. A button undoes the choice.
+    app.sidebar.slider(key="alpha_box").set_value(1.0).run()
+    app.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
+    assert decoding(app) == (3, 1.0)
+    app.sidebar.button(key="default_decoding_button").click().run()
+    assert decoding(app) == (3, 1.4)
+    assert "default_decoding_button" not in {each.key for each in app.sidebar.button}
+    # So does what a link says.
+    linked = run_app(root=root, checkpoint="second", alpha="0.6")
+    linked.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
+    assert decoding(linked) == (3, 0.6)
 
 
 def test_an_example_fills_the_sentence(run_app: RunApp) -> None:

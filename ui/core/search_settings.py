@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from transformer.search.decoding import PAPER_DECODING
 from transformer.search.sampling import Sampling
 from ui.core import url_state
 from ui.core.url_state import Param
 
-BEAM: Param[int] = Param("beam", url_state.whole(1, 10), 4)
+#: The most that the app offers; a search accepts more.
+MAX_BEAM, MAX_ALPHA = 10, 2.0
+
+#: The defaults are the paper's; a checkpoint may have its own, see `ui.frame.decoding`.
+BEAM: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
 
 
-ALPHA: Param[float] = Param("alpha", url_state.number(0, 2), 0.6, lambda value: f"{value:g}")
+ALPHA: Param[float] = Param(
+    "alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha, lambda value: f"{value:g}"
+)
 
 
 SAMPLE: Param[bool] = Param("sample", url_state.parse_switch, False, url_state.write_switch)

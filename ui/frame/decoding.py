@@ -12,9 +12,20 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
+from transformer.search.decoding import Decoding
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.search_settings import ALPHA, BEAM, SAMPLE, SEED, TEMPERATURE, TOP_K, TOP_P
+from ui.core.search_settings import (
+    ALPHA,
+    BEAM,
+    MAX_ALPHA,
+    MAX_BEAM,
+    SAMPLE,
+    SEED,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+)
 from ui.core.url_state import Param
 from ui.core.widgets import fill
 from ui.work.progress import resume
@@ -23,6 +34,9 @@ T = TypeVar("T")
 
 
 _HOW = ("Beam", "Greedy", "Sample")
+
+#: In the session: the defaults of the checkpoint in use, and those that were filled in by them.
+_DEFAULTS, _FILLED = "headlight_default_decoding", "headlight_filled_decoding"
 
 
 def restart() -> None:
@@ -41,14 +55,40 @@ def follow(param: Param[T], key: str) -> Callable[[], None]:
     return store
 
 
-def settle_decoding(samples: bool = True) -> None:
-    """Write the settings out, so that a link says them, and show those that apply."""
+def settle_decoding(default: Decoding, samples: bool = True) -> None:
+    """Write the settings out, so that a link says them, and show those that apply.
+
+    Args: default: the checkpoint's; it counts until a visitor or a link says otherwise.
+    """
+    _fill_in(default)
     applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE) if samples else (BEAM, ALPHA)
     if samples and url_state.get(SAMPLE):
         applying += (TEMPERATURE, TOP_K, TOP_P, SEED)
     for param in applying:
         url_state.put(param, url_state.get(param))
     url_state.show(*applying)
+
+
+def _fill_in(default: Decoding) -> None:
+    """Take the checkpoint's beam and alpha where nobody chose another than the last default."""
+    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    within: tuple[tuple[Param[Any], Any], ...] = (
+        (BEAM, min(default.beam_size, MAX_BEAM)), (ALPHA, min(default.alpha, MAX_ALPHA)),
+    )  # fmt: skip
+    for param, value in within:
+        if url_state.arrived(param):
+            filled.pop(param.name, None)  # a link's value stays when the checkpoint changes
+        now = url_state.get(param)
+        if not url_state.stored(param) or now == filled.get(param.name):
+            url_state.put(param, value)
+            filled[param.name] = value
+    st.session_state[_DEFAULTS] = {param.name: value for param, value in within}
+
+
+def _default(param: Param[T]) -> T:
+    """The checkpoint's default of a setting."""
+    value: T = st.session_state.get(_DEFAULTS, {}).get(param.name, param.default)
+    return value
 
 
 def draw_decoding(samples: bool = True) -> None:
@@ -75,22 +115,34 @@ def _take_search() -> None:
     if how == "Greedy":
         url_state.put(BEAM, 1)
     elif url_state.get(BEAM) == 1:
-        url_state.put(BEAM, BEAM.default)
+        default = _default(BEAM)
+        url_state.put(BEAM, default if default > 1 else BEAM.default)
     restart()
 
 
 def _draw_beam() -> None:
     fill("beam_box", url_state.get(BEAM))
     st.slider(
-        "Beam size", 2, 10, key="beam_box", on_change=follow(BEAM, "beam_box"),
+        "Beam size", 2, MAX_BEAM, key="beam_box", on_change=follow(BEAM, "beam_box"),
         help=term("beam"),
     )  # fmt: skip
     fill("alpha_box", url_state.get(ALPHA))
     st.slider(
-        "Length penalty α", 0.0, 2.0, step=0.1, key="alpha_box",
+        "Length penalty α", 0.0, MAX_ALPHA, step=0.1, key="alpha_box",
         on_change=follow(ALPHA, "alpha_box"),
         help=term("length penalty"),
     )  # fmt: skip
+    default = Decoding(_default(BEAM), _default(ALPHA))
+    if (url_state.get(BEAM), url_state.get(ALPHA)) != (default.beam_size, default.alpha):
+        st.button(
+            f"Back to {default}", icon=":material/undo:", key="default_decoding_button",
+            on_click=_take_defaults, width="stretch", help="This checkpoint's default decoding.",
+        )  # fmt: skip
+
+
+def _take_defaults() -> None:
+    url_state.forget(BEAM, ALPHA)
+    restart()
 
 
 def _draw_sampling() -> None:
