@@ -6,7 +6,7 @@ bar and one button to stop it. If it cannot be made, the page says why and the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
@@ -28,11 +28,14 @@ from ui.work.results import PERMITS, Computation, trace
 from ui.work.roots import without_root
 
 __all__ = [
-    "PERMITS", "computed", "end_where_stopped", "get_trace", "get_tracer", "get_translator",
-    "key_of", "prepare", "said", "trace", "trace_id", "tracer", "translator",
+    "PERMITS", "Computation", "Plan", "computed", "end_where_stopped", "get_trace", "get_tracer",
+    "get_translator", "key_of", "prepare", "said", "trace", "trace_id", "tracer", "translator",
 ]  # fmt: skip
 
 T = TypeVar("T")
+
+#: Yields computations, is sent their results.
+Plan = Generator[Computation, Any, None]
 
 _MISSING = object()
 
@@ -59,14 +62,12 @@ def get_tracer(view: View) -> Tracer:
         return tracer(view)
 
 
-def get_trace(
-    view: View, then: Callable[[Trace], Iterable[Computation]] = lambda trace: ()
-) -> Trace:
+def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     """The view's trace, with progress shown and a way to stop.
 
     Args:
-        then: called once with the trace, in this session: what the page is about to ask `computed`
-            for. It is made in the same job.
+        then: what the page is about to ask `computed` for. It runs once, in this session, as soon
+            as there is a trace; what it yields is made in the same job, and sent back to it.
 
     Where there is nothing to translate, the sentence is too long, the model cannot be loaded, or
     the user stopped, the page says so in one line and the run ends.
@@ -75,19 +76,43 @@ def get_trace(
     request = view.request
     end_where_stopped(request, "Translate this sentence")
     found: Trace | None = results.CACHE.get(request)
-    if found is not None:
-        prepare(view, then(found))
+    plan = None if found is None or then is None else then(found)
+    wanted = None if plan is None else _first_missing(plan, request)
+    if found is not None and wanted is None:
         return found
     get_tracer(view)
 
     def make(job: Job[Trace]) -> Trace:
-        made = trace(request, job)
-        for wanted in job.ask(lambda: list(then(made))):
-            results.result_of(request, wanted, job)
+        made, steps, step = trace(request, job), plan, wanted
+        if steps is None and then is not None:
+            steps = job.ask(lambda: then(made))
+            step = job.ask(lambda: _advance(steps, None))
+        while steps is not None and step is not None:
+            result = results.result_of(request, step, job)
+            step = job.ask(lambda: _advance(steps, result))  # noqa: B023 - answered at once
         return made
 
     with said():
         return attended(make, Progress(request, _doing(view)))
+
+
+def _advance(plan: Plan, result: Any) -> Computation | None:
+    """Send a result to a plan. Returns: what it wants next, None at its end."""
+    try:
+        return plan.send(result)
+    except StopIteration:
+        return None
+
+
+def _first_missing(plan: Plan, request: Request) -> Computation | None:
+    """Run a plan as far as the cache has what it wants; return the first that is missing."""
+    wanted = _advance(plan, None)
+    while wanted is not None:
+        result = results.CACHE.get(wanted.key(request), _MISSING)
+        if result is _MISSING:
+            break
+        wanted = _advance(plan, result)
+    return wanted
 
 
 def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace], T]) -> T:

@@ -90,3 +90,41 @@ def test_a_failure_leaves_nothing_and_frees_the_permit(view: View) -> None:
         with pytest.raises(KeyError):
             cache.computed(view, "failing", 0, fail)
     assert cache.computed(view, "failing", 0, lambda *_: 1) == 1
+
+
+def test_a_plan_is_made_in_the_job_of_its_trace(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it yields is computed there and sent back; the plan itself runs where it was asked."""
+    jobs, here, heard = [], threading.current_thread(), []
+    attended = cache.attended
+    monkeypatch.setattr(cache, "attended", lambda *args: (jobs.append(1), attended(*args))[1])
+
+    def plan(trace: Trace) -> cache.Plan:
+        assert threading.current_thread() is here
+        first = yield cache.Computation("one", (), lambda model, trace: trace.source)
+        heard.append((yield cache.Computation("two", first, lambda *_: first.upper())))
+
+    trace = cache.get_trace(view, plan)
+    assert (heard, len(jobs)) == (["A DOG RUNS."], 1)
+    assert cache.get_trace(view, plan) is trace
+    assert cache.computed(view, "two", trace.source, lambda *_: "") == "A DOG RUNS."
+    assert (heard, len(jobs)) == (["A DOG RUNS."] * 2, 1)
+
+    def longer(trace: Trace) -> cache.Plan:
+        yield from plan(trace)
+        for name in ("three", "four"):
+            heard.append((yield cache.Computation(name, (), lambda *_, name=name: name)))
+
+    assert cache.get_trace(view, longer) is trace
+    assert (heard[2:], len(jobs)) == (["A DOG RUNS.", "three", "four"], 2)
+
+
+def test_several_computations_are_one_job(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = []
+    attended = cache.attended
+    monkeypatch.setattr(cache, "attended", lambda *args: (jobs.append(1), attended(*args))[1])
+    wanted = [cache.Computation("number", n, lambda _, trace, n=n: n) for n in range(3)]
+    for _ in range(2):
+        assert cache.prepare(view, wanted) == [0, 1, 2]
+    assert jobs == [1]
