@@ -15,7 +15,7 @@ import torch
 from figures.markdown import code, plain, shorten
 from transformer.catalogue import Entry
 from transformer.device import available_devices
-from transformer.search.decoding import PAPER_DECODING, default_decoding
+from transformer.search.decoding import default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, examples_for
 from ui.core.glossary import term
@@ -88,10 +88,7 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
             draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            settle_decoding(
-                default_decoding(entry.metrics) if entry is not None else PAPER_DECODING,
-                samples=ours,
-            )
+            settle_decoding(default_decoding(entry.metrics), samples=ours)
             draw_decoding(samples=ours)
         if ours:
             draw_steering()
