@@ -1,6 +1,9 @@
-# make app    the app on the shipped checkpoints
-# make test   style, types and the whole test suite, a real browser included
-# Both make .venv first where it is missing or older than the lock files.
+# make app              the app on the shipped checkpoints
+# make check            style and types
+# make test             all tests, a real browser included; prints the processor time they took
+# make test-under-load  the same beside two endless loops
+# make soak             kills at random moments, many sessions, races, long fuzzing
+# Each makes .venv first if it is missing or older than the lock files.
 
 # The first of these that is Python 3.11 or later; or say make PYTHON=/path/to/python.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -16,16 +19,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
 
-.PHONY: app test check style types suite architecture lock clean
+.PHONY: app check style types test test-under-load suite soak architecture lock clean
+
+# Tests run in another order each time; make test SEED=5 repeats an order.
+SEED ?= $(shell date +%s)
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
-
-# The types are looked at beside the tests: each of the two has times at which a core is idle.
-test: $(VENV)/.dev
-	$(BIN)/python tests/browser/chromium.py
-	$(MAKE) style
-	$(MAKE) -j 2 suite types
 
 check: style types
 
@@ -36,10 +37,22 @@ style: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# In the order of their names: the slow files of tests/browser come first, and the short ones of
-# tests/ui last, so that no process is left with a long file when the others have ended.
+test: $(VENV)/.dev
+	$(BIN)/python tests/browser/chromium.py
+	@$(BIN)/python tests/processor_time.py --aim 600 -- $(MAKE) --no-print-directory suite
+
+test-under-load: $(VENV)/.dev
+	@yes > /dev/null & first=$$!; yes > /dev/null & second=$$!; \
+	trap 'kill $$first $$second' EXIT; trap 'exit 130' INT TERM; $(MAKE) test
+
 suite: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(PYTEST) --no-loadscope-reorder --order-seed $(SEED)
+
+# What takes long or is left to chance; files named soak_*.py, then every test with many examples.
+soak: $(VENV)/.dev
+	$(BIN)/python tests/browser/chromium.py
+	$(PYTEST) -v -o python_files='soak_*.py'
+	$(PYTEST) -m hypothesis --hypothesis-profile=soak
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }

@@ -9,7 +9,7 @@ import gc
 import random
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -50,7 +50,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rng = random.Random(seed)
     files = sorted(by_file)
     rng.shuffle(files)
+    files.sort(key=lambda file: "browser" not in file.parts)  # the longest share comes first
     items[:] = [item for file in files for item in rng.sample(by_file[file], len(by_file[file]))]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Send whole files to worker processes, and all browser tests to one: it has the browser."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneBrowser(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "browser" if "tests/browser/" in nodeid else nodeid.split("::", 1)[0]
+
+    return OneBrowser(config, log)
 
 
 def pytest_collection_finish() -> None:

@@ -38,7 +38,14 @@ import altair, pandas, plotly.graph_objects
 import streamlit.web.bootstrap, streamlit.web.cli
 import transformer.translator
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system takes away those that have ended
+def reap(*_):  # so that this process is charged for the time of its copies
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+signal.signal(signal.SIGCHLD, reap)
 for line in sys.stdin:
     arguments, environment, log = json.loads(line)
     child = os.fork()

@@ -54,3 +54,15 @@ def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:
         loss.backward()
         adam.step()
     return model.eval().requires_grad_(False)
+
+
+def sentence_of(tokenizer: Tokenizer, count: int, first: int = 0) -> str:
+    """A sentence of `count` tokens, `</s>` included; `first` varies its letters."""
+    letters = "abcdeghiklmnoprstuw"
+    text, at = "", first
+    while (length := len(tokenizer.encode_many([text])[0]) + 1) < count:
+        longer = f"{text} {letters[at % len(letters)]}".strip()
+        fits = len(tokenizer.encode_many([longer])[0]) < count
+        text, at = (longer if fits else f"{text}{letters[at % len(letters)]}"), at + 7
+    assert length == count
+    return text

@@ -8,10 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Dialog,
+    Error,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
-from tests.browser.pace import Trivial
 from tests.servers import serving
 from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import save_checkpoint
@@ -43,11 +51,9 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def window(browser: Browser) -> Iterator[BrowserContext]:
-    """A window for all tests that need none to themselves.
-
-    It loads the app's code once for each server, which is half of what opening a page takes.
-    """
+    """The window of all tests that need none to themselves."""
     shared = browser.new_context(viewport={"width": 1280, "height": 720})
+    shared.set_default_timeout(PATIENCE_MS)
     yield shared
     shared.close()
 
@@ -85,31 +91,11 @@ def root(
 
 
 @pytest.fixture(scope="session")
-def address(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, window: BrowserContext
-) -> Iterator[str]:
-    """Address of the app on `root`, one server for all tests; somebody has looked at it before."""
+def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+    """Address of the app on `root`, one server for all tests."""
     log = tmp_path_factory.mktemp("server") / "log.txt"
     with serving(log, checkpoints=root) as (url, _):
-        page = window.new_page()
-        page.set_default_timeout(3 * PATIENCE_MS)
-        page.goto(url)
-        page.locator(".player").first.wait_for()
-        page.close()
         yield url
-
-
-@pytest.fixture(scope="module")
-def trivial(context: BrowserContext, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trivial]:
-    """The trivial page, in the `context` of a file that measures against it.
-
-    It is served as Streamlit serves a page by itself: in a new Python without this app's libraries,
-    and with garbage collected after every answer.
-    """
-    log = tmp_path_factory.mktemp("trivial") / "log.txt"
-    page = ("-m", "streamlit", "run", "tests/browser/trivial_app.py")
-    with serving(log, (*page, "--runner.postScriptGC=true"), fresh=True) as (address, _):
-        yield Trivial(context.new_page(), address)
 
 
 @pytest.fixture
@@ -126,34 +112,72 @@ def cold_app(tmp_path: Path) -> Iterator[str]:
         yield address
 
 
+class Tab:
+    """A tab that several tests use in turn; what goes wrong in it is written down.
+
+    A page opens in half the time in a tab that has shown the app before.
+    """
+
+    def __init__(self, window: BrowserContext, wrong: list[str]) -> None:
+        self.page, self._wrong = window.new_page(), wrong
+        self._own = ""
+        self.page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
+        self.page.on("request", self._request)
+
+    def _request(self, request: Request) -> None:
+        if not request.url.startswith((self._own, "data:", "blob:", "about:")):
+            self._wrong.append(f"the page asked for {request.url}")
+
+    def open(self, address: str, theme: str, size: tuple[int, int]) -> Page:
+        """Go to an address, with nothing left of the page before."""
+        self._own = "/".join(address.split("/")[:3])
+        self.page.set_viewport_size({"width": size[0], "height": size[1]})
+        self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        self.page.bring_to_front()
+        self.page.goto(address)
+        return self.page
+
+    def leave(self) -> None:
+        """End the session of the app, and forget what the browser keeps for it."""
+        with suppress(Error):  # it may be on its way elsewhere
+            self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.page.mouse.move(0, 0)
+        self.page.goto("about:blank")
+
+
+@pytest.fixture(scope="session")
+def tabs() -> list[Tab]:
+    """Tabs that no test uses at the moment."""
+    return []
+
+
 @pytest.fixture
-def open_page(window: BrowserContext) -> Iterator[Callable[..., Page]]:
+def open_page(
+    window: BrowserContext, tabs: list[Tab], _wrong: list[str]
+) -> Iterator[Callable[..., Page]]:
     """Open an address in a tab of its own; what goes wrong in it fails the test."""
-    wrong: list[str] = []
-    pages: list[Page] = []
+    used: list[Tab] = []
 
     def opened(address: str, theme: str = "light", size: tuple[int, int] = (1280, 720)) -> Page:
-        page = window.new_page()
-        pages.append(page)
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
-        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-        page.on(
-            "request",
-            lambda request: (
-                None
-                if request.url.startswith((address.split("/?")[0][:17], "data:", "blob:"))
-                else wrong.append(f"the page asked for {request.url}")
-            ),
-        )
-        page.goto(address)
-        return page
+        used.append(tabs.pop() if tabs else Tab(window, _wrong))
+        return used[-1].open(address, theme, size)
 
+    def dialog(shown: Dialog) -> None:
+        _wrong.append(f"dialog: {shown.message}")
+        shown.dismiss()
+
+    window.on("dialog", dialog)
     yield opened
-    for page in pages:
-        with suppress(Error):  # it may be on its way elsewhere
-            page.evaluate("localStorage.clear()")
-        page.close()
+    for tab in used:
+        tab.leave()
+    tabs.extend(used)
+    window.remove_listener("dialog", dialog)
+    wrong = _wrong.copy()
+    _wrong.clear()
     assert not wrong
+
+
+@pytest.fixture(scope="session")
+def _wrong() -> list[str]:
+    """What went wrong in any tab during the present test."""
+    return []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes
 from tests.browser.pixels import as_drawn, grid_map, painted_pixels
@@ -19,30 +18,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
-expect.set_options(timeout=180_000)  # loading takes seconds where the machine is busy
 SENTENCE = "The cat <b>sat</b> on it."
-
-
-@pytest.fixture
-def open_page(window: BrowserContext) -> Iterator[OpenPage]:
-    """Open an address in a tab; an error in its scripts fails the test."""
-    wrong: list[str] = []
-    pages: list[Page] = []
-
-    def opened(url: str, theme: Theme = "light") -> Page:
-        page = window.new_page()
-        page.set_default_timeout(180_000)
-        pages.append(page)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("dialog", lambda dialog: wrong.append(f"dialog: {dialog.message}"))
-        page.emulate_media(color_scheme=theme)
-        page.goto(url)
-        return page
-
-    yield opened
-    for page in pages:
-        page.close()
-    assert not wrong
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +37,15 @@ def opened(open_page: OpenPage, address: str, theme: Theme = "light", **query: s
     page = open_page(link(address, **query), theme)
     expect(page.locator("canvas.cells")).to_be_visible()
     return page
+
+
+def point_at(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
+    """Point at one cell of the lens."""
+    canvas, (n, m) = page.locator("canvas.cells"), shape
+    width, height = canvas.evaluate(
+        "({ clientWidth, clientHeight }) => [clientWidth, clientHeight]"
+    )
+    canvas.hover(position={"x": (key + 0.5) * width / m, "y": (query + 0.5) * height / n})
 
 
 def plain(token: str) -> str:
@@ -93,11 +78,18 @@ def test_pixels_are_the_weights_and_follow_the_theme_without_a_reload(
     page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
     check_pixels(page, trace, "light")
     page.emulate_media(color_scheme="dark")
-    deadline = time.monotonic() + 30
-    while painted_pixels(page.locator("canvas.cells")).mean() > 128 and time.monotonic() < deadline:
-        page.wait_for_timeout(100)
+    page.wait_for_function(IS_DARK)
     check_pixels(page, trace, "dark")
 
+
+#: Whether the lens has been drawn for the dark theme.
+IS_DARK = """() => {
+    const [host] = [...document.querySelectorAll("*")].filter((each) =>
+        each.shadowRoot?.querySelector("canvas.cells"));
+    const canvas = host.shadowRoot.querySelector("canvas.cells");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return data.reduce((sum, each, at) => sum + (at % 4 < 3 ? each : 0), 0) / data.length < 96;
+}"""
 
 #: How far the maps on the grid's canvas are from the cells they belong to, in device pixels.
 APART = """() => {
@@ -131,9 +123,11 @@ def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None
     screen = page.context.new_cdp_session(page)
 
     def resize(width: int, ratio: float) -> None:
-        screen.send(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 720, "deviceScaleFactor": ratio, "mobile": False},
+        size = {"width": width, "height": 720, "deviceScaleFactor": ratio, "mobile": False}
+        screen.send("Emulation.setDeviceMetricsOverride", size)
+        page.wait_for_function(
+            "([width, ratio]) => innerWidth === width && devicePixelRatio === ratio",
+            arg=[width, ratio],
         )
 
     for change in (
@@ -143,9 +137,10 @@ def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None
         lambda: resize(390, 2),
     ):
         change()
-        page.wait_for_timeout(300)
-        page.wait_for_function(near)
+        page.wait_for_function(near)  # places are measured anew, so an old drawing is not near
     assert page.locator("button.map").first.bounding_box() != before
+    screen.send("Emulation.clearDeviceMetricsOverride")
+    screen.detach()
 
 
 def test_hover_reads_the_exact_weight_and_tokens_are_text(
@@ -153,14 +148,8 @@ def test_hover_reads_the_exact_weight_and_tokens_are_text(
 ) -> None:
     page = opened(open_page, address, kind="cross", layer="2", head="3")
     n, m = trace.cross.shape[-2:]
-    box, deadline = None, time.monotonic() + 60
-    while box is None and time.monotonic() < deadline:  # it may be made anew meanwhile
-        box = page.locator("canvas.cells").bounding_box()
-    assert box is not None
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
-        page.mouse.move(
-            box["x"] + (key + 0.5) * box["width"] / m, box["y"] + (query + 0.5) * box["height"] / n
-        )
+        point_at(page, query, key, (n, m))
         weight = trace.cross[1, 2, query, key]
         expect(page.locator(".readout")).to_contain_text(
             f"key {key + 1} {plain(trace.src_tokens[key])}"
@@ -225,18 +214,6 @@ def test_dimmed_columns_are_grey_and_counted(
     assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
 
 
-def read_cell(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
-    """Point at one cell of the lens."""
-    box, deadline = None, time.monotonic() + 60
-    while box is None and time.monotonic() < deadline:  # it may be made anew meanwhile
-        box = page.locator("canvas.cells").bounding_box()
-    assert box is not None
-    n, m = shape
-    page.mouse.move(
-        box["x"] + (key + 0.5) * box["width"] / m, box["y"] + (query + 0.5) * box["height"] / n
-    )
-
-
 def strokes(page: Page, count: int) -> None:
     """The lines, seen and scrolled away, are as many as they should be."""
     expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
@@ -250,7 +227,7 @@ def test_a_clicked_cell_is_the_map_under_the_lens(
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
     readout = page.locator(".readout")
     for query, key in [(0, 1), (2, 0), (3, 4)]:
-        read_cell(page, query, key, trace.cross.shape[-2:])
+        point_at(page, query, key, trace.cross.shape[-2:])
         expect(readout).to_contain_text(f": {trace.cross[2, 1, query, key]:.4f}")
 
 
@@ -265,7 +242,7 @@ def test_whole_words_are_summed_and_averaged_under_the_lens(
     expected = group_labels(trace.src_tokens, columns)
     assert [text.strip("\u2068\u2069") for text in shown] == [plain(each) for each in expected]
     for query, key in [(0, 0), (len(rows) - 1, 1)]:
-        read_cell(page, query, key, words.shape)
+        point_at(page, query, key, words.shape)
         expect(page.locator(".readout")).to_contain_text(f": {words[query, key]:.4f}")
 
 

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from figures.outcomes import nats
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
 
+OpenPage = Callable[..., Page]
 SENTENCE = "The cat <b>sat</b> on it."
-MINUTES = 180_000  # on a busy machine
 
 
 @pytest.fixture(scope="module")
 def tree(tiny_translator: Translator) -> Tree:
     return beam_tree(tiny_translator.trace(SENTENCE))
-
-
-@pytest.fixture(scope="module")
-def page(address: str, window: BrowserContext) -> Iterator[Page]:
-    """The page on one small model; what goes wrong in it fails the test."""
-    wrong: list[str] = []
-    page = window.new_page()
-    page.set_default_timeout(MINUTES)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))
-    page.goto(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
-    yield page
-    page.close()
-    assert not wrong
 
 
 def name_of(node: Node) -> str:
@@ -50,13 +36,14 @@ def click(page: Page, node: Node, **options: object) -> None:
     canvas.click(position={"x": x, "y": y}, **options)  # type: ignore[arg-type]
 
 
-def test_click_compare_and_keys(page: Page, tree: Tree) -> None:
-    expect(page.locator("canvas.nodes")).to_be_visible(timeout=MINUTES)
+def test_click_compare_and_keys(open_page: OpenPage, address: str, tree: Tree) -> None:
+    page = open_page(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
+    expect(page.locator("canvas.nodes")).to_be_visible()
     dropped = next(n for n in tree.nodes if n.outcome == "outranked" and n.step == 1)
 
     # A click on a node brings its numbers, its reason and its attention.
     click(page, dropped)
-    expect(page.get_by_text(f"Step 2: {dropped.token}")).to_be_visible(timeout=MINUTES)
+    expect(page.get_by_text(f"Step 2: {dropped.token}")).to_be_visible()
     expect(page.get_by_text("Dropped:")).to_be_visible()
     table = page.get_by_test_id("stTable")
     expect(table).to_contain_text(nats(dropped.total, 3))
@@ -69,7 +56,7 @@ def test_click_compare_and_keys(page: Page, tree: Tree) -> None:
     click(page, kept, modifiers=["Shift"])
     both = compare(tree, dropped.index, kept.index)
     parting = f"They share {both.shared} token" if both.shared else "They share 0 tokens"
-    expect(page.get_by_text(parting)).to_be_visible(timeout=MINUTES)
+    expect(page.get_by_text(parting)).to_be_visible()
     lanes = page.locator(".branches .token")
     expect(lanes).to_have_count(len(both.a) + len(both.b) - both.shared)
     expect(page).to_have_url(re.compile(f"b={re.escape(name_of(kept))}&.*panel=compare"))
@@ -79,9 +66,9 @@ def test_click_compare_and_keys(page: Page, tree: Tree) -> None:
     page.locator(".tree .view").focus()
     page.keyboard.press("ArrowLeft")
     parent = tree.node(dropped.parent)
-    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(parent))}&"), timeout=MINUTES)
+    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(parent))}&"))
     page.keyboard.press("Escape")
-    expect(page).to_have_url(re.compile("b=none"), timeout=MINUTES)
+    expect(page).to_have_url(re.compile("b=none"))
     expect(page.locator(".said")).to_contain_text(f"Step 1, rank {parent.rank + 1}:")
 
     # What was dropped can be hidden, and the link says so.
@@ -90,4 +77,4 @@ def test_click_compare_and_keys(page: Page, tree: Tree) -> None:
     page.keyboard.press("d")
     kept_nodes = sum(node.fate != "dropped" for node in tree.nodes)
     expect(page.locator("canvas.nodes")).to_have_attribute("data-painted", str(kept_nodes))
-    expect(page).to_have_url(re.compile("dropped=off"), timeout=MINUTES)
+    expect(page).to_have_url(re.compile("dropped=off"))

@@ -8,7 +8,6 @@ from typing import Literal
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
 from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
@@ -24,13 +23,27 @@ TOO_WIDE = """() => {
 }"""
 
 
-def settled(page: Page, later: float = 200) -> None:
-    """The page has been drawn, and what it draws milliseconds `later` too."""
+#: Resolves once nothing has changed in the page's layout for ten frames.
+STILL = """() => new Promise((resolve) => {
+    let before = "", still = 0;
+    const look = () => {
+        const boxes = [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400);
+        const now = boxes.map((each) => [each.scrollWidth, each.scrollHeight]).join();
+        still = now === before ? still + 1 : 0;
+        before = now;
+        if (still >= 10) resolve(true); else requestAnimationFrame(look);
+    };
+    look();
+})"""
+
+
+def settled(page: Page) -> None:
+    """The page has been drawn, and nothing moves any more."""
     idle = "[data-testid=stApp][data-test-script-state=notRunning]"
-    page.wait_for_selector(f"{idle} [data-testid=stMainBlockContainer]", timeout=PATIENCE_MS)
-    page.wait_for_timeout(later)
-    page.wait_for_selector(idle, timeout=PATIENCE_MS)
+    page.wait_for_selector(f"{idle} [data-testid=stMainBlockContainer]")
     expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    page.evaluate(STILL)
+    page.wait_for_selector(idle)
 
 
 def look_at(page: Page, look: Look) -> None:
@@ -45,7 +58,6 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     wrong: list[str] = []
     page = window.new_page()
     looks: list[Look] = [("light", 1280, 720), ("dark", 1280, 720), ("dark", 390, 844)]
-    page.set_default_timeout(PATIENCE_MS)
     where = ""
     page.on("pageerror", lambda error: wrong.append(f"{where}: {error}"))
     page.on(
@@ -74,7 +86,7 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             where = spec.url_path
             look_at(page, looks[0])
             page.goto(f"{app}/{spec.url_path}?{QUERY}")
-            settled(page, 700)
+            settled(page)
             expect(page.get_by_role("link", name=spec.title).first).to_be_attached()
             unnamed = page.evaluate(UNNAMED)
             assert not unnamed, f"{where}: pictures without a text: {unnamed}"

@@ -26,7 +26,6 @@ from ui.components.lens import Map, still_lens
 from ui.export.html import save
 
 pytestmark = pytest.mark.timeout(900)
-expect.set_options(timeout=180_000)
 SENTENCE = "The cat <b>sat</b> on it."
 ENCODER, DECODER, CROSS = (STORIES[kind].name for kind in ("encoder_self", "decoder_self", "cross"))
 
@@ -78,18 +77,23 @@ class Wire:
         self._waiting.clear()
 
 
+@pytest.fixture(scope="module")
+def tab(window: BrowserContext) -> Iterator[tuple[Page, Wire, list[str]]]:
+    """A tab for all tests of this file, with its line to the server and the errors in it."""
+    page, wrong = window.new_page(), list[str]()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    yield page, Wire(page), wrong
+    page.close()
+
+
 @pytest.fixture
-def open_page(window: BrowserContext, address: str) -> Iterator[Callable[..., tuple[Page, Wire]]]:
+def open_page(
+    tab: tuple[Page, Wire, list[str]], address: str
+) -> Iterator[Callable[..., tuple[Page, Wire]]]:
     """Open the grid; an error in its scripts fails the test."""
-    wrong: list[str] = []
-    pages: list[Page] = []
+    page, wire, wrong = tab
 
     def opened(**query: str) -> tuple[Page, Wire]:
-        page = window.new_page()
-        page.set_default_timeout(180_000)
-        pages.append(page)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        wire = Wire(page)
         words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
         page.goto(f"{address}/attention?{words}")
         expect(page.locator("canvas.cells")).to_be_visible()
@@ -97,8 +101,8 @@ def open_page(window: BrowserContext, address: str) -> Iterator[Callable[..., tu
         return page, wire
 
     yield opened
-    for page in pages:
-        page.close()
+    wire.holding = False
+    page.goto("about:blank")
     assert not wrong
 
 
@@ -230,15 +234,15 @@ def test_the_place_of_the_kinds_is_the_same_in_every_view(
     np.testing.assert_allclose(places, [places[0]] * 3, atol=2)
 
 
-def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: Path) -> None:
+def test_many_weights_come_one_kind_at_a_time(
+    tab: tuple[Page, Wire, list[str]], tmp_path: Path
+) -> None:
+    page, wire, _ = tab
     tensors = make_tensors(512, 2, 4)
     assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
     np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
     script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
     with serving(tmp_path / "log.txt", script) as (address, _):
-        page = window.new_page()
-        page.set_default_timeout(180_000)
-        wire = Wire(page)
         page.goto(f"{address}/?tokens=512")
         table = page.locator(".grid .table")
         expect(table).to_have_attribute("aria-label", "Encoder")
@@ -253,7 +257,7 @@ def test_many_weights_come_one_kind_at_a_time(window: BrowserContext, tmp_path: 
         expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
         expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
         assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
-        page.close()
+        page.goto("about:blank")
 
 
 def test_tabs_work_in_a_page_without_a_server(

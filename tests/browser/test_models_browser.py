@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import Page, Request, expect
 
 from tests.servers import serving
 from tests.transformer.importers import foreign
@@ -15,6 +15,7 @@ from tests.transformer.importers.models import make_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
+OpenPage = Callable[..., Page]
 CARD = """# It <b id="card-bold">bold</b>
 <script>document.title = "taken"</script>
 <img src="/_stcore/health?card" onerror="document.title = 'taken'">
@@ -35,11 +36,15 @@ def address(
         yield address, folder / "root"
 
 
-def test_a_card_is_text(window: BrowserContext, address: tuple[str, Path]) -> None:
-    page = window.new_page()
+def test_a_card_is_text(open_page: OpenPage, address: tuple[str, Path]) -> None:
+    page = open_page(f"{address[0]}/models?card=alpha")
     asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(f"{address[0]}/models?card=alpha")
+
+    def note(request: Request) -> None:
+        asked.append(request.url)
+
+    page.on("request", note)
+    page.reload()
     card = page.locator(".st-key-model_card")
     expect(card).to_contain_text('<b id="card-bold">bold</b>')
     expect(card).to_contain_text("<script>")
@@ -55,12 +60,11 @@ def test_a_card_is_text(window: BrowserContext, address: tuple[str, Path]) -> No
                 return main.clientWidth <= innerWidth && main.scrollWidth <= main.clientWidth;
             }"""
         )
-    page.close()
+    page.remove_listener("request", note)
 
 
-def test_a_model_is_imported_and_used(window: BrowserContext, address: tuple[str, Path]) -> None:
-    page = window.new_page()
-    page.goto(f"{address[0]}/models")
+def test_a_model_is_imported_and_used(open_page: OpenPage, address: tuple[str, Path]) -> None:
+    page = open_page(f"{address[0]}/models")
     page.get_by_role("button", name="Import", exact=True).click()
     page.get_by_role("button", name="Import as theirs-imported").click()
     page.get_by_role("button", name="Use it").click()
@@ -69,7 +73,6 @@ def test_a_model_is_imported_and_used(window: BrowserContext, address: tuple[str
     assert sorted(each.name for each in address[1].iterdir()) == [
         "alpha", "theirs", "theirs-imported",
     ]  # fmt: skip
-    page.close()
 
 
 @pytest.mark.parametrize(
@@ -77,15 +80,12 @@ def test_a_model_is_imported_and_used(window: BrowserContext, address: tuple[str
     [("joey", "JoeyNMT", "pre-norm, other ids"), ("fair", "fairseq", "post-norm, all shared")],
 )
 def test_a_model_of_another_library_is_imported_and_looked_into(
-    window: BrowserContext, address: tuple[str, Path], name: str, kind: str, shape: str
+    open_page: OpenPage, address: tuple[str, Path], name: str, kind: str, shape: str
 ) -> None:
     """All by hand: format, folder, name, import, use; then its attention is on screen."""
     folder = address[1] / "foreign" / name
     {"JoeyNMT": foreign.joeynmt, "fairseq": foreign.fairseq}[kind](folder, shape)
-    page = window.new_page()
-    wrong: list[str] = []
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(f"{address[0]}/models")
+    page = open_page(f"{address[0]}/models")
     page.get_by_role("combobox", name="Format").click()
     page.get_by_role("option", name=kind).click()
     page.get_by_role("combobox", name="Folder").click()
@@ -102,6 +102,4 @@ def test_a_model_of_another_library_is_imported_and_looked_into(
         "it => new Set(it.getContext('2d').getImageData(0, 0, it.width, it.height).data).size > 8"
     )
     assert page.locator("[data-testid=stException], [data-testid=stAlert]").count() == 0
-    assert not wrong
     shutil.rmtree(address[1] / "foreign")
-    page.close()

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.servers import serving
 from transformer.trace.split import split_logits
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
 
 
-@pytest.fixture
-def bare(tmp_path: Path) -> Iterator[str]:
-    """The app without any checkpoint: the page needs none."""
-    with serving(tmp_path / "log.txt", checkpoints=tmp_path) as (url, _):
-        yield url
-
-
-def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, bare: str) -> None:
-    page = open_page(f"{bare}/?d=32", "dark")
-    page.get_by_text("No checkpoint to look into").wait_for(timeout=60_000)
-    page.get_by_role("link", name="Positions").click()
+def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, address: str) -> None:
+    page = open_page(f"{address}/positions?d=32", "dark")
     plots = page.locator(".js-plotly-plot")
-    expect(plots).to_have_count(4, timeout=90_000)  # table, curves, products, beyond training
-    expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(
-        2, timeout=90_000
-    )
+    expect(plots).to_have_count(4)  # table, curves, products, beyond training
+    expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(2)
     first_row = page.locator("table tbody tr").first
     expect(first_row).to_contain_text("+0.9894, -0.1455")  # sin 8, cos 8
     page.get_by_role("spinbutton", name="Offset k").fill("-5")

@@ -6,7 +6,6 @@ It opens an address, types into widgets, presses buttons, and reads what the app
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,7 +18,7 @@ from websockets.typing import Subprotocol
 
 from ui.components.packing import inflate
 
-#: Seconds that a run may take; generous, since many sessions wait for one machine.
+#: Seconds between two messages of a run; generous, since many sessions wait for one machine.
 PATIENCE = 240
 
 
@@ -49,8 +48,24 @@ class Session:
 
     def open(self, page: str = "", **query: str) -> None:
         """Go to a page of the app by its address, as a link or the browser's back button does."""
+        self.begin(page, **query)
+        self._read_to_the_end()
+
+    def begin(self, page: str = "", **query: str) -> None:
+        """Go to a page without waiting for its run to end."""
         self._page, self._query, self._hash = page, urlencode(query), ""
-        self._run()
+        self._send()
+
+    def wait_for(self, text: str) -> None:
+        """Read until a progress bar says `text`. The test fails if the run ends before."""
+        while not any(text in element.progress.text for element in self.elements):
+            assert not self._read_one(), f"the run ended without {text!r}"
+
+    def press(self, button: str, to_the_end: bool = True) -> None:
+        """Press a button, while a run goes on or after it, and wait for the run that follows."""
+        self._send(WidgetState(id=self._ids[button], trigger_value=True))
+        if to_the_end:
+            self._read_to_the_end()
 
     def type(self, label: str, text: str, button: str) -> None:
         """Fill a text area and press the button that takes it."""
@@ -73,33 +88,42 @@ class Session:
 
     def _run(self, *triggers: WidgetState, fragment: str = "") -> None:
         """Run the script as the widgets stand, to its end. An error on the page fails the test."""
+        self._send(*triggers, fragment=fragment)
+        self._read_to_the_end()
+
+    def _send(self, *triggers: WidgetState, fragment: str = "") -> None:
         asked = BackMsg()
         state = asked.rerun_script
         state.query_string, state.page_name = self._query, self._page
         state.page_script_hash, state.fragment_id = self._hash, fragment
         state.widget_states.widgets.extend([*self._held.values(), *triggers])
         self._socket.send(asked.SerializeToString())
-        self.elements, received = [], []
-        deadline = time.monotonic() + PATIENCE
-        ended = None
-        while ended not in (
-            ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
-        ):  # fmt: skip
-            data = self._socket.recv(timeout=max(0.0, deadline - time.monotonic()))
-            assert isinstance(data, bytes)
-            received.append(data)
-            message = ForwardMsg()
-            message.ParseFromString(data)
-            match message.WhichOneof("type"):
-                case "navigation":
-                    self._hash = message.navigation.page_script_hash
-                case "page_info_changed":
-                    self._query = message.page_info_changed.query_string
-                case "delta" if message.delta.WhichOneof("type") == "new_element":
-                    self._take(message.delta.new_element, message.delta.fragment_id)
-                case "script_finished":
-                    ended = message.script_finished
-        self.received = b"".join(received)
+        self.elements, self.received = [], b""
+
+    def _read_to_the_end(self) -> None:
+        while not self._read_one():
+            pass
+
+    def _read_one(self) -> bool:
+        """Read one message. Returns: whether it ends a run that was not ended by another."""
+        data = self._socket.recv(timeout=PATIENCE)
+        assert isinstance(data, bytes)
+        self.received += data
+        message = ForwardMsg()
+        message.ParseFromString(data)
+        match message.WhichOneof("type"):
+            case "navigation":
+                self._hash = message.navigation.page_script_hash
+            case "page_info_changed":
+                self._query = message.page_info_changed.query_string
+            case "delta" if message.delta.WhichOneof("type") == "new_element":
+                self._take(message.delta.new_element, message.delta.fragment_id)
+            case "script_finished":
+                return message.script_finished in (
+                    ForwardMsg.FINISHED_SUCCESSFULLY,
+                    ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+                )
+        return False
 
     def _take(self, element: Element, fragment: str) -> None:
         kind = element.WhichOneof("type")

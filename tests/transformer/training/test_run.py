@@ -50,34 +50,61 @@ def test_training_learns(data: Path, tmp_path: Path) -> None:
     assert losses[-1] < 0.9 * losses[0]
 
 
-def test_two_processes_match_one(data: Path, tmp_path: Path) -> None:
-    """Real torchrun with gloo; odd batches and those of one row leave a rank with less or none."""
+#: Two processes as torchrun starts them, copied from one that has PyTorch.
+TWO_PROCESSES = """
+import os, sys
+from transformer.training import run as _  # what takes long to import
+from transformer.__main__ import main
+
+os.environ |= {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[1]}
+children = []
+for rank in "01":
+    children.append(os.fork())
+    if not children[-1]:
+        os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
+        os._exit(main(sys.argv[2:]))
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children))
+"""
+
+
+@pytest.fixture
+def uneven(data: Path) -> Path:
+    """A recipe whose odd batches and those of one row leave a process with less or none."""
     longest = " ".join(["dog"] * 16)  # a batch of its own
     for end in ("en", "de"):
         with open(data / f"pairs.{end}", "a") as file:
             file.write(longest + "\n")
-    path = recipe(data, "micro_tokens = 40\nclip_norm = 1.0", epochs=1, dropout=0.0)
-    run(path, tmp_path / "one")
+    return recipe(data, "micro_tokens = 40\nclip_norm = 1.0", epochs=1, dropout=0.0)
+
+
+def free_port() -> str:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--master-addr", "127.0.0.1", "--master-port", str(port)]
-    command += ["-m", "transformer", "train", str(path), "--data", str(data)]
-    command += ["--out", str(tmp_path / "two"), "--device", "cpu", "--quiet"]
+        return str(free.getsockname()[1])
+
+
+def check_two_processes(path: Path, folder: Path, command: list[str]) -> None:
+    """A run in this process and one by `command`, which starts two, come to the same weights."""
+    run(path, folder / "one")
+    command = [sys.executable, *command, "train", str(path), "--data", str(path.parent)]
+    command += ["--out", str(folder / "two"), "--device", "cpu", "--quiet"]
     done = subprocess.run(
         command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stderr
-    one, two = weights(tmp_path / "one"), weights(tmp_path / "two")
+    one, two = weights(folder / "one"), weights(folder / "two")
     assert one.keys() == two.keys()
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, atol=1e-6, rtol=1e-5)
-    first, second = log_lines(tmp_path / "one")[-1], log_lines(tmp_path / "two")[-1]
+    first, second = log_lines(folder / "one")[-1], log_lines(folder / "two")[-1]
     assert first["val_nll"] == pytest.approx(second["val_nll"], abs=1e-5)
     assert first["tokens"] == second["tokens"]
-    about = json.loads((tmp_path / "two" / "metrics.json").read_text())["training"]
+    about = json.loads((folder / "two" / "metrics.json").read_text())["training"]
     assert about["processes"] == 2
+
+
+def test_two_processes_match_one(uneven: Path, tmp_path: Path) -> None:
+    check_two_processes(uneven, tmp_path, ["-c", TWO_PROCESSES, free_port()])
 
 
 @pytest.mark.parametrize("more", ["micro_tokens = 25", "micro_tokens = 1", "micro_tokens = 9999"])

@@ -38,13 +38,27 @@
       painted(all(".grid canvas.maps")[0]),
     // The player stands at this step.
     stepped: (step) => all(".player .count")[0]?.textContent.startsWith(`step ${step} of`),
-    progress: () => document.querySelector("[data-testid=stProgress]") !== null,
     stopped: () =>
       [...document.querySelectorAll("[data-testid=stAlert]")].some((each) =>
         each.textContent.includes("Stopped.")),
   };
+  // Filled by `pace.notice()`: when work and its bar first appeared, and the longest time for which the main part was blank
+  // although the navigation was there, in milliseconds.
+  const seen = { blank: 0 };
+  let before = performance.now(), blank = 0;
+  const notice = () => {
+    const now = performance.now(), main = document.querySelector("[data-testid=stMain]");
+    if (document.querySelector(".st-key-work")) seen.frame ??= now;
+    if (document.querySelector("[data-testid=stProgress]")) seen.bar ??= now;
+    const shown = !main || !document.querySelector("[data-testid=stTopNavLink]") ||
+      main.innerText.trim() || main.querySelector("canvas, [data-testid=stSkeleton]");
+    blank = shown ? 0 : blank + now - before;
+    seen.blank = Math.max(seen.blank, blank);
+    before = now;
+  };
   const pace = (window.pace = {
-    memory: {}, took: null,
+    memory: {}, took: null, seen,
+    notice: () => setInterval(notice, 10),
     said: () => all(".grid .map")[0]?.getAttribute("aria-label") ?? "",
     remember: (name) => { pace.memory[name] = pace.said(); },
     holds: (name, ...args) => Boolean(ready[name](...args)),

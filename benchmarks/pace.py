@@ -1,0 +1,251 @@
+"""How fast pages answer in a browser, as ratios to a trivial Streamlit page.
+
+    python benchmarks/pace.py [--rounds 7] [--only NAME ...] [--json]
+
+Every time runs from a click or key to the frame in which the answer is on screen, measured in the
+page itself. The page and the trivial one take turns in the same browser, and a figure is the ratio
+of their medians, so that other work on the machine slows both. The model has random weights in 6+6
+layers of 8 heads.
+
+- tab: the grid alone draws another kind of attention; all kinds are in the page already.
+- cell: the Attention page, until the map of the clicked cell is under the lens.
+- sentence: the same page, until the grid shows a sentence that was translated before.
+- step: the player of Translate, one of 40 steps.
+- progress, stop: a model that never ends a sentence of 500 tokens; seconds from the first of the
+  frame until the progress bar, and from a click on Stop until the page says so.
+- start: seconds for which the page stays blank on the first visit to a server that is still loading
+  its libraries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+from benchmarks.aims import Figure, report  # noqa: E402
+from benchmarks.views import KINDS, make_tensors  # noqa: E402
+from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
+from tests.servers import serving  # noqa: E402
+from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
+from transformer.checkpoint.folder import save_checkpoint  # noqa: E402
+from transformer.config import ModelConfig  # noqa: E402
+from transformer.text.tokenizer import train_tokenizer  # noqa: E402
+
+PATIENCE_MS = 300_000
+WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
+
+#: What each page computes with, for a model that never ends a sentence.
+WORKING_PAGES = {
+    "Translate": "?", "a sample": "?beam=1&sample=on&", "Beam search": "beam?",
+    "Attention": "attention?", "Inside a head": "head?", "Tokens": "tokens?",
+    "Positions": "positions?part=model&", "Compare": "compare?",
+}  # fmt: skip
+
+
+def answer(page: Page, act: Callable[[], None], ready: str, *arguments: Any) -> float:
+    """Milliseconds from the click or key of `act` until `ready` of pace.js holds on screen."""
+    page.bring_to_front()
+    page.evaluate("([ready, args]) => pace.arm(ready, ...args)", [ready, arguments])
+    act()
+    page.wait_for_function("() => pace.took !== null", polling=20)
+    return float(page.evaluate("() => pace.took"))
+
+
+class Bench:
+    """One browser, and servers that are started when they are first needed."""
+
+    def __init__(self, stack: ExitStack, folder: Path, rounds: int) -> None:
+        self.folder, self.rounds = folder, rounds
+        self._stack = stack
+        self.tokenizer = train_tokenizer(SENTENCES, 110)
+        self._clicks = 0
+
+    @cached_property
+    def context(self) -> BrowserContext:
+        """A window that measures."""
+        playwright = self._stack.enter_context(sync_playwright())
+        chromium = playwright.chromium.launch(executable_path=find_or_install(), args=list(FLAGS))
+        context = chromium.new_context(viewport={"width": 1280, "height": 720})
+        context.set_default_timeout(PATIENCE_MS)
+        context.add_init_script(WATCH)
+        self._stack.callback(chromium.close)
+        return context
+
+    def serve(self, name: str, *command: str, checkpoints: Path | None = None, fresh: bool = False):
+        """Start a server. Returns: its address."""
+        command = command or ("-m", "streamlit", "run", "app.py")
+        log = self.folder / f"{name}.log"
+        server = serving(log, command, checkpoints=checkpoints, fresh=fresh)
+        return self._stack.enter_context(server).address
+
+    def save_model(self, name: str, *, endless: bool = False, **sizes: int) -> Path:
+        """Write a random model. Returns: the folder that holds it alone."""
+        config = ModelConfig(
+            vocab_size=self.tokenizer.vocab_size, output_bias=True, max_positions=600, **sizes
+        )
+        model = random_model(config)
+        if endless:
+            assert model.generator.bias is not None
+            model.generator.bias[config.eos_id] = -1e4
+        save_checkpoint(self.folder / name / name, model, self.tokenizer, metrics={})
+        return self.folder / name
+
+    @cached_property
+    def app(self) -> str:
+        """Address of the app on a model of 6+6 layers of 8 heads."""
+        root = self.save_model(
+            "base", d_model=64, n_heads=8, d_ff=64, n_encoder_layers=6, n_decoder_layers=6
+        )
+        return self.serve("app", checkpoints=root)
+
+    @cached_property
+    def _trivial(self) -> Page:
+        """The trivial page, as Streamlit serves it by itself: without this app's libraries, and
+        with garbage collected after every answer.
+        """
+        command = ("-m", "streamlit", "run", "benchmarks/trivial_app.py")
+        page = self.context.new_page()
+        page.goto(self.serve("trivial", *command, "--runner.postScriptGC=true", fresh=True))
+        page.get_by_role("button", name="Again").wait_for()
+        return page
+
+    def trivial(self) -> float:
+        """Milliseconds of one answer of the trivial page."""
+        self._clicks += 1
+        button = self._trivial.get_by_role("button", name="Again")
+        return answer(self._trivial, button.click, "counted", self._clicks)
+
+    def open(self, address: str, ready: str) -> Page:
+        """A page, once the JavaScript function `ready` returns true."""
+        page = self.context.new_page()
+        page.goto(address)
+        page.wait_for_function(ready)
+        return page
+
+    def ratio(self, ask: Callable[[int], float]) -> float:
+        """Median time of `ask(0)`, `ask(1)`, ... by that of the trivial page; the first is free."""
+        self.trivial(), ask(0)
+        pairs = [(ask(number + 1), self.trivial()) for number in range(self.rounds)]
+        ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))
+        return ours / theirs
+
+
+def tabs(bench: Bench) -> Iterator[Figure]:
+    for tokens in (30, 128):
+        arrays: dict[str, Any] = dict(make_tensors(tokens, 6, 8))
+        np.savez(bench.folder / f"{tokens}.npz", **arrays)
+    script = ("-m", "streamlit", "run", "benchmarks/grid_app.py", str(bench.folder))
+    address = bench.serve("grid", *script)
+    for tokens, aim in ((30, 1.5), (128, 2.0)):
+        page = bench.open(f"{address}/?tokens={tokens}", "() => pace.holds('drawn', 'Encoder')")
+
+        def ask(number: int, page: Page = page) -> float:
+            kind = KINDS[(number + 1) % len(KINDS)]
+            return answer(page, page.get_by_role("radio", name=kind).click, "drawn", kind)
+
+        yield Figure(f"tab, {tokens} tokens", bench.ratio(ask), aim, "x")
+        page.close()
+
+
+def attention(bench: Bench) -> Iterator[Figure]:
+    for tokens, aim in ((30, 1.5), (128, 2.0)):
+        first, second = (sentence_of(bench.tokenizer, tokens, at) for at in (0, 3))
+        query = f"kind=encoder_self&beam=1&sentence={quote(first)}"
+        page = bench.open(f"{bench.app}/attention?{query}", "() => pace.said()")
+
+        def choose(number: int, page: Page = page) -> float:
+            name = f"Layer {number % 6 + 1}, head {number % 8 + 1}"
+            cell = page.get_by_role("gridcell", name=f"{name}:")
+            return answer(page, cell.click, "chosen", name)
+
+        yield Figure(f"cell, {tokens} tokens", bench.ratio(choose), aim, "x")
+        box = page.locator("textarea").first
+        button = page.get_by_role("button", name="Translate", exact=True)
+        page.evaluate("() => pace.remember(0)")
+        box.fill(second)
+        button.click()
+        page.wait_for_function("() => pace.said() !== pace.memory[0]")
+        page.evaluate("() => pace.remember(1)")
+        sentences = (first, second)
+
+        def translate(number: int, page: Page = page) -> float:
+            box.fill(sentences[number % 2])  # noqa: B023
+            return answer(page, button.click, "remembered", number % 2)  # noqa: B023
+
+        yield Figure(f"sentence, {tokens} tokens", bench.ratio(translate), aim, "x")
+        page.close()
+
+
+def steps(bench: Bench) -> Iterator[Figure]:
+    target = sentence_of(bench.tokenizer, 40, 5)
+    query = f"step=1&sentence={quote('a b c d')}&target={quote(target)}"
+    page = bench.open(f"{bench.app}/?{query}", "() => pace.holds('stepped', 1)")
+    page.locator(".player").focus()
+
+    def step(number: int) -> float:
+        return answer(page, lambda: page.keyboard.press("ArrowRight"), "stepped", number + 2)
+
+    yield Figure("step of 40", bench.ratio(step), 2.0, "x")
+    page.close()
+
+
+def long_work(bench: Bench) -> Iterator[Figure]:
+    root = bench.save_model(
+        "endless", endless=True, d_model=32, n_heads=1, d_ff=32, n_encoder_layers=2,
+        n_decoder_layers=200,
+    )  # fmt: skip
+    address = bench.serve("endless", checkpoints=root)
+    page = bench.open(f"{address}/?sentence=%20", "() => document.querySelector('textarea')")
+    page.add_init_script("pace.notice()")
+    for name, place in WORKING_PAGES.items():
+        sentence = sentence_of(bench.tokenizer, 500, len(name))
+        page.goto(f"{address}/{place}sentence={quote(sentence)}")
+        page.wait_for_function("() => pace.seen.bar !== undefined")
+        until_bar = page.evaluate("() => pace.seen.bar - pace.seen.frame") / 1000
+        yield Figure(f"progress, {name}", until_bar, 1.0, "s")
+        button = page.locator(".st-key-stop_work button")
+        yield Figure(f"stop, {name}", answer(page, button.click, "stopped") / 1000, 2.0, "s")
+    page.close()
+
+
+def first_visit(bench: Bench) -> Iterator[Figure]:
+    page = bench.context.new_page()
+    page.add_init_script("pace.notice()")
+    page.goto(bench.serve("first", fresh=True))
+    page.wait_for_selector("[data-testid=stMain] canvas")
+    yield Figure("start, blank", page.evaluate("() => pace.seen.blank") / 1000, 1.5, "s")
+    page.close()
+
+
+PARTS = {
+    "tab": tabs, "attention": attention, "step": steps, "progress": long_work, "start": first_visit,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7, help="answers of each page per figure")
+    parser.add_argument("--only", choices=PARTS, nargs="+", default=list(PARTS))
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        bench = Bench(stack, Path(folder), arguments.rounds)
+        report((figure for name in arguments.only for figure in PARTS[name](bench)), arguments.json)
+
+
+if __name__ == "__main__":
+    main()

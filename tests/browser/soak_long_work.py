@@ -1,0 +1,52 @@
+"""Work within a fragment that takes seconds: it shows its progress and can be stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.servers import serving
+from tests.tiny_models import random_model, sentence_of
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.text.tokenizer import Tokenizer
+
+OpenPage = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Iterator[str]:
+    """The app on a model of 128 heads in the encoder."""
+    folder = tmp_path_factory.mktemp("many")
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=128, n_heads=16, d_ff=32, n_encoder_layers=8,
+        n_decoder_layers=1, output_bias=True, max_positions=600,
+    )  # fmt: skip
+    save_checkpoint(folder / "root" / "many-heads", random_model(config), tiny_tokenizer)
+    with serving(folder / "log.txt", checkpoints=folder / "root") as (address, _):
+        yield address
+
+
+def test_work_within_a_fragment_stops_and_the_page_goes_on(
+    open_page: OpenPage, app: str, tiny_tokenizer: Tokenizer
+) -> None:
+    """The lines of 128 heads, about 14 million weights to put in order."""
+    heads = "-".join(f"{i}.{j}" for i in range(1, 9) for j in range(1, 17))
+    page = open_page(
+        f"{app}/attention?checkpoint=many-heads&kind=encoder_self&target=b&heads={heads}"
+        f"&sentence={quote(sentence_of(tiny_tokenizer, 500))}"
+    )
+    page.get_by_role("gridcell").first.wait_for()
+    page.reload()  # what it shows is known by now: this run has no work to show the progress of
+    page.get_by_role("gridcell").first.wait_for()
+    page.get_by_role("radio", name="Heads").click()
+    expect(page.get_by_test_id("stProgress")).to_contain_text("Working: ")
+    page.locator(".st-key-stop_work button").click()
+    expect(page.get_by_test_id("stAlert")).to_contain_text("Stopped.")
+    assert page.locator(".lines").count() == 0  # it was not stopped by being done
+    page.get_by_role("radio", name="Grid").click()
+    page.get_by_role("gridcell").first.wait_for()
+    assert page.get_by_test_id("stProgress").count() == 0

@@ -1,0 +1,87 @@
+"""What benchmarks compute from their measurements; the races themselves run in `make soak`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from benchmarks import race_report, views
+from benchmarks.aims import Figure, report
+from benchmarks.translate_model import BASE, TINY, sources
+from benchmarks.translate_report import Times, ratios
+
+
+def test_figures_stand_beside_their_aims(capsys: pytest.CaptureFixture[str]) -> None:
+    report([Figure("a", 1.25, 1.5, "x"), Figure("b", 3, 2, "s"), Figure("c", 7)], as_json=True)
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert lines[2:] == [
+        "| a | 1.25 x | at most 1.5: reached |", "| b | 3 s | at most 2: missed |", "| c | 7 |  |",
+    ]  # fmt: skip
+    assert json.loads(last) == {"a": 1.25, "b": 3, "c": 7}
+
+
+def test_tensors_are_attention_and_the_same_every_time() -> None:
+    made = views.make_tensors(7, layers=2, heads=3)
+    again = views.make_tensors(7, layers=2, heads=3)
+    for kind in views.KINDS:
+        assert made[kind].shape == (2, 3, 7, 7)
+        np.testing.assert_array_equal(made[kind], again[kind])
+        np.testing.assert_allclose(made[kind].sum(axis=-1), 1, atol=1e-5)
+    assert (made["Decoder"][..., ~np.tri(7, dtype=bool)] == 0).all()
+    assert len(made["source"]) == len(made["target"]) == 7
+
+
+def test_ratios_and_what_failed() -> None:
+    ours = race_report.Result(sent=100_000, prepared=0.1, first=1.0, change=0.1)
+    results = {
+        30: {"bertviz": race_report.Result(5_600_000, 2.0, 2.1, 0.6), "headlight": ours},
+        512: {
+            "bertviz": race_report.Result(9_000_000, 80.0, failed="> 180 s", waited=180),
+            "headlight": ours,
+        },
+        600: {"bertviz": race_report.Result(failed="failed (out of memory)"), "headlight": ours},
+    }
+    found = race_report.summary(results)
+    assert found["bytes_ratio"] == {"30": 56, "512": 90, "600": None}
+    assert found["change_ratio"] == {"30": pytest.approx(6), "512": 1800, "600": None}
+    assert found["largest_length"] == {"bertviz": 30, "headlight": 600}
+    lines = race_report.table(results).splitlines()
+    assert lines[2] == "| 30 | BertViz | 5.60 MB | 2.10 s | 0.60 s |"
+    assert lines[3] == "|  | Headlight | 0.10 MB | 1.00 s | 0.10 s |"
+    assert lines[5] == "| 512 | BertViz | 9.00 MB | > 180 s | > 180 s |"
+    assert "**>1800 x**" in lines[7]
+    assert lines[-1] == "Largest length that works: BertViz 30, Headlight 600."
+
+
+def test_figures_are_their_median_by_ours() -> None:
+    times: Times = {
+        ("headlight", "beam 4, recorded"): [0.1, 0.2, 9.0],
+        ("transformers", "beam 4, recorded"): [0.7, 0.6, 0.1],
+        ("ctranslate2", "beam 4"): [0.3, 0.3, 0.3],
+        ("headlight", "trace"): [0.2],
+        ("transformers", "trace"): [0.1],
+    }
+    assert ratios(times) == {
+        "recorded_beam4_vs_transformers": 3.0,
+        "recorded_beam4_vs_ctranslate2": 1.5,
+        "trace_vs_transformers": 0.5,
+    }
+
+
+def test_the_sentences_are_as_they_are_said_to_be() -> None:
+    made = sources(TINY, 30, 20)
+    assert len(made) == 30 and len(made[0]) == 20
+    assert all(10 <= len(sentence) <= 30 for sentence in made)
+    for sentence in made:
+        assert sentence[-1] == 0 and all(
+            2 <= token < TINY.vocab_size - 1 for token in sentence[:-1]
+        )
+    assert made == sources(TINY, 30, 20)
+
+
+def test_the_weights_that_a_step_reads() -> None:
+    """By hand for the base shape: q, k, v, o; q, o; two of the feed-forward; the output."""
+    per_layer = 4 * 512**2 + 2 * 512**2 + 2 * 512 * 2048
+    assert BASE.step_weights == 6 * per_layer + 32_000 * 512
