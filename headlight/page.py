@@ -5,13 +5,13 @@ from __future__ import annotations
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import Choice, kinds_of
+from ui.attention.choice import AttentionChoice, kinds_of
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
 from ui.attention.maps import Maps, maps_of, sheet_of, shown_map
 from ui.components.grid import still_grid
 from ui.components.lens import still_lens
-from ui.components.player import Place, encode
-from ui.translate.words import why_no_player
+from ui.components.player import PlayerPlace, encode
+from ui.translate.exhibits import why_no_player
 
 
 def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
@@ -25,7 +25,7 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
     parts: list[Panel] = []
     large = False
     if {"decoder_self", "cross"} <= set(kinds_of(trace)) and why_no_player(trace) is None:
-        message = encode(trace, "still", Place(1), steerable=False, origin="As recorded")
+        message = encode(trace, "still", PlayerPlace(1), steerable=False, origin="As recorded")
         views.append(Offline("player", message))
     for kind in kinds_of(trace):
         maps = maps_of(trace, kind, "tokens")
@@ -49,9 +49,9 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
     )
 
 
-def _all_heads(kind: AttentionKind) -> Choice:
+def _all_heads(kind: AttentionKind) -> AttentionChoice:
     """Every head in the grid, and their mean under the lens."""
-    return Choice(
+    return AttentionChoice(
         kind=kind, display="grid", units="tokens", how="mean", dim=False, cell=(None, None),
         chosen=False, heads=(), mass=0.0, pin=None, queries=(), keys=(),
     )  # fmt: skip

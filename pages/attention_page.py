@@ -6,20 +6,20 @@ import streamlit as st
 
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.attention.choice import (
+from ui.attention.cached import get_maps
+from ui.attention.choice import DISPLAYS, kinds_of
+from ui.attention.downloads import offer
+from ui.attention.maps import story_of
+from ui.attention.settings import (
     DIM,
     DISPLAY,
-    DISPLAYS,
     KIND,
     PARAMS,
     choose_kind,
-    kinds_of,
     read_choice,
     settle_kind,
     settle_tokens,
 )
-from ui.attention.exhibits import offer
-from ui.attention.maps import get_maps, story_of
 from ui.attention.views import draw_aggregate, draw_grid, draw_heads, draw_matrix
 from ui.core import url_state
 from ui.core.units import units_control

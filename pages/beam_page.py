@@ -7,9 +7,9 @@ import streamlit as st
 from figures.outcomes import summary, why_the_winner_won
 from transformer.measures.beam import Tree, beam_tree
 from transformer.trace.records import Trace
-from ui.beam.choice import DROPPED, LOOK, PANEL, PANELS, TREE_KEY, A, B, follow, settle, start_of
-from ui.beam.downloads import take_panel_away, take_tree_away
+from ui.beam.downloads import offer_panel, offer_tree
 from ui.beam.panels import Search, compare_panel, finished_panel, node_panel
+from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, TREE_KEY, A, B, follow, settle, start_of
 from ui.components.tree import encode
 from ui.components.tree.mount import beam_tree_view
 from ui.core import url_state
@@ -90,7 +90,7 @@ def story(view: View) -> None:
     search = Search(view, trace, tree, get_translator(view).tokenizer.target.decode)
     start = start_of(view, tree)
     with aside:
-        take_tree_away(search)
+        offer_tree(search)
     st.markdown(why_the_winner_won(tree, search.decode))
     beam_tree_view(
         encode(tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce),
@@ -106,7 +106,7 @@ def story(view: View) -> None:
     panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
     panels[url_state.get(PANEL)](search)
     with away:
-        take_panel_away(search)
+        offer_panel(search)
     url_state.write_url()
 
 

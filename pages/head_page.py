@@ -7,25 +7,25 @@ from dataclasses import replace
 
 import streamlit as st
 
-from figures.head import head_name
 from figures.labels import show_token
 from figures.markdown import code
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
-from ui.attention.choice import MAP
+from ui.attention.settings import MAP
 from ui.components.stages.mount import head_stages
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, LAYER, STEP
 from ui.core.view import View, current_view
-from ui.export.download import take_away
 from ui.frame.pages import require_frame
-from ui.head.choice import (
+from ui.head.choice import HeadChoice
+from ui.head.downloads import offer
+from ui.head.exhibits import KINDS, difference, stages_of
+from ui.head.settings import (
     KEY,
     KIND,
     QUERY,
     SCALING,
-    Place,
     bound_kind,
     chosen_now,
     keep,
@@ -33,7 +33,6 @@ from ui.head.choice import (
     place_now,
     settle,
 )
-from ui.head.exhibits import KINDS, difference, exhibit, stages_of
 from ui.work.cache import get_trace
 from ui.work.computed import computed
 from ui.work.progress import fragment
@@ -56,7 +55,7 @@ def explain() -> None:
     )
 
 
-def draw_controls(shown: Trace, place: Place) -> None:
+def draw_controls(shown: Trace, place: HeadChoice) -> None:
     """Layer, head and query; a new choice runs the page again."""
     n_layers, n_heads, n_queries, _ = shown.attention(place.kind).shape
     queries, _ = shown.axis_tokens(place.kind)
@@ -88,7 +87,7 @@ def draw_controls(shown: Trace, place: Place) -> None:
         select("Query token", "query", n_queries, query_label)
 
 
-def draw_way_back(place: Place) -> None:
+def draw_way_back(place: HeadChoice) -> None:
     """A link to this head among all others."""
     st.page_link(
         "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
@@ -117,10 +116,7 @@ def story(view: View) -> None:
     with more.container(horizontal=True, horizontal_alignment="right"):
         with st.popover("What is this?", type="tertiary"):
             explain()
-        take_away(
-            exhibit(view, place, chosen), key="head",
-            name=head_name(place.kind, place.layer, place.head, place.query),
-        )  # fmt: skip
+        offer(view, place, chosen)
     said = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(

@@ -15,7 +15,8 @@ from ui.core.theme import current_theme
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
-from ui.tokens import choice, exhibits, words
+from ui.tokens import settings, words
+from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
 from ui.tokens.panels import draw_cuts, draw_vocabulary
 from ui.tokens.views import Reading, near, pieces_shown, plane_of, read_side, tokenizer_of
 from ui.work.cache import get_trace, get_translator, key_of
@@ -42,24 +43,21 @@ def draw_pieces(view: View, reading: Reading, tokenizer: Tokenizer, token: int) 
         tokens = words.count(len(reading.ids), "token")
         sentence_pieces(
             pieces_shown(reading, tokenizer), reading.changed, chosen=token,
-            on_choose=choice.choose_token, key="pieces",
+            on_choose=settings.choose_token, key="pieces",
             label=f"The {reading.side} in {tokens}; press one to follow it",
         )  # fmt: skip
-    exhibits.offer(
-        place, lambda: exhibits.pieces_exhibit(view, reading.side, token),
-        "take_pieces", f"{reading.side}-pieces",
-    )  # fmt: skip
+    offer_pieces(place, view, reading.side, token)
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """The nearest tokens in every embedding matrix."""
-    number, pieces = url_state.get(choice.COUNT), tokenizer.pieces
+    number, pieces = url_state.get(settings.COUNT), tokenizer.pieces
     found = computed(
         view, "near", (side, token, number),
         lambda model, trace: near(model, token, number, side),
     )  # fmt: skip
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
-    place.slider("Neighbours", 3, 30, **bound(choice.COUNT), help=term("cosine"))
+    place.slider("Neighbours", 3, 30, **bound(settings.COUNT), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
@@ -67,15 +65,12 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) ->
             sized(neighbour_bars(nearest.ids, names, nearest.cosines, current_theme())), theme=None,
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
         )  # fmt: skip
-    exhibits.offer(
-        place, lambda: exhibits.neighbours_exhibit(view, side, token, number),
-        "take_neighbours", f"neighbours-of-{token}",
-    )  # fmt: skip
+    offer_neighbours(place, view, side, token, number)
 
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """The sentence's vectors, without and with positions, on the same axes."""
-    number = url_state.get(choice.BACKGROUND)
+    number = url_state.get(settings.BACKGROUND)
     found = computed(
         view, "plane", (side, number), lambda model, trace: plane_of(model, trace, side, number)
     )
@@ -83,15 +78,15 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
     place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])
     left.segmented_control(
-        "Vectors", ADDED, format_func=_VECTORS.__getitem__, required=True, **bound(choice.SHOWN)
+        "Vectors", ADDED, format_func=_VECTORS.__getitem__, required=True, **bound(settings.SHOWN)
     )
     right.slider(
-        "Frequent pieces behind them", 0, 2_000, step=100, **bound(choice.BACKGROUND),
+        "Frequent pieces behind them", 0, 2_000, step=100, **bound(settings.BACKGROUND),
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
     )  # fmt: skip
     chart = plane(
         found.content, found.entering, found.tokens, found.axes.shares.tolist(), current_theme(),
-        added=next(each for each in ADDED if each == url_state.get(choice.SHOWN)),
+        added=next(each for each in ADDED if each == url_state.get(settings.SHOWN)),
         chosen=[i for i, each in enumerate(found.ids) if each == token],
         background=found.background,
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
@@ -100,10 +95,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
         sized(chart), theme=None,
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
-    exhibits.offer(
-        place, lambda: exhibits.plane_exhibit(view, side, number),
-        "take_plane", f"{side}-embeddings-in-a-plane",
-    )  # fmt: skip
+    offer_plane(place, view, side, number)
 
 
 @fragment
@@ -111,20 +103,20 @@ def story(view: View) -> None:
     """The page below its first line. Runs again by itself when something here is chosen."""
     left, right = st.columns([3, 2], vertical_alignment="center")
     left.segmented_control(
-        "Text", choice.SIDES, label_visibility="collapsed", required=True,
-        format_func=_TEXTS.__getitem__, **bound(choice.SIDE),
+        "Text", settings.SIDES, label_visibility="collapsed", required=True,
+        format_func=_TEXTS.__getitem__, **bound(settings.SIDE),
     )  # fmt: skip
     with right.container(horizontal=True, horizontal_alignment="right"):
         about = st.popover("What is this?", type="tertiary")
     with about:
         explain()
-    choice.settle(view)
-    side: Side = "source" if url_state.get(choice.SIDE) == "source" else "translation"
+    settings.settle(view)
+    side: Side = "source" if url_state.get(settings.SIDE) == "source" else "translation"
     tokenizer, typed = tokenizer_of(get_translator(view), side), key_of(view).sentence
     reading = computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
     )
-    token = choice.token_now(reading, tokenizer.vocab_size)
+    token = settings.token_now(reading, tokenizer.vocab_size)
     draw_pieces(view, reading, tokenizer, token)
     draw_cuts(view, reading, tokenizer)
     draw_vocabulary(view, tokenizer, side, token)
@@ -133,7 +125,7 @@ def story(view: View) -> None:
     url_state.write_url()
 
 
-url_state.show(*choice.ALL)
+url_state.show(*settings.ALL)
 st.markdown(
     "The model never sees letters. **Click a piece and follow it** to its number, its vector and "
     "its place."

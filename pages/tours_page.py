@@ -9,7 +9,7 @@ from ui.core.glossary import term
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.view import View, current_view
-from ui.export.download import take_away
+from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.tours import guide
 from ui.tours.stops import Tour
@@ -144,11 +144,11 @@ def draw_training(view: View, number: int) -> None:
     take = {
         2: ("learning-rate", lambda: rate_exhibit(facts)),
         3: ("label-smoothing", lambda: smoothing_exhibit(facts)),
-        4: ("bleu-by-setting", lambda: scores_exhibit(view, facts)),
+        4: ("bleu-by-setting", lambda: scores_exhibit(facts, view.checkpoint)),
     }.get(number)
     if take is not None:
         with st.container(horizontal=True, horizontal_alignment="right"):
-            take_away(take[1], key="training", name=take[0])
+            download_button(take[1], key="training", name=take[0])
 
 
 now = guide.place()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.trace.records import Trace
-from ui.components.player import Place, encode, place_in, taken_in
+from ui.components.player import PlayerPlace, encode, place_in, taken_in
 from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.units import units_control
@@ -13,16 +13,15 @@ from ui.core.view import View, current_view
 from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
 from ui.frame.steering import begin_with
-from ui.translate.exhibits import offer
+from ui.translate.downloads import offer
+from ui.translate.exhibits import origin_of, why_no_player
 from ui.translate.start import Start, remember, telling_step
 from ui.translate.words import (
     explain,
     how_decoded,
-    origin_of,
     said_of_search,
     say_what_is_wrong,
     scored,
-    why_no_player,
 )
 from ui.work.cache import get_trace, get_translator, trace_id
 from ui.work.computed import computed
@@ -68,7 +67,7 @@ def story(view: View) -> None:
         "Attention is not by itself an explanation." + said_of_search(view, trace)
     )
     with download:
-        place = Place(
+        place = PlayerPlace(
             url_state.get(url_state.STEP) or 1,
             url_state.get(url_state.LAYER),
             url_state.get(url_state.HEAD),
@@ -99,7 +98,7 @@ def draw_player(view: View, trace: Trace, *, words: bool) -> None:
             remember(taken.place)
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
-    origin = origin_of(view)
+    origin = origin_of(view.kind)
     message = computed(
         view, "player", (start, words, view.alpha, never, origin),
         lambda _, trace: encode(
@@ -126,7 +125,7 @@ def settle(view: View, trace: Trace) -> None:
         step = telling_step(trace, view.examples.find(view.sentence))
     n_layers, n_heads = trace.cross.shape[:2]
     layer, head = url_state.get(url_state.LAYER), url_state.get(url_state.HEAD)
-    place = Place(
+    place = PlayerPlace(
         step=step,
         layer=layer if layer is not None and layer <= n_layers else None,
         head=head if head is not None and head <= n_heads else None,

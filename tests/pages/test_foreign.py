@@ -184,8 +184,9 @@ def test_a_kind_that_is_not_there_gives_way(open_page: Callable[..., AppTest]) -
 def test_the_program_of_a_download_makes_the_same_numbers(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ui.attention.choice import Choice
-    from ui.attention.exhibits import exhibit
+    from ui.attention.choice import AttentionChoice
+    from ui.attention.exhibits import attention_exhibit
+    from ui.export.download import source_of, trace_for
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     for file in FILES:
@@ -194,10 +195,10 @@ def test_the_program_of_a_download_makes_the_same_numbers(
         kind = "cross" if file == "both.npz" else (
             "decoder_self" if file == "text.npz" else "encoder_self"
         )  # fmt: skip
-        choice = Choice(
+        choice = AttentionChoice(
             kind, "matrix", "words", "mean", False, (1, None), False, (), 0.5, None, (), (0, 1)
         )  # type: ignore[arg-type]
-        made = exhibit(view, choice)
+        made = attention_exhibit(trace_for(view), choice, source_of(view))
         found: dict[str, object] = {}
         exec(compile(made.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
         for name, values in made.arrays.items():

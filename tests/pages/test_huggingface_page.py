@@ -111,15 +111,16 @@ def test_the_program_of_a_download_makes_the_same_numbers(
     import numpy as np
 
     from tests.views import make_view
-    from ui.attention.choice import Choice
-    from ui.attention.exhibits import exhibit
+    from ui.attention.choice import AttentionChoice
+    from ui.attention.exhibits import attention_exhibit
+    from ui.export.download import source_of, trace_for
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     view = make_view(root / "t5", SENTENCE, beam_size=2)
-    choice = Choice(
+    choice = AttentionChoice(
         "cross", "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)
     )
-    made = exhibit(view, choice)
+    made = attention_exhibit(trace_for(view), choice, source_of(view))
     found: dict[str, object] = {}
     exec(compile(made.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
     for name, values in made.arrays.items():

@@ -201,15 +201,16 @@ def test_a_downloaded_program_tells_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
 ) -> None:
     from tests.views import make_view
-    from ui.export.download import snippet_header, trace_of
+    from ui.export.download import source_of, trace_for
+    from ui.export.programs import header
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     view = make_view(root / name, SENTENCE, beam_size=1, **given)
     found: dict[str, object] = {}
-    exec(compile(snippet_header(view), "snippet", "exec"), found)  # noqa: S102 - our own program
+    exec(compile(header(source_of(view)), "snippet", "exec"), found)  # noqa: S102 - our own program
     made = found["trace"]
     assert isinstance(made, Trace)
-    expected = trace_of(view)
+    expected = trace_for(view)
     assert made.predicted_ids == expected.predicted_ids and made.src_ids == expected.src_ids
     assert {"arb_Arab", ">>fra<<"} & {made.predicted_tokens[0], made.src_tokens[0]}
 

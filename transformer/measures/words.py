@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from transformer.types import Floats
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats
 
 #: Contiguous positions of each word, in order; together they are all positions of an axis.
 Groups = tuple[tuple[int, ...], ...]
@@ -79,6 +81,35 @@ def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) 
 def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
     """The text of each group: its pieces joined, without `▁`, spelled bytes as characters."""
     return tuple(_join([tokens[position] for position in group]) for group in groups)
+
+
+@dataclass(frozen=True, eq=False)
+class WordMaps:
+    """All maps of one kind between whole words.
+
+    Attributes:
+        weights: [L, H, n, m], summed over the pieces of a key and averaged over those of a query.
+        queries, keys: [n] and [m], the words.
+        query_groups, key_groups: the positions of each word's pieces.
+    """
+
+    weights: Floats
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    query_groups: Groups
+    key_groups: Groups
+
+
+def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
+    """Return the maps of one kind of attention between words; special tokens stand alone."""
+    queries, keys = trace.axis_tokens(kind)
+    source, target = trace.src_special, trace.tgt_special
+    rows = word_groups(queries, source if kind == "encoder_self" else target)
+    columns = word_groups(keys, target if kind == "decoder_self" else source)
+    return WordMaps(
+        merge(trace.attention(kind), rows, columns),
+        group_labels(queries, rows), group_labels(keys, columns), rows, columns,
+    )  # fmt: skip
 
 
 def _starts(groups: Groups, length: int, axis: str) -> list[int]:

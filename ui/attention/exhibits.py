@@ -9,9 +9,10 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.measures.heads import kept_lines
-from transformer.measures.words import WORD_RULE, Groups
+from transformer.measures.words import WORD_RULE
+from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.attention.choice import Choice, kinds_of, to_units
+from ui.attention.choice import AttentionChoice, kinds_of, to_units
 from ui.attention.maps import (
     Maps,
     dimmed,
@@ -26,26 +27,13 @@ from ui.attention.maps import (
 from ui.components.grid import Tab, still_grid
 from ui.components.lens import still_lens
 from ui.components.lines import Pin, still_lines
-from ui.core.view import View
-from ui.export.download import snippet_header, take_away
-from ui.work.results import trace
+from ui.export.programs import Source, header
 
 #: Weights up to which a page holds a lens for every cell of the grid: 4 bytes each, and a third.
 MOST_FOLLOWING = 1_000_000
 
 
-def offer(view: View, choice: Choice, maps: Maps) -> None:
-    """The button that takes the view away."""
-    n_layers, n_heads, n, m = maps.weights.shape
-    count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
-    if count:
-        take_away(
-            lambda: exhibit(view, choice), key="attention", name=stem(choice, maps),
-            n_numbers=count * n * m,
-        )  # fmt: skip
-
-
-def stem(choice: Choice, maps: Maps) -> str:
+def stem(choice: AttentionChoice, maps: Maps) -> str:
     """The file's name: the kind, and which of its maps."""
     which = {
         "grid": "all heads",
@@ -55,20 +43,20 @@ def stem(choice: Choice, maps: Maps) -> str:
     return file_stem(maps.story.name, which, *(["words"] if choice.units == "words" else []))
 
 
-def _so_many_lines(choice: Choice) -> str:
+def _so_many_lines(choice: AttentionChoice) -> str:
     n = len(choice.heads)
     return f"lines of {n} head{'' if n == 1 else 's'}"
 
 
-def exhibit(view: View, choice: Choice) -> Exhibit:
-    """The view as a figure. Needs no session."""
-    found = trace(view.request)
-    maps = maps_of(found, choice.kind, choice.units)
-    make = {"grid": _grid, "heads": _lines, "matrix": _matrix}[choice.display]
-    return make(view, choice, maps)
+def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> Exhibit:
+    """Return the chosen display of one kind of attention as a figure."""
+    maps = maps_of(trace, choice.kind, choice.units)
+    if choice.display == "grid":
+        return _grid(trace, choice, maps, source)
+    return {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps, source)
 
 
-def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
+def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     n_layers, n_heads = maps.weights.shape[:2]
     heads = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
     return Exhibit(
@@ -77,25 +65,24 @@ def _grid(view: View, choice: Choice, maps: Maps) -> Exhibit:
         caption=_caption(choice, maps),
         parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
-        snippet=_snippet(view, choice, maps),
-        offline=_grid_pages(view, choice, maps),
+        snippet=_program(source, choice),
+        offline=_grid_pages(trace, choice, maps),
         columns=n_heads,
     )
 
 
-def _grid_pages(view: View, choice: Choice, maps: Maps) -> tuple[Offline, ...]:
+def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offline, ...]:
     """Grid and lens without a server; with the tabs of all kinds where that is no large file."""
-    found = trace(view.request)
-    kinds = kinds_of(found)
+    kinds = kinds_of(trace)
     lens = still_lens(shown_map(maps, choice))
-    if len(kinds) == 1 or sum(found.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
+    if len(kinds) == 1 or sum(trace.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
         grid = still_grid(sheet_of(maps, choice), choice.cell)
         return Offline("grid", grid), Offline("lens", lens, lenses(maps, choice))
     tabs: dict[str, Tab] = {}
     follows: dict[str, bytes] = {}
     for kind in kinds:
-        at, of_kind = replace(choice, kind=kind), maps_of(found, kind, choice.units)
-        tabs[kind] = tab_of(found, kind, sheet_of(of_kind, at))
+        at, of_kind = replace(choice, kind=kind), maps_of(trace, kind, choice.units)
+        tabs[kind] = tab_of(trace, kind, sheet_of(of_kind, at))
         follows |= lenses(of_kind, at, kind)
     title = f"Every kind of attention; the numbers below are of {maps.story.name.lower()}"
     return (
@@ -104,7 +91,7 @@ def _grid_pages(view: View, choice: Choice, maps: Maps) -> tuple[Offline, ...]:
     )
 
 
-def lenses(maps: Maps, choice: Choice, *kind: str) -> dict[str, bytes]:
+def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
     """What the lens shows for each cell of the grid; nothing where that would be a large file.
 
     Args:
@@ -122,27 +109,22 @@ def lenses(maps: Maps, choice: Choice, *kind: str) -> dict[str, bytes]:
     return lenses
 
 
-def _lines(view: View, choice: Choice, maps: Maps) -> Exhibit:
+def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     side, at = choice.pin or ("query", 0)
     groups = maps.query_groups if side == "query" else maps.key_groups
     pinned: Pin | None = (side, to_units((at,), groups)[0]) if choice.pin else None
     chosen = np.stack([maps.weights[head] for head in choice.heads])
     kept = kept_lines(chosen, choice.mass)
-    kept[..., list(dimmed(maps, choice))] = False
-    indices = ", ".join(str(head) for head in choice.heads)
-    lines = (
-        f"\nheads = [{indices}]  # (layer, head), from 0\n"
+    covered = list(dimmed(maps, choice))
+    kept[..., covered] = False
+    program = (
+        f"heads = [{', '.join(map(str, choice.heads))}]  # (layer, head), from 0\n"
         "chosen = np.stack([maps[head] for head in heads])\n"
-        "# The fewest keys of each query that hold the share `mass` of its weight.\n"
-        f"mass = {choice.mass!r}\n"
-        'order = np.argsort(-chosen, axis=-1, kind="stable")\n'
-        "largest_first = np.take_along_axis(chosen, order, axis=-1).astype(np.float64)\n"
-        "before = np.cumsum(largest_first, axis=-1) - largest_first\n"
-        "wanted = mass * largest_first.sum(axis=-1, keepdims=True) - 1e-6\n"
-        "kept = np.zeros(chosen.shape, dtype=bool)\n"
-        "np.put_along_axis(kept, order, (before < wanted) & (largest_first > 0), axis=-1)\n"
-        f"kept[..., {list(dimmed(maps, choice))!r}] = False  # dimmed tokens\n"
+        "# The fewest keys of each query that hold this share of its weight.\n"
+        f"kept = kept_lines(chosen, {choice.mass!r})\n"
     )
+    if covered:
+        program += f"kept[..., {covered!r}] = False  # dimmed tokens\n"
     drawn = drawing_of(maps, choice)
     return Exhibit(
         name=stem(choice, maps),
@@ -154,25 +136,16 @@ def _lines(view: View, choice: Choice, maps: Maps) -> Exhibit:
             for i, head in enumerate(choice.heads)
         ),
         arrays={"chosen": chosen, "kept": kept},
-        snippet=_snippet(view, choice, maps) + lines,
+        snippet=_program(source, choice, "kept_lines") + program,
         offline=Offline("lines", still_lines(drawn, pinned)),
     )
 
 
-def _matrix(view: View, choice: Choice, maps: Maps) -> Exhibit:
+def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     shown = shown_map(maps, choice)
-    layer, head = choice.cell
-    axes = [axis for axis, index in enumerate((layer, head)) if index is None]
-    picked = f"maps[{':' if layer is None else layer}, {':' if head is None else head}]"
-    if choice.chosen:
-        picked = f"np.stack([maps[head] for head in [{', '.join(map(str, choice.heads))}]])"
-        axes = [0]
-    many = tuple(range(len(axes)))
-    made = f"\nweights = {picked}"
-    if many and choice.how == "mean":
-        made += f".mean(axis={many}, dtype=np.float64).astype(np.float32)"
-    elif many:
-        made += f".max(axis={many})"
+    measure, program = picked(choice)
+    measures = [measure]
+    program = f"weights = {program}\n"
     parts = [
         Panel(
             shown.name, shown.weights, tuple(maps.queries), tuple(maps.keys),
@@ -194,10 +167,10 @@ def _matrix(view: View, choice: Choice, maps: Maps) -> Exhibit:
                 tuple(f"head {i + 1}" for i in range(n_heads)),
             )
         )  # fmt: skip
-        rows = f"[..., {list(queries)!r}, :]" if queries else ""
-        made += (
-            "\n# Weight of every head on some keys, averaged over some queries.\n"
-            f"mass = maps{rows}[..., {list(keys)!r}].astype(np.float64).sum(-1).mean(-1)"
+        measures.append("mass_by_head")
+        program += (
+            "# Weight of every head on some keys, averaged over some queries.\n"
+            f"mass = mass_by_head(maps, {list(queries)!r}, {list(keys)!r}).astype(np.float32)\n"
         )
     return Exhibit(
         name=stem(choice, maps),
@@ -205,7 +178,7 @@ def _matrix(view: View, choice: Choice, maps: Maps) -> Exhibit:
         caption=_caption(choice, maps),
         parts=tuple(parts),
         arrays=arrays,
-        snippet=_snippet(view, choice, maps) + made + "\n",
+        snippet=_program(source, choice, *measures) + program,
         offline=Offline("lens", still_lens(shown)),
     )
 
@@ -218,25 +191,28 @@ def panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
     )  # fmt: skip
 
 
-def _caption(choice: Choice, maps: Maps) -> str:
+def _caption(choice: AttentionChoice, maps: Maps) -> str:
     words = f" {WORD_RULE}" if choice.units == "words" else ""
     masked = " Later keys are masked." if maps.causal else ""
     return f"Attention weights: rows are queries, columns are keys.{masked}{words}"
 
 
-def _snippet(view: View, choice: Choice, maps: Maps) -> str:
-    """The program up to `maps`, [layers, heads, queries, keys]."""
-    lines = f"\nmaps = trace.attention({choice.kind!r})  # [layers, heads, queries, keys]\n"
+def _program(source: Source, choice: AttentionChoice, *measures: str) -> str:
+    """The program up to `maps`, [layers, heads, queries, keys]; `measures` of heads to import."""
+    imports = []
+    if measures:
+        imports.append(f"from transformer.measures.heads import {', '.join(sorted(measures))}")
+    maps = f"trace.attention({choice.kind!r})"
     if choice.units == "words":
-        lines += (
-            "# Whole words: each list holds the first pieces of the words. Keys are summed,\n"
-            "# queries are averaged.\n"
-            f"queries, keys = {_starts(maps.query_groups)!r}, {_starts(maps.key_groups)!r}\n"
-            "sizes = np.diff(queries, append=maps.shape[-2])[:, None]\n"
-            "maps = np.add.reduceat(np.add.reduceat(maps, keys, -1), queries, -2) / sizes\n"
-        )
-    return snippet_header(view) + lines
+        imports.append("from transformer.measures.words import maps_by_words")
+        maps = f"maps_by_words(trace, {choice.kind!r}).weights"
+    return f"{header(source, *imports)}\nmaps = {maps}  # [layers, heads, queries, keys]\n"
 
 
-def _starts(groups: Groups | None) -> list[int]:
-    return [group[0] for group in groups or ()]
+def picked(choice: AttentionChoice, maps: str = "maps") -> tuple[str, str]:
+    """Return the measure that makes the one map shown from `maps`, and the call that makes it."""
+    if choice.chosen:
+        heads = f"[{', '.join(map(str, choice.heads))}]"
+        return "combine_chosen", f"combine_chosen({maps}, {heads}, {choice.how!r})"
+    layer, head = choice.cell
+    return "combine", f"combine({maps}, {choice.how!r}, layer={layer}, head={head})"

@@ -1,22 +1,17 @@
-"""The maps of the Attention page as they are chosen: which kind, tokens or words, one or several.
-
-What takes long is made once for all sessions (see `ui.work.computed`).
-"""
+"""The maps of the Attention page as chosen: which kind, by tokens or words, one or several."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from transformer.measures.heads import combine, combine_chosen, mass_by_head
-from transformer.measures.words import Groups, group_labels, merge, word_groups
+from transformer.measures.words import Groups, maps_by_words
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
-from ui.attention.choice import Choice, kinds_of, special_keys, to_units
-from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, grid_sheet, name_of
+from ui.attention.choice import AttentionChoice, special_keys, to_units
+from ui.components.grid import Sheet, Tab, grid_sheet, name_of
 from ui.components.lens import Map
 from ui.components.lines import Drawing, drawing
-from ui.core.view import View
-from ui.work.computed import computed
 
 
 @dataclass(frozen=True)
@@ -122,42 +117,13 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     if units == "tokens":
         notes = tuple(f"predicts {token}" for token in predicted)
         return Maps(weights, queries, keys, None, None, special, notes, story, causal)
-    rows = word_groups(queries, trace.src_special if kind == "encoder_self" else trace.tgt_special)
-    columns = word_groups(keys, special)
+    words = maps_by_words(trace, kind)
+    rows, columns = words.query_groups, words.key_groups
     notes = tuple(f"predicts {' '.join(predicted[at] for at in row)}" for row in rows if predicted)
     return Maps(
-        merge(weights, rows, columns), group_labels(queries, rows), group_labels(keys, columns),
-        rows, columns, to_units(special, columns), notes, story, causal,
+        words.weights, words.queries, words.keys, rows, columns, to_units(special, columns), notes,
+        story, causal,
     )  # fmt: skip
-
-
-def get_maps(view: View, trace: Trace, choice: Choice) -> Maps:
-    """`maps_of`, made once where it takes work."""
-    if choice.units == "tokens":
-        return maps_of(trace, choice.kind, choice.units)
-    kind, units = choice.kind, choice.units
-    return computed(view, "words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
-
-
-def get_sheet(view: View, choice: Choice) -> Sheet:
-    """What the grid shows."""
-    return computed(
-        view, "grid", (choice.kind, choice.units, choice.how, choice.dim),
-        lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
-    )  # fmt: skip
-
-
-def get_tabs(view: View, trace: Trace, choice: Choice) -> dict[str, Tab]:
-    """What the grid shows of every kind: all maps at once as long as that is quick."""
-    kinds = kinds_of(trace)
-    at_once = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
-    tabs: dict[str, Tab] = {}
-    for kind in kinds:
-        sheet = None
-        if at_once or kind == choice.kind:
-            sheet = get_sheet(view, replace(choice, kind=kind))
-        tabs[kind] = tab_of(trace, kind, sheet)
-    return tabs
 
 
 def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
@@ -166,14 +132,7 @@ def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
     return Tab(story.name, story.short or story.name, sheet)
 
 
-def largest(view: View, trace: Trace, choice: Choice) -> tuple[int, int]:
-    """The most heads in a layer and the longest axis of all kinds, in the units of the view."""
-    shown = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
-    longest = max(max(len(maps.queries), len(maps.keys)) for maps in shown)
-    return max(maps.weights.shape[1] for maps in shown), longest
-
-
-def sheet_of(maps: Maps, choice: Choice) -> Sheet:
+def sheet_of(maps: Maps, choice: AttentionChoice) -> Sheet:
     """What the grid shows of these maps."""
     return grid_sheet(
         maps.weights, maps.queries, maps.keys, how=choice.how,
@@ -181,15 +140,7 @@ def sheet_of(maps: Maps, choice: Choice) -> Sheet:
     )  # fmt: skip
 
 
-def get_drawing(view: View, choice: Choice) -> Drawing:
-    """The lines of the chosen heads."""
-    return computed(
-        view, "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),
-        lambda _, trace: drawing_of(maps_of(trace, choice.kind, choice.units), choice),
-    )  # fmt: skip
-
-
-def drawing_of(maps: Maps, choice: Choice) -> Drawing:
+def drawing_of(maps: Maps, choice: AttentionChoice) -> Drawing:
     """The lines of the chosen heads in these maps."""
     return drawing(
         maps.weights, choice.heads, maps.queries, maps.keys, mass=choice.mass,
@@ -198,12 +149,12 @@ def drawing_of(maps: Maps, choice: Choice) -> Drawing:
     )  # fmt: skip
 
 
-def dimmed(maps: Maps, choice: Choice) -> tuple[int, ...]:
+def dimmed(maps: Maps, choice: AttentionChoice) -> tuple[int, ...]:
     """The columns to cover."""
     return maps.dimmed if choice.dim else ()
 
 
-def shown_map(maps: Maps, choice: Choice) -> Map:
+def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
     """The one map under the lens: a head, several combined, or the chosen heads combined."""
     weights = (
         combine_chosen(maps.weights, choice.heads, choice.how)
@@ -216,7 +167,7 @@ def shown_map(maps: Maps, choice: Choice) -> Map:
     )  # fmt: skip
 
 
-def name_of_map(maps: Maps, choice: Choice) -> str:
+def name_of_map(maps: Maps, choice: AttentionChoice) -> str:
     """What the map under the lens is called."""
     n_layers, n_heads = maps.weights.shape[:2]
     if choice.chosen:
@@ -230,7 +181,7 @@ def name_of_map(maps: Maps, choice: Choice) -> str:
     return name_of(row, column, n_layers + 1, n_heads + 1, choice.how)
 
 
-def selected_mass(maps: Maps, choice: Choice) -> Floats:
+def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
     """Weight of each head on the selected keys, averaged over the selected queries, [L, H]."""
     queries = to_units(choice.queries, maps.query_groups)
     keys = to_units(choice.keys, maps.key_groups)

@@ -11,34 +11,23 @@ from figures.attention import describe, head_table, heatmap, mass_on
 from figures.labels import show_token
 from figures.markdown import code
 from transformer.types import Floats
-from ui.attention.choice import (
+from ui.attention.cached import get_drawing, get_sheet, get_tabs, largest
+from ui.attention.choice import AttentionChoice, kinds_of, to_pieces, to_units
+from ui.attention.maps import Maps, dimmed, selected_mass, shown_map
+from ui.attention.settings import (
     COMBINE,
     HEADS,
     KIND,
     MAP,
     MASS,
     PIN,
-    Choice,
     choose_cell,
     choose_heads,
     choose_selection,
-    kinds_of,
     mark_heads,
     take_kind,
-    to_pieces,
-    to_units,
     wanted_cell,
     wanted_marks,
-)
-from ui.attention.maps import (
-    Maps,
-    dimmed,
-    get_drawing,
-    get_sheet,
-    get_tabs,
-    largest,
-    selected_mass,
-    shown_map,
 )
 from ui.components.grid.mount import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection
@@ -63,7 +52,7 @@ _NOT_AN_EXPLANATION = (
 )
 
 
-def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
+def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Every map of the kind, and the chosen one under the lens."""
     trace = get_trace(view)
     shown = shown_map(maps, choice)
@@ -87,7 +76,7 @@ def draw_grid(view: View, choice: Choice, maps: Maps) -> None:
         attention_lens(shown, key="lens", max_height=390 if beside else 900)
 
 
-def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
+def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Lines between tokens for a set of heads."""
     drawn = get_drawing(view, choice)
     slider, said = st.columns([2, 3], gap="medium", vertical_alignment="center")
@@ -123,7 +112,7 @@ def draw_heads(view: View, choice: Choice, maps: Maps) -> None:
     st.caption(_NOT_AN_EXPLANATION)
 
 
-def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
+def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """One map with its values, and the weight on chosen tokens."""
     shown = shown_map(maps, choice)
     _draw_cell_boxes(choice, maps)
@@ -154,7 +143,7 @@ def draw_matrix(view: View, choice: Choice, maps: Maps) -> None:
         _draw_sums(choice, maps)
 
 
-def draw_aggregate(choice: Choice, maps: Maps) -> None:
+def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     """How several heads become one map, and which ones are the chosen heads; for a popover."""
     refill("combine_widget", "heads_widget", "map_widget")
     st.segmented_control(
@@ -181,7 +170,7 @@ def draw_aggregate(choice: Choice, maps: Maps) -> None:
     )  # fmt: skip
 
 
-def _draw_cell_boxes(choice: Choice, maps: Maps) -> None:
+def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
     """Layer and head by name, for those who know which map they want."""
     n_layers, n_heads = maps.weights.shape[:2]
     over = "Mean" if choice.how == "mean" else "Maximum"
@@ -201,7 +190,7 @@ def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: i
     )  # fmt: skip
 
 
-def _draw_sums(choice: Choice, maps: Maps) -> None:
+def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
     """The weight of every head on chosen tokens, with its definition."""
     st.markdown("**Sum over chosen tokens**")
     st.caption(
@@ -234,7 +223,7 @@ def _draw_sums(choice: Choice, maps: Maps) -> None:
     st.caption(alt.partition(". ")[2])
 
 
-def _draw_way_inside(view: View, choice: Choice) -> None:
+def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     """A link into the head that is shown, at the query that was chosen; of several the first."""
     if view.kind != "checkpoint" and get_tracer(view).lacks("internals") is not None:
         return
@@ -260,7 +249,7 @@ def _draw_way_inside(view: View, choice: Choice) -> None:
     )
 
 
-def _say_name(view: View, shown: Map, choice: Choice) -> None:
+def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     hidden = ""
     if shown.dimmed_keys:
         labels = dict.fromkeys(code(shown.key_tokens[at]) for at in shown.dimmed_keys)

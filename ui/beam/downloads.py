@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 
-from figures.exhibit import file_stem
-from ui.beam.choice import LOOK, PANEL, choice
+from figures.exhibit import Exhibit, file_stem
 from ui.beam.exhibits import (
     branches_exhibit,
     branches_stem,
@@ -16,29 +15,37 @@ from ui.beam.exhibits import (
 )
 from ui.beam.maps import held_cell
 from ui.beam.panels import Search
+from ui.beam.settings import LOOK, PANEL, choice
 from ui.core import url_state
 from ui.core.units import UNITS
-from ui.export.download import take_away
+from ui.core.view import View
+from ui.export.download import download_button, source_of, trace_for
 
 
-def take_tree_away(search: Search) -> None:
-    """The tree, with what was dropped where it is shown."""
-    make = partial(tree_exhibit, search.view, choice(search.tree))
-    take_away(make, key="beam_tree_away", name=file_stem("search tree"))
+def offer_tree(search: Search) -> None:
+    """Draw the button of the tree, with what was dropped where that is shown."""
+    shown = choice(search.tree)
+    _button(search.view, tree_exhibit, "beam_tree_away", file_stem("search tree"), shown)
 
 
-def take_panel_away(search: Search) -> None:
-    """What the panel below the tree shows; nothing where it shows nothing."""
+def offer_panel(search: Search) -> None:
+    """Draw the button of the panel below the tree; none where it shows nothing."""
     view, tree, panel = search.view, search.tree, url_state.get(PANEL)
     shown, cell, units = choice(tree), held_cell(search.trace), url_state.get(UNITS)
     if panel == "node" and shown.a is not None:
-        node = partial(node_exhibit, view, shown.a, cell, units)
         name = node_stem(tree.node(shown.a), cell)
-        take_away(node, key="beam_node_away", name=name)
+        _button(view, node_exhibit, "beam_node_away", name, shown.a, cell, units)
     elif panel == "compare" and shown.a is not None and shown.b is not None:
         look = url_state.get(LOOK)
-        pair = partial(branches_exhibit, view, shown.a, shown.b, look, cell, units)
-        take_away(pair, key="beam_pair_away", name=branches_stem(look, cell))
+        both = shown.a, shown.b
+        name = branches_stem(look, cell)
+        _button(view, branches_exhibit, "beam_pair_away", name, *both, look, cell, units)
     elif panel == "finished" and tree.leaves:
-        ended = partial(finished_exhibit, view)
-        take_away(ended, key="beam_ended_away", name=file_stem("ended by alpha"))
+        _button(view, finished_exhibit, "beam_ended_away", file_stem("ended by alpha"))
+
+
+def _button(
+    view: View, exhibit: Callable[..., Exhibit], key: str, name: str, *shown: object
+) -> None:
+    # Not the trace itself: it would stay in memory as long as the page is open.
+    download_button(lambda: exhibit(trace_for(view), *shown, source_of(view)), key=key, name=name)

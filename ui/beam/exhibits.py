@@ -1,4 +1,4 @@
-"""What can be taken away from the page of the search tree. All of it is made without a session."""
+"""The figures of the page of the search tree: the tree, a node, two branches, and what ended."""
 
 from __future__ import annotations
 
@@ -15,32 +15,30 @@ from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.records import SearchRecord
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.beam.maps import Cell, name_of
+from ui.components.grid import Cell
 from ui.components.lens import Map, still_lens
-from ui.components.tree import Choice, encode, encode_branches
-from ui.core.view import View
-from ui.export.download import snippet_header, trace_of
+from ui.components.tree import TreeChoice, encode, encode_branches
+from ui.export.programs import Source, header
+
+_TREE_IMPORT = "from transformer.measures.beam import beam_tree"
+_BRANCHES_IMPORT = "from transformer.measures.beam import attention_along, beam_tree"
+_FINISH_IMPORT = "from transformer.measures.finish import ALPHAS, score_at"
 
 
 def _rule(tree: Tree) -> str:
-    return f"Score = log P / {_base(tree, '|Y|')}^alpha; log-probabilities are in nats."
+    base = "|Y|" if tree.rule.plain_length else "((5 + |Y|) / 6)"
+    return f"Score = log P / {base}^alpha; log-probabilities are in nats."
 
 
-def _base(tree: Tree, length: str) -> str:
-    """What the length penalty raises to alpha."""
-    return length if tree.rule.plain_length else f"((5 + {length}) / 6)"
-
-
-def _found(view: View) -> tuple[Trace, SearchRecord, Tree]:
-    trace = trace_of(view)
+def _recorded(trace: Trace) -> SearchRecord:
     if trace.search is None:
         raise ValueError("this trace has no record of a search")
-    return trace, trace.search, beam_tree(trace)
+    return trace.search
 
 
-def tree_exhibit(view: View, choice: Choice) -> Exhibit:
+def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
     """The tree as it is shown: what was dropped is in it where it is on the screen."""
-    trace, _, tree = _found(view)
+    tree = beam_tree(trace)
     shown = [
         node
         for node in tree.nodes
@@ -62,7 +60,7 @@ def tree_exhibit(view: View, choice: Choice) -> Exhibit:
         lines=tuple(2 if node.index in winner else int(node.index in tree.alive) for node in shown),
         beam=tree.beam_size,
     )
-    arrays, program = _tree_arrays(trace, tree)
+    arrays, program = _tree_arrays(trace, tree, source)
     return Exhibit(
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
@@ -70,12 +68,12 @@ def tree_exhibit(view: View, choice: Choice) -> Exhibit:
         f"stands out won. {_rule(tree)}",
         parts=(graph,),
         arrays=arrays,
-        snippet=snippet_header(view) + program,
+        snippet=program,
         offline=Offline("tree", encode(tree, "still", choice, "Search tree")),
     )
 
 
-def _tree_arrays(trace: Trace, tree: Tree) -> tuple[dict[str, np.ndarray], str]:
+def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np.ndarray], str]:
     """The whole search as arrays, and the program that makes them."""
     if tree.beam_size == 1:
         return (
@@ -84,57 +82,59 @@ def _tree_arrays(trace: Trace, tree: Tree) -> tuple[dict[str, np.ndarray], str]:
                 "top_ids": np.asarray(trace.top_ids),
                 "top_log_probs": np.asarray(trace.top_log_probs),
             },
-            "\nlog_prob = trace.log_probs  # [T], of the tokens that were taken\n"
+            f"{header(source)}\n"
+            "log_prob = trace.log_probs  # [T], of the tokens that were taken\n"
             "top_ids, top_log_probs = trace.top_ids, trace.top_log_probs  # [T, K], best first\n",
         )
-    nodes = tree.nodes
+    whole = ("parent", "step", "rank", "token_id")
     arrays = {
-        "parent": np.array([node.parent for node in nodes], dtype=np.int64),
-        "step": np.array([node.step for node in nodes], dtype=np.int64),
-        "rank": np.array([node.rank for node in nodes], dtype=np.int64),
-        "token_id": np.array([node.token_id for node in nodes], dtype=np.int64),
-        "log_prob": np.array([node.log_prob for node in nodes]),
-        "total": np.array([node.total for node in nodes]),
-        "score": np.array([node.score for node in nodes]),
+        name: np.array(
+            [getattr(node, name) for node in tree.nodes], np.int64 if name in whole else np.float64
+        )
+        for name in (*whole, "log_prob", "total", "score")
     }
     program = (
-        "\n# Every candidate that the search compared, as one tree; counts start at 0.\n"
-        "nodes = []\n"
-        "held = {0: -1}  # row that is alive: the node that it ends in, -1 for <s>\n"
-        "for t, each_step in enumerate(trace.search.steps):\n"
-        "    alive = {}\n"
-        "    for place, each in enumerate(each_step.candidates):\n"
-        '        if each.fate == "dropped" and not np.isfinite(each.total):\n'
-        "            continue\n"
-        '        if each.fate == "kept" and each.row >= 0:\n'
-        "            alive[each.row] = len(nodes)\n"
-        "        whole = (held[each.parent], t, place, each.token_id)\n"
-        "        nodes.append((*whole, each.log_prob, each.total, each.score))\n"
-        "    held = alive\n"
-        "parent, step, rank, token_id = np.array([node[:4] for node in nodes], dtype=np.int64).T\n"
-        "log_prob, total, score = np.array([node[4:] for node in nodes]).T\n"
+        f"{header(source, _TREE_IMPORT)}\n"
+        "# Every candidate that the search compared, as one tree; counts start at 0.\n"
+        "nodes = beam_tree(trace).nodes\n"
+        "parent, step, rank, token_id = np.array(\n"
+        "    [(each.parent, each.step, each.rank, each.token_id) for each in nodes]\n"
+        ").T\n"
+        "log_prob, total, score = np.array(\n"
+        "    [(each.log_prob, each.total, each.score) for each in nodes]\n"
+        ").T\n"
     )
     return arrays, program
 
 
+def cell_name(cell: Cell) -> str:
+    """What a layer and head are called."""
+    layer, head = (None if index is None else index + 1 for index in cell)
+    if layer is None and head is None:
+        return "mean over all layers and heads"
+    if layer is None:
+        return f"head {head}, mean over layers"
+    return f"layer {layer}, {'mean over heads' if head is None else f'head {head}'}"
+
+
 def node_stem(node: Node, cell: Cell) -> str:
     """The file's name of a node's maps."""
-    return file_stem("node", f"step {node.step + 1}", f"rank {node.rank + 1}", name_of(cell))
+    return file_stem("node", f"step {node.step + 1}", f"rank {node.rank + 1}", cell_name(cell))
 
 
 def branches_stem(look: str, cell: Cell) -> str:
     """The file's name of two branches."""
-    return file_stem("branches", look, name_of(cell))
+    return file_stem("branches", look, cell_name(cell))
 
 
-def node_exhibit(view: View, index: int, cell: Cell, units: str) -> Exhibit:
+def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Source) -> Exhibit:
     """Where the model looked while it predicted one node's token."""
-    trace, record, tree = _found(view)
+    record, tree = _recorded(trace), beam_tree(trace)
     node = tree.node(index)
     step = record.steps[node.step]
     cross, own = step.cross[node.row], step.decoder_self[node.row]
     prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
-    where = name_of(cell)
+    where = cell_name(cell)
     panels, maps = [], []
     for name, weights, keys, special in (
         ("Cross-attention", cross, trace.src_tokens, trace.src_special),
@@ -152,7 +152,7 @@ def node_exhibit(view: View, index: int, cell: Cell, units: str) -> Exhibit:
         f"{node.log_prob:.3f}, log P {node.total:.3f}, score {node.score:.3f}. {_rule(tree)}",
         parts=tuple(panels),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
-        snippet=snippet_header(view)
+        snippet=header(source)
         + f"\n# Step {node.step + 1}; the hypothesis that this token continues held row "
         f"{node.row} (from 0).\n"
         f"recorded = trace.search.steps[{node.step}]\n"
@@ -163,15 +163,17 @@ def node_exhibit(view: View, index: int, cell: Cell, units: str) -> Exhibit:
     )
 
 
-def branches_exhibit(view: View, a: int, b: int, look: str, cell: Cell, units: str) -> Exhibit:
+def branches_exhibit(
+    trace: Trace, a: int, b: int, look: str, cell: Cell, units: str, source: Source
+) -> Exhibit:
     """Two branches: their running log P and score, and their maps."""
-    trace, record, tree = _found(view)
+    record, tree = _recorded(trace), beam_tree(trace)
     both = compare(tree, a, b)
     steps = np.arange(1, max(len(both.a), len(both.b)) + 1)
-    where = name_of(cell)
+    where = cell_name(cell)
     panels, maps = [], []
     arrays: dict[str, np.ndarray] = {}
-    program = ""
+    program = f"{header(source, _BRANCHES_IMPORT)}\ntree = beam_tree(trace)\n"
     for name, path in (("A", both.a), ("B", both.b)):
         looked = attention_along(record, tree, path[-1].index)
         weights = combine(
@@ -190,7 +192,7 @@ def branches_exhibit(view: View, a: int, b: int, look: str, cell: Cell, units: s
         small = name.lower()
         arrays[f"log_probs_{small}"] = np.array([node.log_prob for node in path])
         arrays[f"cross_{small}"] = looked.cross
-        program += _path_program(small, path)
+        program += _branch_program(small, path[-1].index)
     return Exhibit(
         name=branches_stem(look, cell),
         title="Two branches of a search",
@@ -201,7 +203,7 @@ def branches_exhibit(view: View, a: int, b: int, look: str, cell: Cell, units: s
             *panels,
         ),
         arrays=arrays,
-        snippet=snippet_header(view) + program,
+        snippet=program,
         offline=(
             Offline("branches", encode_branches(both)),
             *(Offline("lens", still_lens(each)) for each in maps),
@@ -227,21 +229,12 @@ def _in_units(
     return merge(weights, rows, columns), names, group_labels(keys, columns)
 
 
-def _path_program(name: str, path: Sequence[Node]) -> str:
-    rows, ids = [node.row for node in path], [node.token_id for node in path]
+def _branch_program(name: str, index: int) -> str:
     return (
-        f"\n# Branch {name.upper()}: the row it held at each step, and the tokens it took.\n"
-        f"rows_{name} = {rows!r}\n"
-        f"ids_{name} = {ids!r}\n"
-        f"log_probs_{name} = []\n"
-        f"for step, row, token in zip(trace.search.steps, rows_{name}, ids_{name}):\n"
-        "    seen = {(each.parent, each.token_id): each.log_prob for each in step.candidates}\n"
-        "    top = dict(zip(step.top_ids[row].tolist(), step.top_log_probs[row].tolist()))\n"
-        f"    log_probs_{name}.append(seen.get((row, token), top.get(token)))\n"
-        f"log_probs_{name} = np.array(log_probs_{name})\n"
-        f"cross_{name} = np.stack(\n"
-        f"    [step.cross[row] for step, row in zip(trace.search.steps, rows_{name})], axis=2\n"
-        ")  # [layers, heads, tokens, source tokens]\n"
+        f"\n# Branch {name.upper()} ends in node {index} of the tree.\n"
+        f"log_probs_{name} = np.array([node.log_prob for node in tree.prefix({index})])\n"
+        "# [layers, heads, tokens, source tokens]\n"
+        f"cross_{name} = attention_along(trace.search, tree, {index}).cross\n"
     )
 
 
@@ -254,17 +247,13 @@ def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dic
     return lines
 
 
-def finished_exhibit(view: View) -> Exhibit:
+def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
     """What ended, over the exponent of the length penalty."""
-    _, _, tree = _found(view)
+    tree = beam_tree(trace)
     leaves = [tree.node(index) for index in tree.leaves]
     alphas = np.linspace(*ALPHAS, 41)
     scores = np.array([[score_at(node, alpha, tree.rule) for node in leaves] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(leaves) + 1)]
-    ended = "cut" if leaves[0].outcome == "cut" else "finished"
-    test = 'each.fate == "finished"' if ended == "finished" else 'each.fate == "kept"'
-    steps = "trace.search.steps" if ended == "finished" else "trace.search.steps[-1:]"
-    start = "1" if ended == "finished" else "len(trace.search.steps)"
     return Exhibit(
         name="ended-by-alpha",
         title="What ended, with another length penalty",
@@ -280,17 +269,13 @@ def finished_exhibit(view: View) -> Exhibit:
             "alphas": alphas,
             "scores": scores,
         },
-        snippet=snippet_header(view)
-        + "\n# All that ended, best first: log P and the number of tokens.\n"
-        "ended = [\n"
-        "    (each.score, each.total, n_tokens)\n"
-        f"    for n_tokens, step in enumerate({steps}, start={start})\n"
-        "    for each in step.candidates\n"
-        f"    if {test}\n"
-        "]\n"
-        "ended.sort(key=lambda each: -each[0])\n"
-        "log_p = np.array([total for _, total, _ in ended])\n"
-        "length = np.array([n_tokens for _, _, n_tokens in ended])\n"
-        f"alphas = np.linspace({ALPHAS[0]}, {ALPHAS[1]}, 41)\n"
-        f"scores = log_p / {_base(tree, 'length')} ** alphas[:, None]\n",
+        snippet=f"{header(source, _FINISH_IMPORT, _TREE_IMPORT)}\n"
+        "tree = beam_tree(trace)\n"
+        "leaves = [tree.node(index) for index in tree.leaves]  # all that ended, best first\n"
+        "log_p = np.array([node.total for node in leaves])\n"
+        "length = np.array([node.length for node in leaves])\n"
+        "alphas = np.linspace(*ALPHAS, 41)\n"
+        "scores = np.array(\n"
+        "    [[score_at(node, alpha, tree.rule) for node in leaves] for alpha in alphas]\n"
+        ")\n",
     )

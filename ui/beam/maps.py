@@ -10,6 +10,7 @@ import streamlit as st
 from figures.attention import describe, heatmap
 from transformer.trace.records import Trace
 from transformer.types import Floats
+from ui.components.grid import Cell
 from ui.components.lens import MOST_TOKENS, Map
 from ui.components.lens.mount import attention_lens
 from ui.core import url_state
@@ -19,9 +20,6 @@ from ui.core.theme import current_theme
 from ui.core.units import units_control
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.widgets import fill
-
-#: (layer, head), 0-based; None is the mean over all of them.
-Cell = tuple[int | None, int | None]
 
 
 def layer_and_head(trace: Trace) -> Cell:
@@ -62,16 +60,6 @@ def _option(name: str, value: int) -> str:
 
 def _take_map(param: Param[int | None], key: str) -> None:
     url_state.put(param, st.session_state[key] or None)
-
-
-def name_of(cell: Cell) -> str:
-    """What a layer and head are called."""
-    layer, head = (None if index is None else index + 1 for index in cell)
-    if layer is None and head is None:
-        return "mean over all layers and heads"
-    if layer is None:
-        return f"head {head}, mean over layers"
-    return f"layer {layer}, {'mean over heads' if head is None else f'head {head}'}"
 
 
 def show_map(

@@ -17,8 +17,10 @@ from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import merge
 from transformer.trace.records import Trace
-from ui.beam.choice import LOOK, LOOKS, A, B, Mark, chosen, put, tell
-from ui.beam.maps import Cell, layer_and_head, name_of, show_map
+from ui.beam.exhibits import cell_name
+from ui.beam.maps import layer_and_head, show_map
+from ui.beam.settings import LOOK, LOOKS, A, B, Mark, chosen, put, tell
+from ui.components.grid import Cell
 from ui.components.tree import branch_colours
 from ui.components.tree.mount import branches
 from ui.core import url_state
@@ -112,7 +114,7 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
         labels, groups = in_units(keys, special)
         show_map(
             merge(row, None, groups), (f"→ {node.token}",), labels,
-            name=f"{LOOKS[kind]}, {name_of(cell)}", queries="", keys=title,
+            name=f"{LOOKS[kind]}, {cell_name(cell)}", queries="", keys=title,
             key=f"beam_{kind}", max_height=190,
         )  # fmt: skip
 
@@ -241,7 +243,7 @@ def _branch_maps(search: Search, both: Comparison) -> None:
         with column.container():
             show_map(
                 merge(weights, query_groups, key_groups), queries, keys,
-                name=f"{name}: {LOOKS[kind].lower()}, {name_of(cell)}",
+                name=f"{name}: {LOOKS[kind].lower()}, {cell_name(cell)}",
                 queries=f"{name}, predicted", keys="source" if kind == "cross" else "its prefix",
                 key=f"beam_map_{name}", causal=kind == "decoder_self" and key_groups is None,
             )  # fmt: skip

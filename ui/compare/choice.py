@@ -17,7 +17,8 @@ from transformer.catalogue import Entry
 from transformer.measures.heads import HOWS
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.choice import COMBINE, DIM, HEADS, KIND, MASS, PIN, Choice, special_keys
+from ui.attention.choice import AttentionChoice, special_keys
+from ui.attention.settings import COMBINE, DIM, HEADS, KIND, MASS, PIN
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for
@@ -214,7 +215,7 @@ def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
     return next(iter([*best, *(kind for kind in kinds if kind == "cross"), *kinds]))
 
 
-def choice_of(trace: Trace, kind: AttentionKind, cell: Cell, units: str) -> Choice:
+def choice_of(trace: Trace, kind: AttentionKind, cell: Cell, units: str) -> AttentionChoice:
     """What one side shows, as far as its model and sentence have it."""
     n_layers, n_heads, n, m = trace.attention(kind).shape
     stored = url_state.get(HEADS)
@@ -223,7 +224,7 @@ def choice_of(trace: Trace, kind: AttentionKind, cell: Cell, units: str) -> Choi
     pin = url_state.get(PIN)
     if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
         pin = None
-    return Choice(
+    return AttentionChoice(
         kind=kind,
         display=_WAYS[url_state.get(BESIDE)],
         units=units,

@@ -9,24 +9,20 @@ from transformer.types import AttentionKind
 from ui.compare.choice import Setup
 from ui.core.request import Request
 from ui.core.view import View
+from ui.export.download import source_of
+from ui.export.programs import roots_lines
 from ui.work.cache import key_of
 
 #: How alike two traces are, head by head; used by the programs below.
 _WORDS = '''
 from transformer.measures.compare import assign, similarity
-from transformer.measures.words import group_labels, merge, word_groups
+from transformer.measures.words import maps_by_words
 
 
 def by_words(trace, kind):
     """The maps of one kind between whole words, all heads in a row, and the words."""
-    source = word_groups(trace.src_tokens, trace.src_special)
-    target = word_groups(trace.tgt_tokens, trace.tgt_special)
-    queries = source if kind == "encoder_self" else target
-    keys = target if kind == "decoder_self" else source
-    rows, columns = trace.axis_tokens(kind)
-    maps = merge(trace.attention(kind), queries, keys)
-    words = group_labels(rows, queries), group_labels(columns, keys)
-    return maps.reshape(-1, *maps.shape[2:]), words
+    found = maps_by_words(trace, kind)
+    return found.weights.reshape(-1, *found.weights.shape[2:]), (found.queries, found.keys)
 
 '''
 
@@ -73,22 +69,21 @@ agreement = np.array(agreement)
 )
 
 
-def reading(setup: Setup) -> str:
-    """Lines that leave both models and their traces: model_a, model_b, a and b."""
-    views = setup.left, setup.right
-    given = [_arguments(view) for view in views]
-    sampling = (
-        "from transformer.search.sampling import Sampling\n"
-        if "Sampling(" in "".join(given)
-        else ""
-    )
-    lines = roots_lines(f"from transformer.catalogue import open_tracer\n{sampling}")
-    for letter, view, arguments in zip("ab", views, given, strict=True):
-        lines += (
-            f"model_{letter} = open_tracer(path_of({view.checkpoint!r}), device={view.device!r})\n"
-            f"{letter} = model_{letter}.trace(\n    {key_of(view).sentence!r},\n{arguments})\n"
+def reading(setup: Setup, *imports: str) -> str:
+    """Lines that leave both models and their traces, model_a, model_b, a and b, and `imports`."""
+    sources = [source_of(view) for view in (setup.left, setup.right)]
+    lines = ["from transformer.catalogue import open_tracer", *imports]
+    if any("sampling" in dict(source.arguments) for source in sources):
+        lines.append("from transformer.search.sampling import Sampling")
+    program = roots_lines(*lines)
+    for letter, source in zip("ab", sources, strict=True):
+        arguments = "".join(f"    {name}={value!r},\n" for name, value in source.arguments)
+        program += (
+            f"model_{letter} = open_tracer("
+            f"path_of({source.checkpoint!r}), device={source.device!r})\n"
+            f"{letter} = model_{letter}.trace(\n    {source.sentence!r},\n{arguments})\n"
         )
-    return lines
+    return program
 
 
 def matching_program(
@@ -121,31 +116,3 @@ def _languages(key: Request) -> str:
 
 def _listed(sentences: Sequence[str]) -> str:
     return "[\n" + "".join(f"    {sentence!r},\n" for sentence in sentences) + "]"
-
-
-def roots_lines(imports: str) -> str:
-    """The start of a program: imports, and `path_of` that finds a checkpoint by its name."""
-    return (
-        "import os\n"
-        "from pathlib import Path\n"
-        "\n"
-        "import numpy as np\n"
-        "\n"
-        f"{imports}"
-        "\n"
-        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
-        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
-        "\n"
-        "\n"
-        "def path_of(name):\n"
-        "    paths = [Path(root) / name for root in roots]\n"
-        "    return next(path for path in paths if path.exists())\n"
-        "\n"
-        "\n"
-    )
-
-
-def _arguments(view: View) -> str:
-    """What `trace` is given beside the sentence, a line each; typed text stays a literal."""
-    given = view.request.arguments()
-    return "".join(f"    {name}={value!r},\n" for name, value in given.items())

@@ -19,7 +19,7 @@ from figures.markdown import plain
 from ui.compare.choice import Setup
 from ui.core import url_state
 from ui.core.view import CHECKPOINT, SENTENCE, View
-from ui.export.download import take_away
+from ui.export.download import download_button
 from ui.frame.availability import why_not
 from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
@@ -134,7 +134,7 @@ def offer_both(
         return
     makers = {side: partial(make, view_of(setup, side), side) for side in sides}
     name = file_stem("compare", topic)
-    take_away(partial(both_exhibit, setup, topic, makers), key="compare", name=name)
+    download_button(partial(both_exhibit, setup, topic, makers), key="compare", name=name)
 
 
 def both_exhibit(setup: Setup, topic: str, makers: Mapping[int, Maker]) -> Exhibit:

@@ -25,9 +25,10 @@ from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from ui.core.view import View
 from ui.export.html import to_html
+from ui.export.programs import Source
 from ui.work.results import trace
 
-__all__ = ["snippet_header", "take_away", "trace_of"]
+__all__ = ["download_button", "source_of", "trace_for"]
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,14 @@ FORMATS: tuple[Format, ...] = (
 )  # fmt: skip
 
 
-def take_away(
+def download_button(
     make: Callable[[], Exhibit], *, key: str, name: str = "figure", n_numbers: int = 0
 ) -> None:
     """Draw the popover.
 
     Args:
         make: the figure. Called once a button is pressed, in another thread and without a session,
-            so all that it needs has to be in it: the view and what is chosen, and `trace_of(view)`
+            so all that it needs has to be in it: the view and what is chosen, and `trace_for(view)`
             for the rest. A trace in it would stay in memory as long as the page is open.
         key: unique on the page.
         name: stem of the file names; the same as the exhibit's name (see `file_stem`).
@@ -137,49 +138,15 @@ def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name
         delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
 
 
-def trace_of(view: View) -> Trace:
+def trace_for(view: View) -> Trace:
     """Return the view's trace, for a figure that is made without a session."""
     return trace(view.request)
 
 
-def snippet_header(view: View) -> str:
-    """The lines of a snippet that open what the view looks into and make its `trace`, alike.
-
-    What was typed stands in it as Python literals and cannot become code.
-    """
-    if view.kind == "archive":
-        return _program(
-            view, "transformer.arrays.trace_file", "load_arrays", "trace = load_arrays(path)\n"
-        )
+def source_of(view: View) -> Source:
+    """Return where the view's trace comes from, for the program of a figure."""
     request = view.request
-    given = request.arguments()
-    arguments = "".join(f"    {name}={value!r},\n" for name, value in given.items())
-    if view.kind == "huggingface":
-        module, name, model = "transformer.huggingface.model", "HuggingFaceModel", "model"
-    else:
-        module, name, model = "transformer.translator", "Translator", "translator"
-    lines = (
-        f"{model} = {name}.load(path, device={view.device!r})\n"
-        f"trace = {model}.trace(\n    {request.sentence!r},\n{arguments})\n"
-    )
-    return _program(view, module, name, lines, sampled="sampling" in given)
-
-
-def _program(view: View, module: str, name: str, lines: str, sampled: bool = False) -> str:
-    """Imports, the path of what the view looks into, and then `lines`."""
-    sampling = "from transformer.search.sampling import Sampling\n" if sampled else ""
-    return (
-        "import os\n"
-        "from pathlib import Path\n"
-        "\n"
-        "import numpy as np\n"
-        "\n"
-        f"{sampling}"
-        f"from {module} import {name}\n"
-        "\n"
-        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
-        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
-        f"paths = [Path(root) / {view.checkpoint!r} for root in roots]\n"
-        "path = next(path for path in paths if path.exists())\n"
-        f"{lines}"
+    arguments = tuple(request.arguments().items())
+    return Source(
+        view.checkpoint, view.kind, view.device, request.sentence, arguments, alpha=view.alpha
     )

@@ -1,4 +1,4 @@
-"""What the page "Inside a head" computes, and what of it can be taken away."""
+"""The figure of the page "Inside a head", and what it is computed from."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
 from ui.components.stages import Chosen, still_stages
-from ui.core.view import View
-from ui.export.download import snippet_header
-from ui.head.choice import Place
-from ui.work.computed import result_of
-from ui.work.results import trace
+from ui.export.programs import Source, header
+from ui.head.choice import HeadChoice
 
 #: What each kind is called, and what its queries and keys are tokens of (section 3.2.3).
 KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
@@ -26,7 +23,7 @@ KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
 }
 
 
-def stages_of(place: Place) -> Callable[..., HeadStages]:
+def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:
     """What to compute for a place."""
     return lambda model, trace: inspect_head(
         model.model, trace, place.kind, place.layer, place.head, place.query
@@ -39,16 +36,13 @@ def difference(stages: HeadStages, trace: Trace) -> float:
     return float(np.abs(stages.scaled.weights - recorded).max())
 
 
-def exhibit(view: View, place: Place, chosen: Chosen) -> Callable[[], Exhibit]:
-    """The figure to take away, made outside of the session."""
-    names = KINDS[place.kind][1]
+def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source) -> Exhibit:
+    """Return the stages of one query as a figure.
 
-    def make() -> Exhibit:
-        stages = result_of(view, "head", place, stages_of(place))
-        recorded = trace(view.request)
-        message = still_stages(
-            stages, names=names, difference=difference(stages, recorded), chosen=chosen
-        )
-        return head_exhibit(stages, snippet_header(view), names, Offline("stages", message))
-
-    return make
+    Args:
+        trace: the one that the stages were made from.
+        chosen: the key that is followed, and whether logits are divided.
+    """
+    names = KINDS[stages.kind][1]
+    message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)
+    return head_exhibit(stages, header(source), names, Offline("stages", message))

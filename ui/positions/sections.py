@@ -25,7 +25,8 @@ from ui.core.theme import current_theme
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import snippet_header, take_away
+from ui.export.download import download_button, source_of
+from ui.export.programs import header
 
 #: How many positions are shown.
 LENGTH: Param[int] = Param("positions", url_state.whole(8, 512), 100)
@@ -114,7 +115,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     with place:
-        take_away(lambda: exhibits.table_exhibit(table, layout), key="table_take",
+        download_button(lambda: exhibits.table_exhibit(table, layout), key="table_take",
                   name="positions", n_numbers=table.size)  # fmt: skip
 
     place = section(
@@ -136,7 +137,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
     with place:
-        take_away(lambda: exhibits.curves_exhibit(table, chosen, labels, layout),
+        download_button(lambda: exhibits.curves_exhibit(table, chosen, labels, layout),
                   key="curves_take", name="positions-dimensions")  # fmt: skip
 
 
@@ -160,7 +161,7 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
         alt="Dot products along the offset: curves from three positions coincide.",
     )
     with place:
-        take_away(lambda: exhibits.products_exhibit(shown, values, _STARTS, layout),
+        download_button(lambda: exhibits.products_exhibit(shown, values, _STARTS, layout),
                   key="products_take", name="positions-products")  # fmt: skip
 
 
@@ -202,7 +203,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     }
     place.table(rows, hide_index=True)
     with place:
-        take_away(
+        download_button(
             lambda: exhibits.shift_exhibit(
                 result.before, result.after, result.expected, pos, k, layout
             ),
@@ -244,8 +245,8 @@ def draw_beyond(
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
     pairs = position_vectors.pairs_around(limit, d_model)
     with place:
-        take_away(
-            lambda: exhibits.beyond_exhibit(values, names, pairs, d_model, snippet_header(view)),
+        download_button(
+            lambda: exhibits.beyond_exhibit(values, names, pairs, d_model, header(source_of(view))),
             key="beyond_take", name="positions-beyond",
         )  # fmt: skip
 
@@ -285,5 +286,5 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     figure = products(tables["formula"], current_theme(), limit=1, title="cosine", height=360)
     draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
     with place:
-        take_away(lambda: exhibits.learned_exhibit(tables, side, snippet_header(view)),
+        download_button(lambda: exhibits.learned_exhibit(tables, side, header(source_of(view))),
                   key="learned_take", name="positions-learned")  # fmt: skip

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import streamlit as st
 
-from figures.exhibit import Exhibit, Offline
-from figures.head import SPLIT_NAMES, split_exhibit, split_name
+from figures.exhibit import Exhibit
+from figures.head import SPLIT_NAMES, split_name
 from figures.markdown import plain
 from figures.position_exhibits import within_rows
 from transformer.config import ModelConfig
@@ -16,13 +16,13 @@ from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind, Floats
-from ui.components.parts import parts_message
 from ui.components.parts.mount import sum_of_parts
 from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import snippet_header, take_away
+from ui.export.download import download_button, source_of
+from ui.positions.exhibits import split_figure, split_message
 from ui.work.cache import get_trace, get_translator
 from ui.work.computed import computed, result_of
 from ui.work.models import translator
@@ -71,11 +71,11 @@ def _maps(view: View) -> None:
         _choose_head(head, len(maps))
     split = computed(view, "split", (kind, head), _make(kind, head))
     with more.container(horizontal=True, horizontal_alignment="right"):
-        take_away(
-            _exhibit(view, kind, head), key="split_take", name=split_name(kind, head),
+        download_button(
+            lambda: _figure(view, kind, head), key="split_take", name=split_name(kind, head),
             n_numbers=split.logits.size * (len(split.parts) + 1),
         )  # fmt: skip
-    sum_of_parts(_message(split), key="split")
+    sum_of_parts(split_message(split), key="split")
     varied = ", ".join(
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
@@ -127,22 +127,10 @@ def _make(kind: AttentionKind, head: int) -> Callable[..., LogitSplit]:
     return lambda model, trace: split_logits(model.model, trace, kind, head)
 
 
-def _message(split: LogitSplit) -> bytes:
-    return parts_message(
-        {SPLIT_NAMES[name]: values for name, values in split.parts.items()},
-        split.logits, split.tokens, split.mask,
-        label=f"Layer 1, head {split.head + 1}: logits as a sum of content and position",
-        total_name="logits q · k / √dₖ",
-    )  # fmt: skip
-
-
-def _exhibit(view: View, kind: AttentionKind, head: int) -> Callable[[], Exhibit]:
-    def make() -> Exhibit:
-        split = result_of(view, "split", (kind, head), _make(kind, head))
-        note = stored_note(translator(view).model)
-        return split_exhibit(split, snippet_header(view), Offline("parts", _message(split)), note)
-
-    return make
+def _figure(view: View, kind: AttentionKind, head: int) -> Exhibit:
+    split = result_of(view, "split", (kind, head), _make(kind, head))
+    note = stored_note(translator(view).model)
+    return split_figure(split, note, source_of(view))
 
 
 def _map_difference(split: LogitSplit, trace: Trace) -> float:

@@ -16,7 +16,8 @@ from ui.core.layout import draw_plot, section
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import snippet_header, take_away
+from ui.export.download import download_button, source_of
+from ui.export.programs import header
 from ui.positions.sections import LENGTH, SIDE
 
 
@@ -49,7 +50,7 @@ def draw_stored(view: View, model: Transformer) -> None:
         alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
         draw_plot(place, figure, "stored_apart", alt)
     with place:
-        take_away(
-            lambda: stored_exhibit(rows, exact, side, note, snippet_header(view)),
+        download_button(
+            lambda: stored_exhibit(rows, exact, side, note, header(source_of(view))),
             key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
         )  # fmt: skip

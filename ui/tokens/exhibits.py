@@ -1,40 +1,28 @@
-"""What can be taken away from the Tokens page: each picture as numbers, drawing and program."""
+"""The figures of the Tokens page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from streamlit.delta_generator import DeltaGenerator
 
 from figures.exhibit import Exhibit, Offline, Series
-from transformer.measures.neighbours import COSINE_RULE
+from transformer.measures.neighbours import COSINE_RULE, Neighbours
 from transformer.measures.vocabulary import length_counts
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
 from ui.components.cut import still_pieces
-from ui.core.view import View
-from ui.export.download import snippet_header, take_away
-from ui.tokens.views import kinds_of, near, pieces_shown, plane_of, read_side, tokenizer_of
-from ui.work.cache import key_of
-from ui.work.computed import result_of
-from ui.work.models import translator
+from ui.export.programs import Source, header
+from ui.tokens.views import Plane, Reading, kinds_of, pieces_shown
 
 _TOKENIZER = {"source": "translator.tokenizer", "translation": "translator.tokenizer.target"}
 _IDS = {"source": "trace.src_ids", "translation": "trace.predicted_ids"}
 _PIECES = {"source": "trace.src_tokens", "translation": "trace.predicted_tokens"}
 
 
-def offer(place: DeltaGenerator, make: Callable[[], Exhibit], key: str, name: str) -> None:
-    """Draw the button of one picture, at the end of its place."""
-    with place.container(horizontal=True, horizontal_alignment="right"):
-        take_away(make, key=key, name=name)
-
-
-def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
-    """The sentence in pieces."""
-    typed = key_of(view).sentence
-    reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, typed))
-    tokenizer = tokenizer_of(translator(view), side)
+def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: Source) -> Exhibit:
+    """The sentence in pieces, the token with the id `token` marked."""
+    side = reading.side
     ids = np.array(reading.ids, dtype=np.int64)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
     unigram = tokenizer.kind == "unigram"
@@ -52,7 +40,7 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
             ),
         ),
         arrays={"pieces": np.array(reading.pieces), "ids": ids, "scores": scores},
-        snippet=snippet_header(view)
+        snippet=header(source)
         + f"pieces = np.array({_PIECES[side]})\n"
         + f"ids = np.array({_IDS[side]})\n"
         + f"scores = np.array([{_TOKENIZER[side]}.scores[i] for i in ids])\n",
@@ -64,9 +52,8 @@ def pieces_exhibit(view: View, side: Side, token: int) -> Exhibit:
     )  # fmt: skip
 
 
-def lengths_exhibit(view: View, side: Side) -> Exhibit:
+def lengths_exhibit(tokenizer: Tokenizer, side: Side, source: Source) -> Exhibit:
     """The lengths of all pieces of a side's vocabulary."""
-    tokenizer = tokenizer_of(translator(view), side)
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
     longest = max((length for each in counts.values() for length in each), default=0)
     lengths = np.arange(longest + 1)
@@ -80,18 +67,26 @@ def lengths_exhibit(view: View, side: Side) -> Exhibit:
         caption="Characters without the mark of a word's start; special and byte pieces left out.",
         parts=(Series("pieces", lengths, lines, "characters", "pieces", "bar"),),
         arrays={"pieces": np.array(tokenizer.pieces), "scores": np.array(tokenizer.scores)},
-        snippet=snippet_header(view)
+        snippet=header(source)
         + f"pieces = np.array({_TOKENIZER[side]}.pieces)\n"
         + f"scores = np.array({_TOKENIZER[side]}.scores)\n",
     )
 
 
-def neighbours_exhibit(view: View, side: Side, token: int, count: int) -> Exhibit:
-    """The nearest tokens of one token."""
-    found = result_of(
-        view, "near", (side, token, count), lambda model, _: near(model, token, count, side)
-    )
-    pieces = tokenizer_of(translator(view), side).pieces
+def neighbours_exhibit(
+    found: Mapping[str, Neighbours],
+    pieces: Sequence[str],
+    token: int,
+    count: int,
+    source: Source,
+) -> Exhibit:
+    """The nearest tokens of one token.
+
+    Args:
+        found: by what the matrix of embeddings is for, see `ui.tokens.views.near`.
+        pieces: of the vocabulary.
+        count: how many were looked for in each.
+    """
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for number, nearest in enumerate(found.values(), start=1):
         arrays[f"ids_{number}"], arrays[f"cosines_{number}"] = nearest.ids, nearest.cosines
@@ -107,25 +102,23 @@ def neighbours_exhibit(view: View, side: Side, token: int, count: int) -> Exhibi
             for use, nearest in found.items() if len(nearest.ids)
         ),
         arrays=arrays,
-        snippet=snippet_header(view)
-        + "\n"
-        + "from transformer.trace.embeddings import embedding_tables\n"
-        + "from transformer.measures.neighbours import neighbours\n"
-        + "\n"
-        + f"left_out = set([translator.config.pad_id]) - set([{token}])\n"
+        snippet=header(
+            source,
+            "from transformer.measures.neighbours import neighbours",
+            "from transformer.trace.embeddings import embedding_tables",
+        )
         + "tables = embedding_tables(translator.model)\n"
-        + f"for number, use in enumerate({list(found)!r}, 1):\n"
-        + f"    nearest = neighbours(tables[use], {token}, {count}, left_out)\n"
-        + '    globals()[f"ids_{number}"] = nearest.ids\n'
-        + '    globals()[f"cosines_{number}"] = nearest.cosines\n',
+        + f"left_out = {{translator.config.pad_id}} - {{{token}}}\n"
+        + "".join(
+            f"nearest = neighbours(tables[{use!r}], {token}, {count}, left_out)\n"
+            f"ids_{number}, cosines_{number} = nearest.ids, nearest.cosines\n"
+            for number, use in enumerate(found, start=1)
+        ),
     )  # fmt: skip
 
 
-def plane_exhibit(view: View, side: Side, n_background: int) -> Exhibit:
+def plane_exhibit(found: Plane, side: Side, source: Source) -> Exhibit:
     """The sentence's vectors in their plane."""
-    found = result_of(
-        view, "plane", (side, n_background), lambda m, t: plane_of(m, t, side, n_background)
-    )
     tokens = "trace.src_tokens" if side == "source" else "trace.tgt_tokens"
     ids = "trace.src_ids" if side == "source" else "trace.tgt_ids"
     n = len(found.tokens)
@@ -154,11 +147,11 @@ def plane_exhibit(view: View, side: Side, n_background: int) -> Exhibit:
             "entering": found.entering,
             "shares": found.axes.shares,
         },
-        snippet=snippet_header(view)
-        + "\n"
-        + "from transformer.trace.embeddings import entering as parts_of\n"
-        + "from transformer.measures.projection import principal_axes, project\n"
-        + "\n"
+        snippet=header(
+            source,
+            "from transformer.measures.projection import principal_axes, project",
+            "from transformer.trace.embeddings import entering as parts_of",
+        )
         + f"tokens = np.array({tokens})\n"
         + f"parts = parts_of(translator.model, {ids}, {side!r})\n"
         + "both = np.concatenate([parts.content, parts.content + parts.positions])\n"

@@ -16,7 +16,8 @@ from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.tokens import choice, exhibits, words
+from ui.tokens import settings, words
+from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, signed
 from ui.work.computed import computed
 
@@ -29,18 +30,18 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
     """Other ways to cut the same text, and what the model makes of one."""
     place = section("Other cuts of the same text", words.about_cuts(reading, tokenizer))
     dropout, seed, text = (
-        url_state.get(choice.DROPOUT),
-        url_state.get(choice.CUT_SEED),
+        url_state.get(settings.DROPOUT),
+        url_state.get(settings.CUT_SEED),
         reading.typed,
     )
     if tokenizer.kind == "bpe":
         left, right = place.columns(2)
         left.slider(
-            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(choice.DROPOUT),
+            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(settings.DROPOUT),
             help=term("merge"),
         )  # fmt: skip
         right.number_input(
-            "Seed of the draws", 0, 9_999, **bound(choice.CUT_SEED), help=term("seed")
+            "Seed of the draws", 0, 9_999, **bound(settings.CUT_SEED), help=term("seed")
         )
     cuts: tuple[OtherCut, ...] = computed(
         view, "cuts", (reading.side, dropout, seed),
@@ -49,10 +50,10 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
     if len(cuts) < 2:
         place.caption("There is no other cut to show.")
         return
-    chosen = min(url_state.get(choice.CUT), len(cuts)) - 1
+    chosen = min(url_state.get(settings.CUT), len(cuts)) - 1
     with place:
         other_cuts(
-            cuts_shown(cuts), chosen=chosen, on_choose=choice.choose_cut,
+            cuts_shown(cuts), chosen=chosen, on_choose=settings.choose_cut,
             label="Cuts of the same text", key="cuts",
         )  # fmt: skip
         if chosen > 0 and reading.side == "source":
@@ -72,10 +73,10 @@ def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> Non
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
     """All pieces: find one, and what they are."""
-    kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, url_state.get(choice.FIND)
+    kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, url_state.get(settings.FIND)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))
     left, right = place.columns([5, 4], gap="medium")
-    left.text_input("Find", placeholder="text or number", max_chars=100, **bound(choice.FIND))
+    left.text_input("Find", placeholder="text or number", max_chars=100, **bound(settings.FIND))
     found = find(pieces, wanted)
     listed = found[:_MOST_ROWS]
     table = {
@@ -89,7 +90,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) ->
     def choose() -> None:
         rows = st.session_state[key].selection.rows
         if rows and rows[0] < len(listed):
-            choice.choose_token(listed[rows[0]])
+            settings.choose_token(listed[rows[0]])
 
     left.dataframe(
         table, hide_index=True, height=215, key=key, on_select=choose, selection_mode="single-row"
@@ -100,7 +101,4 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) ->
         sized(length_bars(length_counts(pieces, kinds), current_theme())), theme=None,
         alt="How many pieces have each length, those that start a word and those that do not.",
     )  # fmt: skip
-    exhibits.offer(
-        place, lambda: exhibits.lengths_exhibit(view, side),
-        "take_lengths", "vocabulary-lengths",
-    )  # fmt: skip
+    offer_lengths(place, view, side)

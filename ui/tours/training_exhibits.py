@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.exhibit import Exhibit, Series
-from ui.core.view import View
+from ui.export.programs import roots_lines
 from ui.tours.training import Told, whose
 
 #: The paper's table 2, newstest2014 English to German.
@@ -78,35 +78,31 @@ def smoothing_exhibit(facts: Told) -> Exhibit:
     )
 
 
-def scores_exhibit(view: View, facts: Told) -> Exhibit:
-    """BLEU of what was tried."""
+def scores_exhibit(facts: Told, checkpoint: str) -> Exhibit:
+    """BLEU of what was tried, by a checkpoint of this name or by the paper."""
     found = tried(facts)
     names, scores = tuple(found), np.array(list(found.values()))
     own = found is not PAPER_SCORES
     return Exhibit(
         name="bleu-by-setting",
         title="BLEU by setting",
-        caption=f"{view.checkpoint}, validation text."
+        caption=f"{checkpoint}, validation text."
         if own
         else "The paper's table 2, newstest2014 English to German.",
         parts=(Series("BLEU", names, {"BLEU": scores}, "", "BLEU", "bar"),),
         arrays={"names": np.array(names), "bleu": scores},
-        snippet=_read(view)
+        snippet=_read(checkpoint)
         if own
         else f"import numpy as np\n\nnames = np.array({list(names)!r})\n"
         f"bleu = np.array({[float(score) for score in scores]!r})\n",
     )
 
 
-def _read(view: View) -> str:
+def _read(checkpoint: str) -> str:
     """A program that reads the scores of a checkpoint from its files."""
     return (
-        "import os\nfrom pathlib import Path\n\nimport numpy as np\n\n"
-        "from transformer.checkpoint.folder import inspect_checkpoint\n\n"
-        "# Run this in Headlight's folder, or say where the checkpoints are.\n"
-        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)\n'
-        f"paths = [Path(root) / {view.checkpoint!r} for root in roots]\n"
-        "metrics = inspect_checkpoint(next(path for path in paths if path.exists())).metrics\n"
+        roots_lines("from transformer.checkpoint.folder import inspect_checkpoint")
+        + f"metrics = inspect_checkpoint(path_of({checkpoint!r})).metrics\n"
         'kept = metrics.get("chosen_on_val", {}).get("averaged_epochs")\n'
         "found = {}\n"
         'for row in metrics["tried_on_val"]:\n'

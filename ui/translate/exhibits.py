@@ -1,32 +1,21 @@
-"""What can be taken away from the player: both maps under its lens, and what every step was."""
+"""The figure of the player: both maps under its lens, and the numbers of every step."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from transformer.catalogue import Kind
+from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.rules import length_penalty
 from transformer.trace.records import Trace
-from transformer.types import Floats
-from ui.components.player import Place, encode
-from ui.core.view import View
-from ui.export.download import snippet_header, take_away, trace_of
-from ui.translate.words import origin_of
+from ui.components.grid import Cell
+from ui.components.player import PlayerPlace, encode
+from ui.export.programs import Source, header
 
 
-def offer(view: View, trace: Trace, place: Place, *, words: bool) -> None:
-    """The button that takes the player's picture away, as it stands."""
-    n_steps = len(trace.predicted_tokens)
-    take_away(
-        lambda: exhibit(view, place, words=words),
-        key="player_figure",
-        name=stem(place, words=words),
-        n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
-    )
-
-
-def stem(place: Place, *, words: bool) -> str:
+def stem(place: PlayerPlace, *, words: bool) -> str:
     """The file's name: which layer and head."""
     which = (
         "mean" if place.layer is None else f"layer {place.layer}",
@@ -35,10 +24,15 @@ def stem(place: Place, *, words: bool) -> str:
     return file_stem("decoding", *dict.fromkeys(which), *(["words"] if words else []))
 
 
-def exhibit(view: View, place: Place, *, words: bool) -> Exhibit:
-    """The picture as a figure. Needs no session."""
-    trace = trace_of(view)
-    cross, own = under_lens(trace.cross, place), under_lens(trace.decoder_self, place)
+def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
+    """Return the player's picture as a figure: both maps under its lens, and every step's numbers.
+
+    Args:
+        words: whether columns are whole words.
+    """
+    layer, head = _cell(place)
+    cross = combine(trace.cross, layer=layer, head=head)
+    own = combine(trace.decoder_self, layer=layer, head=head)
     sources, keys = trace.src_tokens, trace.tgt_tokens
     if words:
         source_groups = word_groups(trace.src_tokens, trace.src_special)
@@ -52,7 +46,7 @@ def exhibit(view: View, place: Place, *, words: bool) -> Exhibit:
     n_steps = len(trace.predicted_tokens)
     steps = np.arange(1, n_steps + 1)
     running = np.cumsum(trace.log_probs, dtype=np.float64)
-    score = running / np.array([length_penalty(int(length), view.alpha) for length in steps])
+    score = running / np.array([length_penalty(n, source.alpha) for n in steps.tolist()])
     # A position cannot look at what comes after it: no weight, which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     queries = "query: step, by the token predicted"
@@ -81,26 +75,49 @@ def exhibit(view: View, place: Place, *, words: bool) -> Exhibit:
             "log_probs": trace.log_probs, "entropy": trace.entropy, "running": running,
             "score": score,
         },
-        snippet=_snippet(view, place, words=words),
+        snippet=_program(source, place, words=words),
         offline=Offline(
             "player",
             encode(
-                trace, "still", place, words=words, alpha=view.alpha, steerable=False,
-                origin=origin_of(view),
+                trace, "still", place, words=words, alpha=source.alpha, steerable=False,
+                origin=origin_of(source.kind),
             ),
         ),
     )  # fmt: skip
 
 
-def under_lens(maps: Floats, place: Place) -> Floats:
-    """One layer and head of [L, H, n, m], or the mean over them."""
-    layers = maps if place.layer is None else maps[place.layer - 1 : place.layer]
-    heads = layers if place.head is None else layers[:, place.head - 1 : place.head]
-    mean: Floats = heads.mean(axis=(0, 1))
-    return mean
+def origin_of(kind: Kind) -> str:
+    """Where the maps come from when no target was given, said below the player."""
+    return {
+        "archive": "As recorded in the file",
+        "huggingface": "One pass over the finished translation",
+    }.get(kind, "Recorded while decoding")
 
 
-def _caption(trace: Trace, place: Place, *, words: bool) -> str:
+def why_no_player(trace: Trace) -> str | None:
+    """What a recorded sentence lacks to be played step by step, one sentence; None for nothing."""
+    missing = [
+        name
+        for name, values in (
+            ("the tokens that were predicted", trace.predicted_tokens),
+            ("their log-probabilities", trace.log_probs),
+            ("the entropy of each step", trace.entropy),
+        )
+        if not len(values)
+    ]
+    if not missing:
+        return None
+    named = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
+    return f"This page plays a translation step by step; for that this file lacks {named}."
+
+
+def _cell(place: PlayerPlace) -> Cell:
+    """The layer and head under the lens, from 0."""
+    layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
+    return layer, head
+
+
+def _caption(trace: Trace, place: PlayerPlace, *, words: bool) -> str:
     layer = "mean over layers" if place.layer is None else f"layer {place.layer}"
     head = "mean over heads" if place.head is None else f"head {place.head}"
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
@@ -111,28 +128,32 @@ def _caption(trace: Trace, place: Place, *, words: bool) -> str:
     return f"{trace.source} - {trace.text} Attention, {layer}, {head}, {how}.{units}{given}"
 
 
-def _snippet(view: View, place: Place, *, words: bool) -> str:
-    index = ", ".join(
-        ":" if value is None else f"{value - 1}:{value}" for value in (place.layer, place.head)
-    )
-    merged = (
-        "\n"
-        "from transformer.measures.words import merge, word_groups\n"
-        "\n"
-        "# Columns are words: the weights of their pieces added up.\n"
-        "cross = merge(cross, None, word_groups(trace.src_tokens, trace.src_special))\n"
-        "decoder_self = merge(decoder_self, None, word_groups(trace.tgt_tokens, trace.tgt_special))"
-        "\n"
-    )
+def _program(source: Source, place: PlayerPlace, *, words: bool) -> str:
+    layer, head = _cell(place)
+    imports = [
+        "from transformer.measures.heads import combine",
+        "from transformer.search.rules import length_penalty",
+    ]
+    merged = ""
+    if words:
+        imports.append("from transformer.measures.words import merge, word_groups")
+        merged = (
+            "# Columns are words: the weights of their pieces added up.\n"
+            "source_words = word_groups(trace.src_tokens, trace.src_special)\n"
+            "target_words = word_groups(trace.tgt_tokens, trace.tgt_special)\n"
+            "cross = merge(cross, None, source_words)\n"
+            "decoder_self = merge(decoder_self, None, target_words)\n"
+        )
     return (
-        f"{snippet_header(view)}\n"
-        "# Layers and heads from 0; a mean over one of each is that one.\n"
-        f"cross = trace.cross[{index}].mean(axis=(0, 1))\n"
-        f"decoder_self = trace.decoder_self[{index}].mean(axis=(0, 1))\n"
-        f"{merged if words else ''}\n"
+        f"{header(source, *imports)}\n"
+        "# Layers and heads from 0; None is the mean over all of them.\n"
+        f"cross = combine(trace.cross, layer={layer}, head={head})\n"
+        f"decoder_self = combine(trace.decoder_self, layer={layer}, head={head})\n"
+        f"{merged}\n"
         "tokens = np.array(trace.predicted_tokens)\n"
         "log_probs, entropy = trace.log_probs, trace.entropy  # nats\n"
         "running = np.cumsum(log_probs, dtype=np.float64)\n"
-        "lengths = np.arange(1, len(tokens) + 1)\n"
-        f"score = running / ((5 + lengths) / 6) ** {view.alpha!r}\n"
+        f"alpha = {source.alpha!r}\n"
+        "penalties = [length_penalty(length + 1, alpha) for length in range(len(tokens))]\n"
+        "score = running / np.array(penalties)\n"
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.trace.records import Trace
-from ui.components.player import Place
+from ui.components.player import PlayerPlace
 from ui.core import url_state
 from ui.core.examples import Example
 
@@ -17,11 +17,11 @@ class Start:
     """Where the player was opened: in which trace, at which place, and how often before."""
 
     trace: str
-    place: Place
+    place: PlayerPlace
     nonce: int
 
 
-def remember(place: Place) -> None:
+def remember(place: PlayerPlace) -> None:
     """Keep where the player stands, for the URL and for the way back from another page."""
     url_state.put(url_state.STEP, place.step)
     url_state.put(url_state.LAYER, place.layer)

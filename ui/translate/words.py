@@ -38,14 +38,6 @@ def how_decoded(view: View, trace: Trace) -> str:
     return how
 
 
-def origin_of(view: View) -> str:
-    """Where the maps of a view come from, when no target was given."""
-    return {
-        "archive": "As recorded in the file",
-        "huggingface": "One pass over the finished translation",
-    }.get(view.kind, "Recorded while decoding")
-
-
 def said_of_search(view: View, trace: Trace) -> str:
     """One more sentence where the rest of a search was too large to keep; else nothing."""
     if trace.search is not None or trace.forced or view.kind != "checkpoint":
@@ -61,23 +53,6 @@ def scored(trace: Trace) -> str:
     if math.isnan(trace.score):
         return "no score"
     return f"score {signed(trace.score)} nats"
-
-
-def why_no_player(trace: Trace) -> str | None:
-    """What a recorded sentence lacks to be played step by step, one sentence; None for nothing."""
-    missing = [
-        name
-        for name, values in (
-            ("the tokens that were predicted", trace.predicted_tokens),
-            ("their log-probabilities", trace.log_probs),
-            ("the entropy of each step", trace.entropy),
-        )
-        if not len(values)
-    ]
-    if not missing:
-        return None
-    named = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
-    return f"This page plays a translation step by step; for that this file lacks {named}."
 
 
 def signed(number: float) -> str:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from transformer.measures.words import word_groups
-from ui.attention.choice import (
+from ui.attention.choice import to_pieces, to_units
+from ui.attention.settings import (
     HEADS,
     KEYS,
     KIND,
@@ -24,8 +25,6 @@ from ui.attention.choice import (
     parse_positions,
     read_choice,
     take_kind,
-    to_pieces,
-    to_units,
     wanted_cell,
     wanted_marks,
 )

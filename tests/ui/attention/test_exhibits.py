@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -10,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.views import make_view
+from figures.exhibit import Exhibit
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.choice import DISPLAYS, Choice
-from ui.attention.exhibits import exhibit
-from ui.core.view import View
-from ui.work.lru import Lru
+from ui.attention.choice import DISPLAYS, AttentionChoice
+from ui.attention.exhibits import attention_exhibit
+from ui.export.programs import Source
 
+Make = Callable[[AttentionChoice], Exhibit]
 SENTENCE = "The <b>cat</b> sat on 'it'."
-CHOICE = Choice(
+CHOICE = AttentionChoice(
     kind="cross", display="grid", units="tokens", how="mean", dim=True, cell=(1, None),
     chosen=False, heads=((0, 2), (1, 0)), mass=0.6, pin=("key", 1), queries=(1, 3), keys=(0, 2),
 )  # fmt: skip
@@ -28,19 +29,20 @@ CHOICE = Choice(
 @pytest.fixture(autouse=True)
 def _here(monkeypatch: pytest.MonkeyPatch, tiny_checkpoint: Path) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
-    monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture
-def view(tiny_checkpoint: Path) -> View:
-    return make_view(tiny_checkpoint, SENTENCE)
+def exhibit(tiny_checkpoint: Path, tiny_translator: Translator) -> Make:
+    trace = tiny_translator.trace(SENTENCE)
+    source = Source(tiny_checkpoint.name, sentence=SENTENCE)
+    return lambda choice: attention_exhibit(trace, choice, source)
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 @pytest.mark.parametrize("display", DISPLAYS)
 @pytest.mark.parametrize("units", ["tokens", "words"])
 def test_the_program_makes_the_arrays(
-    view: View, kind: AttentionKind, display: str, units: str
+    exhibit: Make, kind: AttentionKind, display: str, units: str
 ) -> None:
     for how, chosen in (("mean", False), ("max", True)):
         choice = replace(
@@ -51,7 +53,7 @@ def test_the_program_makes_the_arrays(
             how=how,
             chosen=chosen,  # type: ignore[arg-type]
         )
-        made = exhibit(view, choice)
+        made = exhibit(choice)
         names: dict[str, object] = {}
         exec(made.snippet, names)  # noqa: S102
         assert made.arrays
@@ -63,9 +65,9 @@ def test_the_program_makes_the_arrays(
         )
 
 
-def test_the_grid_holds_every_head_as_it_is(view: View, tiny_translator: Translator) -> None:
+def test_the_grid_holds_every_head_as_it_is(exhibit: Make, tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    made = exhibit(view, CHOICE)
+    made = exhibit(CHOICE)
     np.testing.assert_allclose(made.arrays["maps"], trace.cross, atol=1e-6)
     assert [part.title for part in made.parts][:4] == [
         "Layer 1, head 1", "Layer 1, head 2", "Layer 1, head 3", "Layer 2, head 1",
@@ -74,9 +76,9 @@ def test_the_grid_holds_every_head_as_it_is(view: View, tiny_translator: Transla
 
 
 def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
-    view: View, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+    exhibit: Make, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid, lens = exhibit(view, CHOICE).views
+    grid, lens = exhibit(CHOICE).views
     header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
     assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
     assert all(size for *_, size in header["kinds"])
@@ -91,17 +93,17 @@ def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
 
     one_kind = tiny_translator.trace(SENTENCE).encoder_self.size
     monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", one_kind)
-    grid, lens = exhibit(view, replace(CHOICE, kind="encoder_self", cell=(1, 2))).views
+    grid, lens = exhibit(replace(CHOICE, kind="encoder_self", cell=(1, 2))).views
     header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
     assert [name for name, *_ in header["kinds"]] == [""]
     assert "[1,2]" in lens.follows and "[null,null]" in lens.follows
 
 
 def test_a_matrix_comes_with_the_weight_on_the_chosen_tokens(
-    view: View, tiny_translator: Translator
+    exhibit: Make, tiny_translator: Translator
 ) -> None:
     trace = tiny_translator.trace(SENTENCE)
-    made = exhibit(view, replace(CHOICE, display="matrix"))
+    made = exhibit(replace(CHOICE, display="matrix"))
     np.testing.assert_allclose(made.arrays["weights"], trace.cross[1].mean(axis=0), atol=1e-6)
     mass = trace.cross[:, :, [1, 3]][..., [0, 2]].sum(-1).mean(-1)
     np.testing.assert_allclose(made.arrays["mass"], mass, atol=1e-6)

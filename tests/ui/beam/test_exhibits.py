@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +14,8 @@ from figures.graph import Graph
 from figures.paper import to_svg
 from figures.tables import to_csv, to_npz
 from tests.searched import searched
-from tests.views import make_view
 from transformer.measures.beam import Tree, attention_along, beam_tree
+from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.beam.exhibits import (
     branches_exhibit,
@@ -25,26 +25,39 @@ from ui.beam.exhibits import (
     node_stem,
     tree_exhibit,
 )
-from ui.components.tree import Choice
-from ui.core.view import View
+from ui.components.tree import TreeChoice
 from ui.export.html import to_html
-from ui.work.lru import Lru
+from ui.export.programs import Source
+
+SENTENCE = "The cat <b> sat."
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A trace, and where it comes from."""
+
+    trace: Trace
+    source: Source
+
+    @property
+    def tree(self) -> Tree:
+        return beam_tree(self.trace)
 
 
 @pytest.fixture
-def view(
-    tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[int], View]:
-    """A view of a given beam, on a folder where the snippets look for checkpoints."""
-    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr("ui.work.results.CACHE", Lru(2**26))
-    return lambda beam: make_view(tmp_path / "tiny", "The cat <b> sat.", beam_size=beam)
+def search(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Searched]:
+    """A search with a given beam, in a folder where programs look for checkpoints."""
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
+    model = Translator.load(tiny_checkpoint, "cpu")
 
+    def of(beam: int) -> Searched:
+        arguments = (("beam_size", beam), ("alpha", 0.6))
+        return Searched(
+            model.trace(SENTENCE, beam_size=beam, alpha=0.6),
+            Source(tiny_checkpoint.name, sentence=SENTENCE, arguments=arguments),
+        )
 
-def tree_of(view: View) -> Tree:
-    model = Translator.load(view.path, "cpu")
-    return beam_tree(model.trace(view.sentence, beam_size=view.beam_size))
+    return of
 
 
 def check(exhibit: Exhibit) -> dict[str, object]:
@@ -60,12 +73,13 @@ def check(exhibit: Exhibit) -> dict[str, object]:
 
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("dropped", [False, True])
-def test_the_tree(view: Callable[[int], View], beam: int, dropped: bool) -> None:
-    exhibit = tree_exhibit(view(beam), Choice(0, None, dropped))
+def test_the_tree(search: Callable[[int], Searched], beam: int, dropped: bool) -> None:
+    found = search(beam)
+    exhibit = tree_exhibit(found.trace, TreeChoice(0, None, dropped), found.source)
     check(exhibit)
     (graph,) = exhibit.parts
     assert isinstance(graph, Graph)
-    tree = tree_of(view(beam))
+    tree = found.tree
     shown = [node for node in tree.nodes if dropped or node.fate != "dropped"]
     assert graph.rows == tuple(node.token for node in shown)
     np.testing.assert_allclose(graph.values[:, 3], [node.total for node in shown], atol=1e-5)
@@ -79,10 +93,11 @@ def test_the_tree(view: Callable[[int], View], beam: int, dropped: bool) -> None
 
 
 @pytest.mark.parametrize("units", ["tokens", "words"])
-def test_a_node(view: Callable[[int], View], units: str) -> None:
-    tree = tree_of(view(3))
+def test_a_node(search: Callable[[int], Searched], units: str) -> None:
+    found = search(3)
+    tree = found.tree
     node = next(node for node in tree.nodes if node.outcome == "outranked" and node.step == 3)
-    exhibit = node_exhibit(view(3), node.index, (1, None), units)
+    exhibit = node_exhibit(found.trace, node.index, (1, None), units, found.source)
     assert exhibit.name == node_stem(node, (1, None))
     held = check(exhibit)
     cross, own = exhibit.parts
@@ -95,10 +110,11 @@ def test_a_node(view: Callable[[int], View], units: str) -> None:
 
 @pytest.mark.parametrize("look", ["cross", "decoder_self"])
 @pytest.mark.parametrize("units", ["tokens", "words"])
-def test_two_branches(view: Callable[[int], View], look: str, units: str) -> None:
-    tree = tree_of(view(3))
+def test_two_branches(search: Callable[[int], Searched], look: str, units: str) -> None:
+    found = search(3)
+    tree = found.tree
     a, b = tree.leaves[0], tree.leaves[1]
-    exhibit = branches_exhibit(view(3), a, b, look, (None, 2), units)
+    exhibit = branches_exhibit(found.trace, a, b, look, (None, 2), units, found.source)
     assert exhibit.name == branches_stem(look, (None, 2))
     check(exhibit)
     total, score, *maps = exhibit.parts
@@ -112,9 +128,10 @@ def test_two_branches(view: Callable[[int], View], look: str, units: str) -> Non
         np.testing.assert_allclose(panel.values.sum(axis=1), 1, atol=1e-5)  # type: ignore
 
 
-def test_what_ended(view: Callable[[int], View]) -> None:
-    check(finished_exhibit(view(3)))
-    check(finished_exhibit(view(1)))
+def test_what_ended(search: Callable[[int], Searched]) -> None:
+    for beam in (3, 1):
+        found = search(beam)
+        check(finished_exhibit(found.trace, found.source))
 
 
 def test_a_graph_has_its_parents_first() -> None:

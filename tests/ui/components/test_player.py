@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.factories import make_trace
 from ui.components import player
-from ui.components.player import Place, Taken, encode, place_in, scientific, taken_in
+from ui.components.player import PlayerPlace, Taken, encode, place_in, scientific, taken_in
 
 
 def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
@@ -31,7 +31,7 @@ def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
 
 def test_the_weights_arrive_as_they_are() -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
-    header, cross, own = decode(encode(trace, "id", Place(1)))
+    header, cross, own = decode(encode(trace, "id", PlayerPlace(1)))
     assert header["shape"] == [2, 3, 5, 7]
     np.testing.assert_allclose(cross / 65535, trace.cross, atol=1e-5)
     np.testing.assert_allclose(own / 65535, trace.decoder_self, atol=1e-5)
@@ -40,7 +40,7 @@ def test_the_weights_arrive_as_they_are() -> None:
 def test_many_weights_travel_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(player, "WIDE_LIMIT", 10)
     trace = make_trace()
-    header, cross, own = decode(encode(trace, "id", Place(1)))
+    header, cross, own = decode(encode(trace, "id", PlayerPlace(1)))
     assert header["bits"] == 8
     np.testing.assert_allclose(cross / 255, trace.cross, atol=0.5 / 255 + 1e-6)
     np.testing.assert_allclose(own / 255, trace.decoder_self, atol=0.5 / 255 + 1e-6)
@@ -48,7 +48,7 @@ def test_many_weights_travel_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_header_says_what_each_step_did() -> None:
     trace = make_trace(S=6, T=4, K=4)
-    header, *_ = decode(encode(trace, "id", Place(2, 1, None), nonce=3))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(2, 1, None), nonce=3))
     assert header["trace"] == "id"
     assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3}
     assert header["predicted"] == list(trace.predicted_tokens)
@@ -72,7 +72,7 @@ def test_a_token_that_is_not_among_the_most_probable_is_said_to_be_taken() -> No
     trace = make_trace(T=4)
     ids = trace.top_ids.copy()
     ids[2, 0] = 63
-    header, *_ = decode(encode(dataclasses.replace(trace, top_ids=ids), "id", Place(1)))
+    header, *_ = decode(encode(dataclasses.replace(trace, top_ids=ids), "id", PlayerPlace(1)))
     assert [chosen["rank"] for chosen in header["chosen"]] == [0, 0, -1, 0]
     assert header["chosen"][2]["probability"] == pytest.approx(
         math.exp(trace.log_probs[2]), rel=1e-4
@@ -83,14 +83,14 @@ def test_impossible_alternatives_are_sent_as_zero() -> None:
     trace = make_trace()
     low = trace.top_log_probs.copy()
     low[:, -1] = -np.inf
-    header, *_ = decode(encode(dataclasses.replace(trace, top_log_probs=low), "id", Place(1)))
+    header, *_ = decode(encode(dataclasses.replace(trace, top_log_probs=low), "id", PlayerPlace(1)))
     assert all(row[-1][1] == 0 for row in header["top"])
 
 
 @given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
 def test_any_tokens_can_be_sent_and_none_is_invisible(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, src_tokens=tuple(tokens))
-    header, *_ = decode(encode(trace, "id", Place(1)))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert len(header["source"]) == len(tokens) + 1
     assert all(header["source"])
     assert not any("\n" in token for token in header["source"])
@@ -106,12 +106,12 @@ def test_columns_are_tokens_or_whole_words() -> None:
     trace = dataclasses.replace(
         trace, tgt_tokens=pieces, predicted_tokens=(*pieces[1:], "lich"), complete=False
     )
-    header, *_ = decode(encode(trace, "id", Place(1)))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert header["source"] == ["▁un", "believ", "able", "▁cats", "</s>"]
     assert header["keys"] == list(pieces)
     assert header["laneSpans"] == [[j, j + 1] for j in range(6)]
     assert header["special"] == [4]
-    header, *_ = decode(encode(trace, "id", Place(1), words=True))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(1), words=True))
     assert columns(header["source"], header["sourceSpans"]) == {
         "unbelievable": [0, 1, 2], "cats": [3], "</s>": [4],
     }  # fmt: skip
@@ -127,7 +127,7 @@ def test_columns_are_tokens_or_whole_words() -> None:
 def test_spans_cover_every_position_once(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, T=6, src_tokens=tuple(tokens))
     for words in (False, True):
-        header, *_ = decode(encode(trace, "id", Place(1), words=words))
+        header, *_ = decode(encode(trace, "id", PlayerPlace(1), words=words))
         for spans, length in (
             (header["sourceSpans"], len(tokens) + 1),
             (header["keySpans"], 6),
@@ -142,7 +142,7 @@ def test_what_sampling_cut_off_is_marked() -> None:
     trace = make_trace(T=3, K=4)
     allowed = np.array([[True, True, False, False], [True] * 4, [True, False, False, False]])
     trace = dataclasses.replace(trace, allowed=allowed, n_allowed=np.array([2, 9, 1]))
-    header, *_ = decode(encode(trace, "id", Place(1)))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert [[each[3] for each in row] for row in header["top"]] == (~allowed).tolist()
     assert header["drawn"] == [2, 9, 1]
 
@@ -150,7 +150,7 @@ def test_what_sampling_cut_off_is_marked() -> None:
 def test_the_difference_to_teacher_forcing_is_one_digit() -> None:
     assert [scientific(x) for x in (5.364e-7, 1.2e-6, 0.25, 0.0)] == ["5e-7", "1e-6", "2e-1", "0"]
     header, *_ = decode(
-        encode(dataclasses.replace(make_trace(), forcing_gap=5.3e-7), "id", Place(1))
+        encode(dataclasses.replace(make_trace(), forcing_gap=5.3e-7), "id", PlayerPlace(1))
     )
     assert header["gap"] == "5e-7"
 
@@ -158,7 +158,7 @@ def test_the_difference_to_teacher_forcing_is_one_digit() -> None:
 def test_a_token_taken_instead() -> None:
     trace = make_trace(T=4, K=4)
     said = {"trace": "id", "step": 2, "layer": 1, "head": None, "token": 61}
-    assert taken_in({"steer": said}, "id", trace) == Taken(Place(2, 1, None), 61)
+    assert taken_in({"steer": said}, "id", trace) == Taken(PlayerPlace(2, 1, None), 61)
     for wrong in (
         {"trace": "other"}, {"step": 5}, {"step": 0}, {"token": 7}, {"token": "61"}, {"layer": 0},
     ):  # fmt: skip
@@ -168,7 +168,7 @@ def test_a_token_taken_instead() -> None:
 
 def test_a_report_says_where_the_player_stands() -> None:
     view = {"trace": "id", "step": 3, "layer": None, "head": 2}
-    assert place_in({"view": view}, "id") == Place(3, None, 2)
+    assert place_in({"view": view}, "id") == PlayerPlace(3, None, 2)
     assert place_in({"view": view}, "another") is None
 
 
@@ -195,8 +195,8 @@ def test_a_report_that_is_not_one_is_ignored(held: Any) -> None:
 
 def test_players_side_by_side_say_which_group_they_step_with() -> None:
     trace = make_trace(S=6, T=4)
-    alone, *_ = decode(encode(trace, "id", Place(1)))
+    alone, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert not {"group", "follows"} & alone.keys()
-    header, *_ = decode(encode(trace, "id", Place(1), group="two", follows=True))
+    header, *_ = decode(encode(trace, "id", PlayerPlace(1), group="two", follows=True))
     assert (header["group"], header["follows"]) == ("two", True)
     assert {name: header[name] for name in alone} == alone

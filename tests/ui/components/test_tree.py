@@ -11,7 +11,7 @@ from figures.outcomes import OUTCOMES
 from figures.palette import CHROME, THEMES, contrast
 from tests.searched import searched
 from transformer.measures.beam import Tree, beam_tree
-from ui.components.tree import Choice, branch_colours, choice_in, encode
+from ui.components.tree import TreeChoice, branch_colours, choice_in, encode
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def header_of(message: bytes) -> dict[str, Any]:
 
 
 def test_the_message_holds_every_node(tree: Tree) -> None:
-    header = header_of(encode(tree, "id", Choice(2, None, True), "in words", nonce=3))
+    header = header_of(encode(tree, "id", TreeChoice(2, None, True), "in words", nonce=3))
     assert header["start"] == {"a": 2, "b": None, "dropped": True, "nonce": 3}
     assert header["beam"] == 3
     for node in tree.nodes:
@@ -52,14 +52,14 @@ def test_kinds_that_the_script_counts_on() -> None:
 def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
     wide = beam_tree(searched(0, 10, max_length=60, end=-30.0))
     assert len(wide.steps) == 60 and len(wide.nodes) > 4_000
-    assert len(encode(wide, "id", Choice(None, None, False), "")) < 400_000
+    assert len(encode(wide, "id", TreeChoice(None, None, False), "")) < 400_000
 
 
 @pytest.mark.parametrize(
     ("view", "choice"),
     [
-        ({"tree": "id", "a": 1, "b": None, "dropped": False}, Choice(1, None, False)),
-        ({"tree": "id", "a": None, "b": 0, "dropped": True}, Choice(None, 0, True)),
+        ({"tree": "id", "a": 1, "b": None, "dropped": False}, TreeChoice(1, None, False)),
+        ({"tree": "id", "a": None, "b": 0, "dropped": True}, TreeChoice(None, 0, True)),
         ({"tree": "other", "a": 1, "b": None, "dropped": False}, None),
         ({"tree": "id", "a": -1, "b": None, "dropped": False}, None),
         ({"tree": "id", "a": 10**6, "b": None, "dropped": False}, None),
@@ -73,7 +73,9 @@ def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
         ([1], None),
     ],
 )
-def test_what_the_browser_reports_is_checked(tree: Tree, view: Any, choice: Choice | None) -> None:
+def test_what_the_browser_reports_is_checked(
+    tree: Tree, view: Any, choice: TreeChoice | None
+) -> None:
     assert choice_in({"view": view}, "id", tree) == choice
 
 
@@ -92,8 +94,8 @@ def test_a_and_b_can_be_seen_and_told_from_the_winner(theme: str) -> None:
 
 
 def test_a_tree_in_which_one_node_is_chosen_says_so(tree: Tree) -> None:
-    both = header_of(encode(tree, "id", Choice(1, None, False), "x"))
+    both = header_of(encode(tree, "id", TreeChoice(1, None, False), "x"))
     assert "single" not in both
-    assert header_of(encode(tree, "id", Choice(1, None, False), "x", single=True)) == {
+    assert header_of(encode(tree, "id", TreeChoice(1, None, False), "x", single=True)) == {
         **both, "single": True,
     }  # fmt: skip

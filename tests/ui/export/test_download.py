@@ -20,20 +20,21 @@ from tests.views import make_view
 from transformer.search.sampling import Sampling
 from ui.core.view import View
 from ui.export import download
-from ui.export.download import FORMATS, snippet_header
+from ui.export.download import FORMATS, source_of
+from ui.export.programs import header
 
 SCRIPT = """
 import streamlit as st
 from tests.figures.exhibits import exhibit
-from ui.export.download import take_away
+from ui.export.download import download_button
 
 def make():
     raise AssertionError("computed before anyone asked")
 
 @st.fragment
 def figure():
-    take_away(make, key="a", name="all-heads", n_numbers={count})
-    take_away(make, key="b")
+    download_button(make, key="a", name="all-heads", n_numbers={count})
+    download_button(make, key="b")
 
 figure()
 """
@@ -78,11 +79,11 @@ def called(code: str) -> dict[str, object]:
 def test_what_is_typed_stays_a_literal(
     tiny_checkpoint: Path, sentence: str, target: str | None
 ) -> None:
-    code = snippet_header(view(tiny_checkpoint, sentence, target=target))
+    code = header(source_of(view(tiny_checkpoint, sentence, target=target)))
     arguments = called(code)
     assert arguments["sentence"] == sentence
     assert arguments.get("target") == target
-    assert len(ast.parse(code).body) == 9  # four imports and five assignments, nothing more
+    assert len(ast.parse(code).body) == 10  # imports, one function, assignments; nothing more
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_what_is_typed_stays_a_literal(
 def test_the_snippet_steers_as_the_view_does(
     tiny_checkpoint: Path, given: dict[str, object], expected: dict[str, object]
 ) -> None:
-    code = snippet_header(view(tiny_checkpoint, **given))
+    code = header(source_of(view(tiny_checkpoint, **given)))
     assert called(code) == {"sentence": "A dog.", **expected}
     assert ("import Sampling" in code) == ("sampling" in given)
     assert str(tiny_checkpoint.parent) not in code, "no folder of the server"

@@ -70,7 +70,7 @@ def test_the_numbers_are_the_checkpoint_s(own: View) -> None:
     facts = facts_of(own)
     assert facts.own
     rate, smoothing, scores = (
-        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(own, facts)
+        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(facts, own.checkpoint)
     )  # fmt: skip
     for exhibit in (rate, smoothing, scores):
         check(exhibit)
@@ -87,7 +87,10 @@ def test_the_paper_stands_in_where_a_checkpoint_says_nothing(own: View) -> None:
     facts = facts_of(own)
     assert not facts.own
     for exhibit in (
-        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(own, replace(facts, tried=()))
+        rate_exhibit(facts), smoothing_exhibit(facts),
+        scores_exhibit(replace(facts, tried=()), own.checkpoint),
     ):  # fmt: skip
         check(exhibit)
-    assert tuple(scores_exhibit(own, facts).arrays["bleu"]) == tuple(PAPER_SCORES.values())
+    assert tuple(scores_exhibit(facts, own.checkpoint).arrays["bleu"]) == tuple(
+        PAPER_SCORES.values()
+    )

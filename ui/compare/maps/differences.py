@@ -16,7 +16,7 @@ from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from figures.markdown import plain
 from transformer.measures.compare import difference
 from transformer.types import Floats
-from ui.attention.choice import Choice
+from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import MOST_FOLLOWING
 from ui.attention.maps import STORIES, Maps, dimmed, maps_of
 from ui.compare.choice import choose_left, join_cells
@@ -31,7 +31,7 @@ from ui.components.lens import still_lens
 from ui.components.lens.mount import attention_lens
 from ui.core.layout import sized
 from ui.core.theme import current_theme
-from ui.export.download import take_away, trace_of
+from ui.export.download import download_button, trace_for
 from ui.work.results import once
 
 _SPREAD_RULE = (
@@ -71,14 +71,14 @@ def offer_differences(both: Both) -> None:
     if both.fit.units:
         count = sum(maps.weights.size for maps in both.maps)
         make = partial(differences_exhibit, wanted)
-        take_away(make, key="compare", name=wanted.stem, n_numbers=count)
+        download_button(make, key="compare", name=wanted.stem, n_numbers=count)
     else:
-        take_away(partial(spreads_exhibit, wanted), key="compare", name=_spreads_stem(wanted))
+        download_button(partial(spreads_exhibit, wanted), key="compare", name=_spreads_stem(wanted))
 
 
 def joined_choices(
-    maps: tuple[Maps, Maps], choices: tuple[Choice, Choice]
-) -> tuple[Choice, Choice]:
+    maps: tuple[Maps, Maps], choices: tuple[AttentionChoice, AttentionChoice]
+) -> tuple[AttentionChoice, AttentionChoice]:
     """The same cell on both sides: what A shows, combined where B has no such layer or head."""
     counts = [min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)]
     layer, head = (
@@ -103,7 +103,7 @@ def without_partner(left: Maps, right: Maps) -> str:
     )
 
 
-def sheet_of(maps: tuple[Maps, Maps], choice: Choice) -> Sheet:
+def sheet_of(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
     """The grid of A - B."""
     shown = difference_map(*maps, (choice, choice))
     assert shown.signed is not None
@@ -162,7 +162,7 @@ def _draw_spreads(both: Both) -> None:
 
 def _found(wanted: Wanted) -> tuple[Maps, Maps]:
     left, right = (
-        maps_of(trace_of(view), wanted.kind, choice.units)
+        maps_of(trace_for(view), wanted.kind, choice.units)
         for view, choice in zip(
             (wanted.setup.left, wanted.setup.right), wanted.choices, strict=True
         )
@@ -199,7 +199,7 @@ def differences_exhibit(wanted: Wanted) -> Exhibit:
         arrays={
             "maps_a": maps[0].weights, "maps_b": maps[1].weights, "difference": apart,
         },
-        snippet=start_of_program(wanted, maps)
+        snippet=start_of_program(wanted)
         + f"difference = maps_a[:{layers}, :{heads}] - maps_b[:{layers}, :{heads}]\n",
         offline=(Offline("grid", grid), lens),
         columns=heads,
@@ -207,7 +207,9 @@ def differences_exhibit(wanted: Wanted) -> Exhibit:
 
 
 def _lenses(
-    maps: tuple[Maps, Maps], choices: tuple[Choice, Choice], counts: tuple[int, int]
+    maps: tuple[Maps, Maps],
+    choices: tuple[AttentionChoice, AttentionChoice],
+    counts: tuple[int, int],
 ) -> Mapping[str, bytes]:
     """What the lens shows for each cell; nothing where that would be a large file."""
     if maps[0].weights.size > MOST_FOLLOWING:
@@ -236,7 +238,7 @@ def spreads_exhibit(wanted: Wanted) -> Exhibit:
         )
         for letter, spread in zip(LETTERS, spreads, strict=True)
     )  # fmt: skip
-    program = start_of_program(wanted, maps) + _SPREADS
+    program = start_of_program(wanted) + _SPREADS
     return Exhibit(
         name=_spreads_stem(wanted),
         title=f"{maps[0].story.name}: how evenly each head looks",

@@ -8,10 +8,11 @@ from functools import partial
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from transformer.measures.words import WORD_RULE, Groups
+from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import Choice
+from ui.attention.choice import AttentionChoice
+from ui.attention.exhibits import picked
 from ui.attention.maps import STORIES, Maps, drawing_of, maps_of, name_of_map, sheet_of, shown_map
 from ui.compare.choice import Setup, can_follow
 from ui.compare.maps.matching import Matching, matching, sentences_for
@@ -23,7 +24,7 @@ from ui.components.grid import still_grid
 from ui.components.lens import still_lens
 from ui.components.lines import still_lines
 from ui.components.match import Likeness, head_name, still_matches
-from ui.export.download import take_away, trace_of
+from ui.export.download import download_button, trace_for
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Wanted:
     setup: Setup
     kind: AttentionKind
     display: str
-    choices: tuple[Choice, Choice]
+    choices: tuple[AttentionChoice, AttentionChoice]
 
     @property
     def stem(self) -> str:
@@ -59,19 +60,21 @@ def offer_maps(both: Both, display: str) -> None:
         count += n * m * {"grid": n_layers * n_heads, "lines": len(choice.heads)}.get(display, 1)
     # Not `both`: its traces would stay in memory as long as the page is open.
     wanted = Wanted(both.setup, both.kind, display, both.choices)
-    take_away(partial(maps_exhibit, wanted), key="compare", name=wanted.stem, n_numbers=count)
+    download_button(partial(maps_exhibit, wanted), key="compare", name=wanted.stem, n_numbers=count)
 
 
 def offer_numbers(setup: Setup) -> None:
     """The button for the numbers."""
-    take_away(partial(numbers_exhibit, setup), key="compare", name=file_stem("compare numbers"))
+    download_button(
+        partial(numbers_exhibit, setup), key="compare", name=file_stem("compare numbers")
+    )
 
 
 def maps_exhibit(wanted: Wanted) -> Exhibit:
     """The maps of both sides. Needs no session."""
     views = wanted.setup.left, wanted.setup.right
     found = tuple(
-        maps_of(trace_of(view), wanted.kind, choice.units)
+        maps_of(trace_for(view), wanted.kind, choice.units)
         for view, choice in zip(views, wanted.choices, strict=True)
     )
     maps = found[0], found[1]
@@ -93,9 +96,9 @@ def _matrices(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
         for letter, each in zip("ABD", shown, strict=False)
     ]  # fmt: skip
     names = ("weights_a", "weights_b", "difference")
-    program = start_of_program(wanted, maps)
+    program = start_of_program(wanted, "from transformer.measures.heads import combine")
     for letter, choice in zip("ab", wanted.choices, strict=True):
-        program += f"weights_{letter} = {_picked(f'maps_{letter}', choice)}\n"
+        program += f"weights_{letter} = {picked(choice, f'maps_{letter}')[1]}\n"
     if len(shown) == 3:
         program += "difference = weights_a - weights_b\n"
     titles = [name_of_map(each, choice) for each, choice in zip(maps, wanted.choices, strict=True)]
@@ -124,7 +127,7 @@ def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
         caption=caption_of(wanted),
         parts=tuple(parts),
         arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights},
-        snippet=start_of_program(wanted, maps),
+        snippet=start_of_program(wanted),
         offline=tuple(views),
         columns=max(each.weights.shape[1] for each in maps),
     )
@@ -132,7 +135,7 @@ def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
 
 def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
     parts, views, arrays = [], [], {}
-    program = start_of_program(wanted, maps)
+    program = start_of_program(wanted)
     for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
         for layer, head in choice.heads:
             parts.append(_panel(letter, each, layer, head))
@@ -191,11 +194,11 @@ def heads_exhibit(setup: Setup, kind: AttentionKind, chosen: tuple[int, int]) ->
 
 def numbers_exhibit(setup: Setup) -> Exhibit:
     """Log-probabilities of both translations by both sides, and agreement. Needs no session."""
-    left, right = trace_of(setup.left), trace_of(setup.right)
+    left, right = trace_for(setup.left), trace_for(setup.right)
     views = crossed_views(setup, left, right)
     texts = right.text, left.text
     followed: list[Trace | None] = [
-        trace_of(view) if text.strip() and can_follow(view) else None
+        trace_for(view) if text.strip() and can_follow(view) else None
         for view, text in zip(views, texts, strict=True)
     ]
     crossed = cross(left, right, followed[0], followed[1])
@@ -250,33 +253,18 @@ def _followed(setup: Setup, side: int, found: Trace | None) -> str:
     return followed_call((setup.left, setup.right), side)
 
 
-def start_of_program(wanted: Wanted, maps: tuple[Maps, Maps]) -> str:
+def start_of_program(wanted: Wanted, *imports: str) -> str:
     """The program up to `maps_a` and `maps_b`, [layers, heads, queries, keys]."""
-    program = reading(wanted.setup) + "\n"
-    for letter, each in zip("ab", maps, strict=True):
-        name = f"maps_{letter}"
-        program += f"{name} = {letter}.attention({wanted.kind!r})\n"
-        if wanted.choices[0].units == "words":
-            program += (
-                "# Whole words: each list holds the first pieces of the words.\n"
-                f"queries, keys = {_starts(each.query_groups)!r}, {_starts(each.key_groups)!r}\n"
-                f"sizes = np.diff(queries, append={name}.shape[-2])[:, None]\n"
-                f"{name} = np.add.reduceat({name}, keys, -1)\n"
-                f"{name} = np.add.reduceat({name}, queries, -2) / sizes\n"
-            )
+    words = wanted.choices[0].units == "words"
+    if words:
+        imports = (*imports, "from transformer.measures.words import maps_by_words")
+    program = reading(wanted.setup, *imports) + "\n"
+    for letter in "ab":
+        maps = f"{letter}.attention({wanted.kind!r})"
+        if words:
+            maps = f"maps_by_words({letter}, {wanted.kind!r}).weights"
+        program += f"maps_{letter} = {maps}\n"
     return program
-
-
-def _picked(name: str, choice: Choice) -> str:
-    """The expression for the one map that a side shows."""
-    layer, head = choice.cell
-    picked = f"{name}[{':' if layer is None else layer}, {':' if head is None else head}]"
-    axes = tuple(range((layer is None) + (head is None)))
-    if not axes:
-        return picked
-    if choice.how == "max":
-        return f"{picked}.max(axis={axes})"
-    return f"{picked}.mean(axis={axes}, dtype=np.float64).astype(np.float32)"
 
 
 def _panel(letter: str, maps: Maps, layer: int, head: int) -> Panel:
@@ -298,7 +286,3 @@ def caption_of(wanted: Wanted) -> str:
         what += " B follows A's translation."
     words = f" {WORD_RULE}" if wanted.choices[0].units == "words" else ""
     return f"{what} Rows are queries, columns are keys.{words}"
-
-
-def _starts(groups: Groups | None) -> list[int]:
-    return [group[0] for group in groups or ()]

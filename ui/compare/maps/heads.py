@@ -19,7 +19,7 @@ from ui.components.match import head_name
 from ui.components.match.mount import head_matches
 from ui.core import url_state
 from ui.core.url_state import HEAD, LAYER
-from ui.export.download import take_away
+from ui.export.download import download_button
 from ui.work.progress import stopped
 
 
@@ -63,7 +63,7 @@ def draw_heads(both: Both, aside: DeltaGenerator) -> None:
                 draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
     with aside:
-        take_away(
+        download_button(
             partial(heads_exhibit, setup, both.kind, pair), key="compare",
             name=file_stem("heads matched", STORIES[both.kind].name),
         )  # fmt: skip

@@ -16,7 +16,7 @@ import streamlit as st
 
 from transformer.errors import InputError
 from transformer.measures.compare import HeadPair, Reals, assign, similarity
-from transformer.measures.words import merge, word_groups
+from transformer.measures.words import maps_by_words
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.compare.choice import Setup, can_follow, following
@@ -188,13 +188,9 @@ def compared(
 
 def by_words(trace: Trace, kind: AttentionKind) -> Floats | None:
     """The maps of one kind between words, [L, H, n, m]; None where there are none."""
-    maps = trace.attention(kind)
-    if not maps.size:
+    if not trace.attention(kind).size:
         return None
-    source = word_groups(trace.src_tokens, trace.src_special)
-    target = word_groups(trace.tgt_tokens, trace.tgt_special)
-    queries = source if kind == "encoder_self" else target
-    return merge(maps, queries, target if kind == "decoder_self" else source)
+    return maps_by_words(trace, kind).weights
 
 
 def axes(trace: Trace, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -15,7 +15,7 @@ from transformer.measures.compare import difference, not_shared, parting
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import Choice
+from ui.attention.choice import AttentionChoice
 from ui.attention.maps import Maps, dimmed, shown_map
 from ui.components.lens import Map
 
@@ -120,7 +120,9 @@ def changed_places(left: Maps, right: Maps) -> str:
     return f"{'; '.join(named)}{more} stand in the same place and are taken for each other."
 
 
-def difference_map(left: Maps, right: Maps, choices: tuple[Choice, Choice]) -> Map:
+def difference_map(
+    left: Maps, right: Maps, choices: tuple[AttentionChoice, AttentionChoice]
+) -> Map:
     """A - B for the map that each side shows. Both have the same number of rows and columns."""
     here, there = shown_map(left, choices[0]), shown_map(right, choices[1])
     named = here.name if here.name == there.name else f"{here.name} − {there.name}"

@@ -13,19 +13,18 @@ from transformer.measures.compare import divergence
 from transformer.measures.heads import HOWS
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import (
+from ui.attention.cached import get_drawing, get_maps, get_sheet
+from ui.attention.choice import AttentionChoice, to_pieces, to_units
+from ui.attention.maps import STORIES, Maps, shown_map
+from ui.attention.settings import (
     COMBINE,
     DIM,
     HEADS,
     MASS,
     PIN,
-    Choice,
     choose_heads,
     choose_kind,
-    to_pieces,
-    to_units,
 )
-from ui.attention.maps import STORIES, Maps, get_drawing, get_maps, get_sheet, shown_map
 from ui.compare.choice import (
     BESIDE,
     DISPLAYS,
@@ -77,7 +76,7 @@ class Both:
     traces: tuple[Trace, Trace]
     kind: AttentionKind
     fit: Fit
-    choices: tuple[Choice, Choice]
+    choices: tuple[AttentionChoice, AttentionChoice]
     maps: tuple[Maps, Maps]
 
     @property

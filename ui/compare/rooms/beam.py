@@ -12,7 +12,9 @@ from figures.markdown import code
 from figures.outcomes import Decode, summary, text_of, why_it_went, why_the_winner_won
 from transformer.measures.beam import Node, Tree, beam_tree
 from transformer.trace.records import Trace
-from ui.beam.choice import (
+from ui.beam.exhibits import tree_exhibit
+from ui.beam.panels import numbers_of
+from ui.beam.settings import (
     DROPPED,
     Mark,
     Start,
@@ -23,15 +25,14 @@ from ui.beam.choice import (
     telling_node,
     write_mark,
 )
-from ui.beam.exhibits import tree_exhibit
-from ui.beam.panels import numbers_of
 from ui.compare.choice import Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
-from ui.components.tree import Choice, choice_in, encode
+from ui.components.tree import TreeChoice, choice_in, encode
 from ui.components.tree.mount import beam_tree_view
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
+from ui.export.download import source_of, trace_for
 from ui.translate.words import how_decoded, scored
 from ui.work.cache import get_translator, trace_id
 from ui.work.computed import computed
@@ -120,10 +121,10 @@ def _draw_tree(setup: Setup, side: int, tree: Tree, decode: Decode, anew: bool) 
     )  # fmt: skip
 
 
-def _choice(tree: Tree, side: int) -> Choice:
+def _choice(tree: Tree, side: int) -> TreeChoice:
     """What the settings say, for this tree; what was dropped is shown in both or in none."""
     node, asked = chosen(tree, NODES[side]), url_state.get(DROPPED)
-    return Choice(
+    return TreeChoice(
         None if node is None else node.index,
         None,
         tree.beam_size == 1 if asked == "auto" else asked == "on",
@@ -150,5 +151,5 @@ def _marks(side: int, node: Node | None) -> dict[str, str]:
     return {} if node is None else {"a": write_mark(mark_of(node))}
 
 
-def _exhibit(choices: dict[int, Choice], view: View, side: int) -> Exhibit:
-    return tree_exhibit(view, choices[side])
+def _exhibit(choices: dict[int, TreeChoice], view: View, side: int) -> Exhibit:
+    return tree_exhibit(trace_for(view), choices[side], source_of(view))

@@ -27,8 +27,10 @@ from ui.core.glossary import term
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import fill
-from ui.head.choice import KEY, KIND, QUERY, SCALING, Place, bound_kind, place_of
-from ui.head.exhibits import KINDS, difference, exhibit, stages_of
+from ui.head.choice import HeadChoice
+from ui.head.downloads import make_figure
+from ui.head.exhibits import KINDS, difference, stages_of
+from ui.head.settings import KEY, KIND, QUERY, SCALING, bound_kind, place_of
 from ui.work.cache import key_of
 from ui.work.computed import computed
 
@@ -95,9 +97,9 @@ def places_of(
     sides: Sequence[int],
     *,
     same_queries: bool,
-) -> dict[int, Place]:
+) -> dict[int, HeadChoice]:
     """What each side shows: as the store says, B like A where it was not set apart."""
-    found: dict[int, Place] = {}
+    found: dict[int, HeadChoice] = {}
     for side in sides:
         n_layers, n_heads, n_queries, _ = traces[side].attention(kind).shape
         first = found.get(0)
@@ -134,7 +136,7 @@ def _within(index: int | None, count: int) -> int | None:
     return index if index is not None and index < count else None
 
 
-def _chosen(trace: Trace, place: Place, side: int, *, same_keys: bool) -> Chosen:
+def _chosen(trace: Trace, place: HeadChoice, side: int, *, same_keys: bool) -> Chosen:
     """The key to follow, the one looked at most where none is chosen."""
     row = trace.attention(place.kind)[place.layer, place.head, place.query]
     param = KEY if side == 0 or same_keys else OTHER_KEY
@@ -142,7 +144,9 @@ def _chosen(trace: Trace, place: Place, side: int, *, same_keys: bool) -> Chosen
     return Chosen(int(row.argmax()) if key is None else key, url_state.get(SCALING))
 
 
-def _draw_boxes(side: int, trace: Trace, places: dict[int, Place], *, same_queries: bool) -> None:
+def _draw_boxes(
+    side: int, trace: Trace, places: dict[int, HeadChoice], *, same_queries: bool
+) -> None:
     """Layer, head and query of one side."""
     place, letter = places[side], LETTERS[side]
     n_layers, n_heads, n_queries, _ = trace.attention(place.kind).shape
@@ -201,7 +205,7 @@ def _box(
 
 
 def _draw_stages(
-    setup: Setup, side: int, trace: Trace, place: Place, chosen: Chosen, same_keys: bool
+    setup: Setup, side: int, trace: Trace, place: HeadChoice, chosen: Chosen, same_keys: bool
 ) -> None:
     view = view_of(setup, side)
     stages: HeadStages = computed(view, "head", place, stages_of(place))
@@ -236,5 +240,5 @@ def _said(stages: HeadStages, chosen: Chosen) -> str:
     )
 
 
-def _exhibit(what: dict[int, tuple[Place, Chosen]], view: View, side: int) -> Exhibit:
-    return exhibit(view, *what[side])()
+def _exhibit(what: dict[int, tuple[HeadChoice, Chosen]], view: View, side: int) -> Exhibit:
+    return make_figure(view, *what[side])

@@ -22,7 +22,6 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
 from ui.compare.choice import Setup
-from ui.compare.programs import roots_lines
 from ui.compare.sides import LETTERS, Bar, link_page, page_of, rows, view_of, who_is_who
 from ui.core import url_state
 from ui.core.glossary import term
@@ -30,7 +29,8 @@ from ui.core.layout import draw_plot
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import take_away
+from ui.export.download import download_button
+from ui.export.programs import roots_lines
 from ui.positions.sections import LENGTH, SIDE
 from ui.work.cache import get_translator
 from ui.work.models import translator
@@ -102,7 +102,7 @@ def draw_positions(setup: Setup, left: Trace, right: Trace, bar: Bar) -> None:
         with bar.aside:
             make = partial(positions_exhibit, setup, tuple(found), side_of_model, n)
             count = sum(each.table.size for each in found.values())
-            take_away(make, key="compare", name=_stem(side_of_model), n_numbers=2 * count)
+            download_button(make, key="compare", name=_stem(side_of_model), n_numbers=2 * count)
 
 
 def _draw_table(setup: Setup, side: int, places: Places) -> None:

@@ -10,15 +10,15 @@ from figures.exhibit import Exhibit
 from transformer.trace.records import Trace
 from ui.compare.choice import Setup
 from ui.compare.sides import LETTERS, Bar, link_page, offer_both, sides_of, view_of
-from ui.components.player import Place, encode, place_in
+from ui.components.player import PlayerPlace, encode, place_in
 from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.view import View
-from ui.export.download import trace_of
-from ui.translate.exhibits import exhibit
+from ui.export.download import source_of, trace_for
+from ui.translate.exhibits import origin_of, player_exhibit, why_no_player
 from ui.translate.start import Start, remember, telling_step
-from ui.translate.words import how_decoded, origin_of, scored, why_no_player
+from ui.translate.words import how_decoded, scored
 from ui.work.cache import trace_id
 
 #: What the two call each other in the browser.
@@ -64,7 +64,7 @@ def _draw_player(
     st.caption(f"**{LETTERS[side]}** · {how_decoded(view, trace)}, {scored(trace)}")
     message = encode(
         trace, name, start.place, start.nonce, words=words, alpha=view.alpha, steerable=False,
-        origin=origin_of(view), group=_GROUP, follows=follows,
+        origin=origin_of(view.kind), group=_GROUP, follows=follows,
     )  # fmt: skip
     player(message, key=key, on_view_change=follow, on_steer_change=lambda: None)
     link_page(setup, side, "translate")
@@ -85,7 +85,7 @@ def _start_of(key: str, name: str, anew: bool) -> Start:
     """
     held: Start | None = st.session_state.get(f"{key}_start")
     if held is None or held.trace != name or anew:
-        place = Place(
+        place = PlayerPlace(
             url_state.get(url_state.STEP) or 1,
             url_state.get(url_state.LAYER),
             url_state.get(url_state.HEAD),
@@ -100,10 +100,11 @@ def _exhibit(
 ) -> Exhibit:
     """One side as a figure, at the place that both share as far as this model has it."""
     step, layer, head = where
-    shape = trace_of(view).cross.shape
-    place = Place(
+    trace = trace_for(view)
+    shape = trace.cross.shape
+    place = PlayerPlace(
         step,
         layer if layer is not None and layer <= shape[0] else None,
         head if head is not None and head <= shape[1] else None,
     )
-    return exhibit(view, place, words=words)
+    return player_exhibit(trace, place, source_of(view), words=words)

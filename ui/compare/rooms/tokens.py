@@ -22,10 +22,11 @@ from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import snippet_header, trace_of
+from ui.export.download import source_of, trace_for
+from ui.export.programs import header
 from ui.frame.availability import why_not
-from ui.tokens.choice import SIDE, SIDES, TOKEN
-from ui.tokens.exhibits import pieces_exhibit
+from ui.tokens.downloads import make_pieces
+from ui.tokens.settings import SIDE, SIDES, TOKEN
 from ui.tokens.views import pieces_shown, read_side, tokenizer_of
 from ui.tokens.words import count
 from ui.work.cache import get_tracer
@@ -228,8 +229,8 @@ class _Make:
 
     def __call__(self, view: View, side: int) -> Exhibit:
         if view.kind == "checkpoint":
-            return pieces_exhibit(view, "source" if self.text == "source" else "translation", -2)
-        cut = cut_of(trace_of(view), self.text)
+            return make_pieces(view, "source" if self.text == "source" else "translation", -2)
+        cut = cut_of(trace_for(view), self.text)
         ids = np.array(cut.ids, dtype=np.int64)
         labels = tuple(f"{at} {piece}" for at, piece in enumerate(cut.pieces, start=1))
         return Exhibit(
@@ -238,7 +239,7 @@ class _Make:
             caption="Every piece with its number.",
             parts=(Series("pieces", labels, {"id": ids}, "piece", "id", "bar"),),
             arrays={"pieces": np.array(cut.pieces), "ids": ids},
-            snippet=snippet_header(view)
+            snippet=header(source_of(view))
             + f"pieces = np.array(trace.{cut.stem}_tokens)\n"
             + f"ids = np.array(trace.{cut.stem}_ids)\n",
         )

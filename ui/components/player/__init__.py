@@ -28,7 +28,7 @@ MOST_ALTERNATIVES = 8
 
 
 @dataclass(frozen=True)
-class Place:
+class PlayerPlace:
     """Where the player stands.
 
     Attributes:
@@ -50,11 +50,11 @@ class Taken:
         token: its id.
     """
 
-    place: Place
+    place: PlayerPlace
     token: int
 
 
-def place_in(held: Any, trace_id: str) -> Place | None:
+def place_in(held: Any, trace_id: str) -> PlayerPlace | None:
     """The place a player reported, or None where it reported nothing usable for this trace.
 
     What comes from a browser is not believed.
@@ -62,11 +62,11 @@ def place_in(held: Any, trace_id: str) -> Place | None:
     return _place(_reported(held, "view", trace_id))
 
 
-def _place(said: Mapping[str, Any]) -> Place | None:
+def _place(said: Mapping[str, Any]) -> PlayerPlace | None:
     step, layer, head = (said.get(name) for name in ("step", "layer", "head"))
     if not _is_index(step) or not all(value is None or _is_index(value) for value in (layer, head)):
         return None
-    return Place(step, layer, head)
+    return PlayerPlace(step, layer, head)
 
 
 def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
@@ -86,7 +86,7 @@ def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()
 def encode(
     trace: Trace,
     trace_id: str,
-    place: Place,
+    place: PlayerPlace,
     nonce: int = 0,
     *,
     words: bool = False,

@@ -22,7 +22,7 @@ _KINDS = tuple(OUTCOMES)
 
 
 @dataclass(frozen=True)
-class Choice:
+class TreeChoice:
     """What is chosen in the tree.
 
     Attributes:
@@ -41,7 +41,7 @@ def branch_colours(theme: str) -> tuple[str, str]:
     return colours[1], colours[3]
 
 
-def choice_in(held: Any, tree_id: str, tree: Tree) -> Choice | None:
+def choice_in(held: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
     """What a view reported, or None where it reported nothing usable for this tree.
 
     What comes from a browser is not believed.
@@ -59,11 +59,11 @@ def choice_in(held: Any, tree_id: str, tree: Tree) -> Choice | None:
             return None
     if not isinstance(dropped, bool):
         return None
-    return Choice(a, b, dropped)
+    return TreeChoice(a, b, dropped)
 
 
 def encode(
-    tree: Tree, tree_id: str, start: Choice, label: str, nonce: int = 0, *, single: bool = False
+    tree: Tree, tree_id: str, start: TreeChoice, label: str, nonce: int = 0, *, single: bool = False
 ) -> bytes:
     """Everything that the view shows of a tree, as one message (see `ui.components.packing`).
 

@@ -10,7 +10,7 @@ import pytest
 from tests.factories import make_trace
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
-from ui.attention.choice import Choice
+from ui.attention.choice import AttentionChoice
 from ui.attention.maps import maps_of
 from ui.compare.maps.matching import by_words, compared
 from ui.compare.maps.pairing import changed_places, difference_map, fit_of, labels
@@ -26,8 +26,8 @@ def right(words: tuple[str, ...], seed: int = 1, **changes: int) -> Trace:
 
 def choice(
     kind: str, units: str = "tokens", cell: tuple[int | None, int | None] = (0, 0)
-) -> Choice:
-    return Choice(kind, "matrix", units, "mean", False, cell, False, (), 0.5, None, (), ())  # type: ignore[arg-type]
+) -> AttentionChoice:
+    return AttentionChoice(kind, "matrix", units, "mean", False, cell, False, (), 0.5, None, (), ())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

@@ -20,7 +20,7 @@ from transformer.config import ModelConfig
 from transformer.positions import sinusoidal
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.attention.choice import Choice
+from ui.attention.choice import AttentionChoice
 from ui.attention.maps import maps_of
 from ui.compare.choice import Setup
 from ui.compare.languages import target_language, warning
@@ -121,7 +121,7 @@ def test_masked_keys_are_not_counted_as_missed() -> None:
 def test_the_same_cell_is_shown_on_both_sides() -> None:
     left = maps_of(make_trace(S=6, T=5, n_decoder_layers=3, n_heads=4), "cross", "tokens")
     right = maps_of(make_trace(S=6, T=5, n_decoder_layers=2, n_heads=6), "cross", "tokens")
-    choice = Choice(
+    choice = AttentionChoice(
         "cross", "grid", "tokens", "mean", False, (2, 3), False, (), 0.5, None, (), ()
     )  # fmt: skip
     one, other = joined_choices((left, right), (choice, replace(choice, cell=(0, 0))))

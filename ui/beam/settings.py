@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
-from ui.components.tree import Choice, choice_in
+from ui.components.tree import TreeChoice, choice_in
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
@@ -51,7 +51,7 @@ class Start:
     """What the tree was last told to show: of which search, and how often before."""
 
     tree_id: str
-    choice: Choice
+    choice: TreeChoice
     nonce: int
 
 
@@ -94,11 +94,11 @@ def tell(view: View, tree: Tree) -> Start:
     return start
 
 
-def choice(tree: Tree) -> Choice:
+def choice(tree: Tree) -> TreeChoice:
     """What the settings say, for this tree."""
     a, b = chosen(tree, A), chosen(tree, B)
     asked = url_state.get(DROPPED)
-    return Choice(
+    return TreeChoice(
         None if a is None else a.index,
         None if b is None else b.index,
         tree.beam_size == 1 if asked == "auto" else asked == "on",

@@ -1,0 +1,206 @@
+"""The settings of the Attention page as its link holds them, and the choice that they make.
+
+Tokens are stored as positions of pieces, so they mean the same when whole words are shown; a word
+is chosen when one of its pieces is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import streamlit as st
+
+from transformer.measures.heads import HOWS, Head
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS
+from ui.attention.choice import DISPLAYS, AttentionChoice, kinds_of, special_keys
+from ui.components.grid import Cell
+from ui.components.lens import Selection
+from ui.components.lines import Pin
+from ui.core import url_state
+from ui.core.units import UNITS
+from ui.core.url_state import HEAD, LAYER, Param
+
+T = TypeVar("T")
+
+_TOKENS = "attention_tokens"
+_index = url_state.whole(1, 99_999)
+
+
+def parse_heads(raw: str) -> tuple[Head, ...] | None:
+    """`1.3-2.5` as layers and heads from 0, in the order chosen; `none` for an empty set."""
+    if raw == "none":
+        return ()
+    heads = []
+    for part in raw.split("-"):
+        layer, dot, head = part.partition(".")
+        if not dot:
+            raise ValueError(raw)
+        heads.append((_index(layer) - 1, _index(head) - 1))
+    if len(set(heads)) != len(heads):
+        raise ValueError(raw)
+    return tuple(heads)
+
+
+def write_heads(heads: tuple[Head, ...] | None) -> str:
+    """The raw string of a set of heads; None, which leaves the choice to the page, is not kept."""
+    if heads is None:
+        return ""
+    return "-".join(f"{layer + 1}.{head + 1}" for layer, head in heads) or "none"
+
+
+def parse_positions(raw: str) -> tuple[int, ...] | None:
+    """`3-5` as positions from 0; `none` for no token."""
+    if raw == "none":
+        return ()
+    return tuple(sorted({_index(part) - 1 for part in raw.split("-")}))
+
+
+def write_positions(positions: tuple[int, ...] | None) -> str:
+    """The raw string of chosen tokens; None, which leaves the choice to the page, is not kept."""
+    if positions is None:
+        return ""
+    return "-".join(str(position + 1) for position in positions) or "none"
+
+
+def parse_pin(raw: str) -> Pin | None:
+    """`q3` or `k5`, a query or a key; `none` where nothing is pinned."""
+    if raw == "none":
+        return None
+    if raw[:1] not in ("q", "k"):
+        raise ValueError(raw)
+    return ("query" if raw[0] == "q" else "key"), _index(raw[1:]) - 1
+
+
+def write_pin(pin: Pin | None) -> str:
+    """The raw string of a pinned token."""
+    return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
+
+
+KIND: Param[str] = Param("kind", url_state.one_of(ATTENTION_KINDS), "cross")
+DIM: Param[bool] = Param("dim", url_state.parse_switch, False, url_state.write_switch)
+DISPLAY: Param[str] = Param("display", url_state.one_of(DISPLAYS), "grid")
+COMBINE: Param[str] = Param("combine", url_state.one_of(HOWS), "mean")
+MAP: Param[str] = Param("map", url_state.one_of(("cell", "heads")), "cell")
+HEADS: Param[tuple[Head, ...] | None] = Param("heads", parse_heads, None, write_heads)
+MASS: Param[float] = Param("mass", url_state.number(0, 1), 0.75, lambda value: f"{value:g}")
+PIN: Param[Pin | None] = Param("pin", parse_pin, None, write_pin)
+QUERIES: Param[tuple[int, ...] | None] = Param("queries", parse_positions, None, write_positions)
+KEYS: Param[tuple[int, ...] | None] = Param("keys", parse_positions, None, write_positions)
+
+#: All that the page's link holds.
+PARAMS: tuple[Param[object], ...] = (
+    KIND, DISPLAY, LAYER, HEAD, DIM, UNITS, COMBINE, MAP, HEADS, MASS, PIN, QUERIES, KEYS,
+)  # type: ignore[assignment]  # fmt: skip
+
+
+def settle_kind(trace: Trace) -> None:
+    """See that the kind chosen is one that the trace holds."""
+    kinds = kinds_of(trace)
+    if url_state.get(KIND) not in kinds:
+        if url_state.stored(KIND):  # tokens chosen on other axes mean nothing here
+            url_state.forget(PIN, QUERIES, KEYS)
+        url_state.put(KIND, kinds[-1])
+
+
+def read_choice(trace: Trace) -> AttentionChoice:
+    """The choice as the store holds it, without what this model or sentence does not have."""
+    kinds = kinds_of(trace)
+    kind = next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
+    n_layers, n_heads, n, m = trace.attention(kind).shape
+    layer, head = url_state.get(LAYER), url_state.get(HEAD)
+    cell = (
+        layer - 1 if layer is not None and layer <= n_layers else None,
+        head - 1 if head is not None and head <= n_heads else None,
+    )
+    stored = url_state.get(HEADS)
+    # The heads of the layer looked at; of the last one, which is nearest to the words, at first.
+    row = n_layers - 1 if cell[0] is None else cell[0]
+    heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
+    heads = tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads)
+    pin = url_state.get(PIN)
+    if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
+        pin = None
+    keys = url_state.get(KEYS)
+    return AttentionChoice(
+        kind=kind,
+        display=url_state.get(DISPLAY),
+        units=url_state.get(UNITS),
+        how=next(how for how in HOWS if how == url_state.get(COMBINE)),
+        dim=url_state.get(DIM),
+        cell=cell,
+        chosen=url_state.get(MAP) == "heads" and bool(heads),
+        heads=heads,
+        mass=url_state.get(MASS),
+        pin=pin,
+        queries=tuple(at for at in url_state.get(QUERIES) or () if at < n),
+        # Special tokens make the first example: how much do heads leave to them?
+        keys=special_keys(trace, kind) if keys is None else tuple(at for at in keys if at < m),
+    )
+
+
+def settle_tokens(trace: Trace) -> None:
+    """Forget which tokens were chosen once there are others, unless a link brought both."""
+    tokens = hash((trace.src_tokens, trace.tgt_tokens))
+    before = st.session_state.get(_TOKENS)
+    st.session_state[_TOKENS] = tokens
+    if before not in (None, tokens) and not url_state.arrived(PIN, QUERIES, KEYS):
+        url_state.forget(PIN, QUERIES, KEYS)
+
+
+def choose_kind() -> None:
+    """Take the kind that the control says."""
+    take_kind(st.session_state[f"{KIND.name}_widget"])
+
+
+def take_kind(kind: str) -> None:
+    """Show another kind; tokens chosen on other axes mean nothing there."""
+    if url_state.get(KIND) != kind:
+        url_state.put(KIND, kind)
+        url_state.forget(PIN, QUERIES, KEYS)
+
+
+def wanted_cell() -> Cell:
+    """The cell chosen, also where the kind shown has no such layer or head."""
+    layer, head = url_state.get(LAYER), url_state.get(HEAD)
+    return None if layer is None else layer - 1, None if head is None else head - 1
+
+
+def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
+    """The heads combined under the lens, also those that the kind shown does not have."""
+    if url_state.get(MAP) != "heads":
+        return ()
+    stored = url_state.get(HEADS)
+    return choice.heads if stored is None else stored
+
+
+def choose_cell(cell: Cell) -> None:
+    """Keep what was chosen in the grid."""
+    layer, head = cell
+    _change(LAYER, None if layer is None else layer + 1)
+    _change(HEAD, None if head is None else head + 1)
+    _change(MAP, "cell")
+
+
+def _change(param: Param[T], value: T) -> None:
+    """Store a value that is another one; what repeats the default needs no place in the link."""
+    if url_state.get(param) != value:
+        url_state.put(param, value)
+
+
+def choose_heads(heads: Sequence[Head]) -> None:
+    """Keep a set of heads."""
+    url_state.put(HEADS, tuple(heads))
+
+
+def mark_heads(heads: Sequence[Head]) -> None:
+    """Keep a set of heads and put them under the lens."""
+    choose_heads(heads)
+    url_state.put(MAP, "heads")
+
+
+def choose_selection(selection: Selection) -> None:
+    """Keep the tokens to add up, positions of pieces."""
+    url_state.put(QUERIES, selection[0])
+    url_state.put(KEYS, selection[1])

@@ -1,0 +1,88 @@
+"""The programs that come with downloads: the lines that open a model and make its trace again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from transformer.catalogue import Kind
+
+#: What each kind of model is opened with: module, name, and the variable that holds the model.
+_OPENED_WITH: dict[Kind, tuple[str, str, str]] = {
+    "checkpoint": ("transformer.translator", "Translator", "translator"),
+    "huggingface": ("transformer.huggingface.model", "HuggingFaceModel", "model"),
+    "archive": ("transformer.arrays.trace_file", "load_arrays", ""),
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a trace comes from, as far as a program needs it to make the same trace.
+
+    Attributes:
+        checkpoint: name of the folder or file, below one of the folders of checkpoints.
+        kind: what is there.
+        device: "cpu" or "cuda".
+        sentence: as the model gets it, a language's tag in front included.
+        arguments: what `Tracer.trace` takes beside the sentence, by name and in order.
+        alpha: exponent of the length penalty chosen, also where this search compares no lengths.
+    """
+
+    checkpoint: str
+    kind: Kind = "checkpoint"
+    device: str = "cpu"
+    sentence: str = ""
+    arguments: tuple[tuple[str, Any], ...] = ()
+    alpha: float = 0.6
+
+
+def header(source: Source, *imports: str) -> str:
+    """Return the lines that find and open a source and make its `trace`.
+
+    What a user typed stands in them as Python literals and cannot become code.
+
+    Args:
+        imports: further lines of imports that the rest of the program needs.
+    """
+    module, name, model = _OPENED_WITH[source.kind]
+    lines = [f"from {module} import {name}", *imports]
+    if source.kind == "archive":
+        return _opening(source, lines, "trace = load_arrays(path)\n")
+    if any(each == "sampling" for each, _ in source.arguments):
+        lines.append("from transformer.search.sampling import Sampling")
+    arguments = "".join(f"    {each}={value!r},\n" for each, value in source.arguments)
+    return _opening(
+        source,
+        lines,
+        f"{model} = {name}.load(path, device={source.device!r})\n"
+        f"trace = {model}.trace(\n    {source.sentence!r},\n{arguments})\n",
+    )
+
+
+def numpy_imports(*imports: str) -> str:
+    """Return the first lines of a program that opens no model: NumPy, and what else it imports."""
+    return "\n".join(["import numpy as np", "", *sorted(imports), ""])
+
+
+def roots_lines(*imports: str) -> str:
+    """Return the start of a program: imports, and `path_of`, which finds a checkpoint by name."""
+    return "\n".join([
+        "import os",
+        "from pathlib import Path",
+        "",
+        numpy_imports(*imports),
+        "# Run this in Headlight's folder, or say where the checkpoints are.",
+        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)',
+        "",
+        "",
+        "def path_of(name):",
+        "    paths = [Path(root) / name for root in roots]",
+        "    return next(path for path in paths if path.exists())",
+        "",
+        "",
+        "",
+    ])  # fmt: skip
+
+
+def _opening(source: Source, imports: list[str], lines: str) -> str:
+    return f"{roots_lines(*imports)}path = path_of({source.checkpoint!r})\n{lines}"

@@ -1,0 +1,24 @@
+"""The figure of the split of layer 1; those of the encoding are in `figures.position_exhibits`."""
+
+from __future__ import annotations
+
+from figures.exhibit import Exhibit, Offline
+from figures.head import SPLIT_NAMES, split_exhibit
+from transformer.trace.records import LogitSplit
+from ui.components.parts import parts_message
+from ui.export.programs import Source, header
+
+
+def split_figure(split: LogitSplit, note: str, source: Source) -> Exhibit:
+    """Return a head's logits as a sum of content and position; `note` ends the caption."""
+    return split_exhibit(split, header(source), Offline("parts", split_message(split)), note)
+
+
+def split_message(split: LogitSplit) -> bytes:
+    """Return the message of the component that draws the parts and their sum."""
+    return parts_message(
+        {SPLIT_NAMES[name]: values for name, values in split.parts.items()},
+        split.logits, split.tokens, split.mask,
+        label=f"Layer 1, head {split.head + 1}: logits as a sum of content and position",
+        total_name="logits q · k / √dₖ",
+    )  # fmt: skip

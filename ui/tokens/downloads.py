@@ -1,0 +1,78 @@
+"""The downloads of the Tokens page, one below each picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.exhibit import Exhibit
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.embeddings import Side
+from ui.core.view import View
+from ui.export.download import download_button, source_of
+from ui.tokens.exhibits import (
+    lengths_exhibit,
+    neighbours_exhibit,
+    pieces_exhibit,
+    plane_exhibit,
+)
+from ui.tokens.views import near, plane_of, read_side, tokenizer_of
+from ui.work.computed import result_of
+from ui.work.models import translator
+
+
+def offer_pieces(place: DeltaGenerator, view: View, side: Side, token: int) -> None:
+    """Draw the button of the sentence in pieces."""
+    _button(place, lambda: make_pieces(view, side, token), "take_pieces", f"{side}-pieces")
+
+
+def make_pieces(view: View, side: Side, token: int) -> Exhibit:
+    """Return the sentence in pieces as a figure, made outside of the session."""
+    typed = view.request.sentence
+    reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, typed))
+    return pieces_exhibit(reading, _tokenizer(view, side), token, source_of(view))
+
+
+def offer_lengths(place: DeltaGenerator, view: View, side: Side) -> None:
+    """Draw the button of the lengths of pieces."""
+
+    def make() -> Exhibit:
+        return lengths_exhibit(_tokenizer(view, side), side, source_of(view))
+
+    _button(place, make, "take_lengths", "vocabulary-lengths")
+
+
+def offer_neighbours(place: DeltaGenerator, view: View, side: Side, token: int, count: int) -> None:
+    """Draw the button of a token's neighbours."""
+
+    def make() -> Exhibit:
+        found = result_of(
+            view, "near", (side, token, count), lambda model, _: near(model, token, count, side)
+        )
+        pieces = _tokenizer(view, side).pieces
+        return neighbours_exhibit(found, pieces, token, count, source_of(view))
+
+    _button(place, make, "take_neighbours", f"neighbours-of-{token}")
+
+
+def offer_plane(place: DeltaGenerator, view: View, side: Side, n_background: int) -> None:
+    """Draw the button of the vectors in their plane."""
+
+    def make() -> Exhibit:
+        found = result_of(
+            view, "plane", (side, n_background), lambda m, t: plane_of(m, t, side, n_background)
+        )
+        return plane_exhibit(found, side, source_of(view))
+
+    _button(place, make, "take_plane", f"{side}-embeddings-in-a-plane")
+
+
+def _button(place: DeltaGenerator, make: Callable[[], Exhibit], key: str, name: str) -> None:
+    """Draw the button of one picture, at the end of its place."""
+    with place.container(horizontal=True, horizontal_alignment="right"):
+        download_button(make, key=key, name=name)
+
+
+def _tokenizer(view: View, side: Side) -> Tokenizer:
+    return tokenizer_of(translator(view), side)
