@@ -7,7 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from transformer.trace.records import Trace
-from ui.attention.choice import settle_tokens
+from ui.attention.settings import settle_tokens
 from ui.compare.choice import PARAMS, TOPIC, TOPICS, Setup, begin, opened, settle
 from ui.compare.languages import warning
 from ui.compare.rooms import beam, inside, positions, tokens

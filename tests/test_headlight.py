@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import re
 import subprocess
 import sys
@@ -113,3 +114,22 @@ def test_two_lines_in_a_fresh_process(path: Path) -> None:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert int(done.stdout) > 10_000
+
+
+@pytest.mark.parametrize("command", [
+    ("headlight", "{file}", "{out}"),
+    ("transformer", "show", "{file}", "--html", "{out}"),
+])  # fmt: skip
+def test_pages_are_written_where_streamlit_is_not_installed(
+    path: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    missing = "raise ModuleNotFoundError(name='streamlit')\n"
+    (tmp_path / "streamlit.py").write_text(missing, encoding="utf-8")
+    out = tmp_path / "out.html"
+    done = subprocess.run(
+        [sys.executable, "-m", *(each.format(file=path, out=out) for each in command)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert out.read_bytes() == show(path).html

@@ -178,3 +178,22 @@ def test_figures_know_records_and_measures_only() -> None:
 def test_the_search_knows_no_model() -> None:
     names = imported(modules()["transformer.search.beam"])
     assert not {name for name in names if name.startswith(("transformer.model", "transformer.tex"))}
+
+
+def test_exhibits_take_records_and_need_no_session() -> None:
+    """A rule of imports: what makes figures and offline pages knows no view and no Streamlit.
+
+    Compare's exhibits still read the views of both sides.
+    """
+    house = modules()
+    made = [name for name in house if name.startswith("ui.") and name.endswith("exhibits")]
+    names = [each for each in made if not each.startswith("ui.compare")]
+    names += ["ui.export.html", "ui.export.programs"]
+    assert len(names) > 8
+    for name in names:
+        above = ("ui.core", "ui.work", "ui.frame", "ui.export.download")
+        assert not [each for each in imported(house[name]) if each.startswith(above)], name
+    code = "import importlib, sys\nsys.modules['streamlit'] = None\n" + "".join(
+        f"importlib.import_module({name!r})\n" for name in [*names, "headlight.page"]
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
