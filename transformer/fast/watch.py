@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
+
 from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
@@ -29,38 +32,43 @@ class Watch:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        modules = list(model.modules())
-        self.packable = all(type(module) in PACKABLE for module in modules)
-        self._modules = [
-            (module, module._modules, [*module._modules.values()]) for module in modules
+        self._modules = list(model.modules())
+        self.packable = all(type(module) in PACKABLE for module in self._modules)
+        self._children = [module._modules for module in self._modules]
+        self._parameters = [module._parameters for module in self._modules]
+        self._objects = self._current()
+        self._hooks = [
+            *(module._forward_hooks for module in self._modules),
+            *(module._forward_pre_hooks for module in self._modules),
+            torch_module._global_forward_hooks,
+            torch_module._global_forward_pre_hooks,
         ]
-        self._weights = [
-            (module._parameters, name, weight, _state(weight))
-            for module in modules
-            for name, weight in module._parameters.items()
-            if weight is not None
-        ]
+        self._attributes = [module.__dict__ for module in self._modules]
+        weights = list(model.parameters())
+        self._weights, self._addresses = weights, [weight.data_ptr() for weight in weights]
+        # What was made in inference mode has no version.
+        self._counted = [weight for weight in weights if not weight.is_inference()]
+        self._versions = [weight._version for weight in self._counted]
 
     def changed(self) -> bool:
         """Whether a module or a weight was exchanged, or a weight written to.
 
         Writing through `weight.data` goes unnoticed, since PyTorch does not count it.
         """
-        return any([*children.values()] != before for _, children, before in self._modules) or any(
-            parameters.get(name) is not weight or _state(weight) != state
-            for parameters, name, weight, state in self._weights
+        objects = self._current()
+        return (
+            len(objects) != len(self._objects)
+            or not all(map(operator.is_, objects, self._objects))
+            or [weight._version for weight in self._counted] != self._versions
+            or [weight.data_ptr() for weight in self._weights] != self._addresses
         )
+
+    def _current(self) -> list[nn.Module | Tensor | None]:
+        """What the modules of before hold now, in their order."""
+        values = operator.methodcaller("values")
+        held = itertools.chain(self._children, self._parameters)
+        return list(itertools.chain.from_iterable(map(values, held)))
 
     def hooked(self) -> bool:
         """Whether a module has forward hooks, or a `forward` put in by hand."""
-        return bool(
-            torch_module._global_forward_hooks or torch_module._global_forward_pre_hooks
-        ) or any(
-            module._forward_hooks or module._forward_pre_hooks or "forward" in module.__dict__
-            for module, _, _ in self._modules
-        )
-
-
-def _state(weight: Tensor) -> tuple[int, int]:
-    """Where a weight is in memory, and how often it was written to."""
-    return weight.data_ptr(), -1 if weight.is_inference() else weight._version
+        return any(self._hooks) or any("forward" in each for each in self._attributes)
