@@ -59,6 +59,31 @@ class FeedForwardBlock:
         return self.around.leave(self.outer(self.inner(self.around.enter(x)), x))
 
 
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Turn a bool mask (True = may attend) into 0 and -inf, to be added to scores."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
+
+
+def weigh(
+    q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, n_heads: int
+) -> tuple[Tensor, Tensor]:
+    """Section 3.2.1, eq. 1, with explicit weights, of queries that are scaled already.
+
+    Args:
+        q: [B H, T, d_k].  keys: [B H, d_k, S].  values: [B H, S, d_v].
+        mask: 0 and -inf, broadcastable to [B, H, T, S], or None.
+
+    Returns: heads [B, H, T, d_v] and weights [B, H, T, S].
+    """
+    scores = torch.bmm(q, keys)
+    by_head = scores.view(-1, n_heads, *scores.shape[1:])
+    if mask is not None:
+        by_head.add_(mask)
+    weights = by_head.softmax(-1)
+    heads = torch.bmm(weights.view(scores.shape), values)
+    return heads.view(-1, n_heads, *heads.shape[1:]), weights
+
+
 class AttentionBlock:
     """One attention block and the connection around it.
 
@@ -82,24 +107,22 @@ class AttentionBlock:
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Section 3.2.1, eq. 1, of queries that are scaled already.
+        """Attend with scaled queries among the tokens of each row.
 
         Args:
             q, k, v: [B, T, H d_k], [B, S, H d_k] and [B, S, H d_v].
             mask: bool, broadcastable to [B, H, T, S]; True = may attend.
 
-        Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] where asked for.
+        Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] if requested.
         """
         q, k, v = (
             each.view(*each.shape[:2], self.n_heads, -1).transpose(1, 2) for each in (q, k, v)
         )
         weights = None
         if need_weights:
-            scores = q @ k.mT
-            if mask is not None:
-                scores = scores.masked_fill(~mask, -math.inf)
-            weights = scores.softmax(-1)
-            heads = weights @ v
+            added = None if mask is None else additive(mask, q.dtype)
+            q, keys, values = (each.flatten(0, 1) for each in (q, k.mT, v))
+            heads, weights = weigh(q, keys, values, added, self.n_heads)
         else:
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
         return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from transformer.fast.packed import AttentionBlock, PackedDecoder
+from transformer.fast.packed import AttentionBlock, PackedDecoder, additive, weigh
 from transformer.model import Encoded
 from transformer.search.beam import StepOutput
 
@@ -55,7 +55,7 @@ class PackedSteps:
         self.source_values = values.transpose(2, 3).contiguous()
         self.source_mask = None
         if encoded.src_mask is not None:
-            self.source_mask = self._additive(encoded.src_mask)
+            self.source_mask = additive(encoded.src_mask, keys.dtype)
         own = packed.layers[0].own
         self.keys = keys.new_empty(n_layers, n, n_heads, own.d_k, FIRST_CAPACITY)
         self.values = keys.new_empty(n_layers, n, n_heads, FIRST_CAPACITY, own.d_v)
@@ -67,9 +67,6 @@ class PackedSteps:
         self.sentence = list(range(n))
         self.homes: Tensor | None = None
         self._owns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
-
-    def _additive(self, mask: Tensor) -> Tensor:
-        return torch.zeros_like(mask, dtype=self.source_keys.dtype).masked_fill(~mask, -math.inf)
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.beam.StepFunction`."""
@@ -137,13 +134,8 @@ class PackedSteps:
 
         Returns: heads side by side [R, H d_v], and weights [N, H, W, m].
         """
-        scores = torch.bmm(self._heads(q, block), keys)
-        by_sentence = scores.view(-1, block.n_heads, self.width, scores.size(2))
-        if mask is not None:
-            by_sentence.add_(mask)
-        weights = by_sentence.softmax(-1)
-        heads = torch.bmm(weights.view(scores.shape), values)  # [N H, W, d_v]
-        joined = heads.view(-1, block.n_heads, self.width, block.d_v).transpose(1, 2)
+        heads, weights = weigh(self._heads(q, block), keys, values, mask, block.n_heads)
+        joined = heads.transpose(1, 2)
         joined = joined.reshape(len(q), -1)
         return joined if self.homes is None else joined[self.homes], weights
 
@@ -182,7 +174,7 @@ class PackedSteps:
         shape = (self.keys.size(1), self.width)
         if shape not in self._owns:
             own = torch.arange(self.width, device=self.keys.device)
-            fresh = self._additive(own[:, None] == own)
+            fresh = additive(own[:, None] == own, self.keys.dtype)
             self._owns = {shape: (own.repeat(shape[0])[:, None], fresh.repeat(shape[0], 1))}
         return self._owns[shape]
 
