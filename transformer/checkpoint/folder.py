@@ -38,6 +38,7 @@ from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.file_cache import Looks
+from transformer.files.folders import replaced_folder, restore
 from transformer.files.safe import (
     MAX_CONFIG,
     MAX_LAYERS,
@@ -67,7 +68,7 @@ __all__ = [
     "write_atomic",
 ]
 
-CONFIG, METRICS = "config.json", "metrics.json"
+CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
 _COUNTED = frozenset((*PARTS, METRICS))
 
@@ -80,6 +81,9 @@ STORED_DTYPES: dict[str, torch.dtype] = {
 
 #: Learned or stored positions of the two stacks.
 POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
+
+#: How often a folder is read again that is replaced meanwhile.
+_ATTEMPTS = 4
 
 #: What metrics.json says is kept in memory for every checkpoint that is listed.
 MAX_METRICS = 256 * 1024
@@ -131,8 +135,30 @@ class CheckpointEntry:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder. Raises `CheckpointError` naming the file and what is wrong."""
+    """Read a checkpoint folder.
+
+    One that is replaced meanwhile is read again, so that no model is part old and part new.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
     path = Path(path)
+    restore(path)
+    reason = CheckpointError(f"{path}: changes while it is read")
+    for _ in range(_ATTEMPTS):
+        mark = fingerprint(path)
+        try:
+            loaded = _load(path)
+        except CheckpointError as error:
+            loaded, reason = None, error
+        if fingerprint(path) == mark:
+            break
+        loaded = None
+    if loaded is None:
+        raise reason
+    return loaded
+
+
+def _load(path: Path) -> Checkpoint:
     config = _read_config(path)
     tokenizer = _read_tokenizer(path, config)
     state = read_weights(path, config)
@@ -146,34 +172,42 @@ def save_checkpoint(
     *,
     metrics: Mapping[str, Any] | None = None,
     dtype: str = "float32",
+    card: str | None = None,
 ) -> Path:
-    """Write a checkpoint folder; each file appears whole or not at all.
+    """Write a checkpoint folder, which appears or changes all at once.
 
     Args:
-        path: the folder, made where missing.
+        path: the folder, made where missing. What else lies in it is kept.
         metrics: written to metrics.json; None leaves the file as it is.
         dtype: how to store the weights, a name of `STORED_DTYPES`.
+        card: the model card in Markdown, written to README.md; None leaves the file as it is.
 
     Returns: the folder.
     """
-    state = model.state_dict()
-    return write_checkpoint(path, model.config, state, tokenizer, metrics=metrics, dtype=dtype)
+    path = Path(path)
+    with replaced_folder(path, dropped=TOKENIZER_FILES) as new:
+        state = model.state_dict()
+        write_files(new, model.config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
+    return path
 
 
-def write_checkpoint(
-    path: str | Path,
+def write_files(
+    folder: Path,
     config: ModelConfig,
     state: Mapping[str, Tensor],
     tokenizer: Tokenizer,
     *,
     metrics: Mapping[str, Any] | None = None,
     dtype: str = "float32",
-) -> Path:
-    """`save_checkpoint` for weights that are in no model; `state` has a model's names for them."""
+    card: str | None = None,
+) -> None:
+    """Write a checkpoint's files into a new folder; for the arguments see `save_checkpoint`.
+
+    Args:
+        state: weights in no model, by a model's names for them.
+    """
     if dtype not in STORED_DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
-    path = Path(path)
-    path.mkdir(parents=True, exist_ok=True)
     aliases = stored_names(config)
     stored = {
         # Tables of positions are small, and sinusoids in them must not be rounded (again).
@@ -183,18 +217,15 @@ def write_checkpoint(
         for name, tensor in state.items()
         if name not in aliases
     }
-    files = tokenizer.files()
-    for name in TOKENIZER_FILES:
-        if name in files:
-            write_atomic(path / name, files[name])
-        else:
-            (path / name).unlink(missing_ok=True)
-    write_atomic(path / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
-    write_atomic(path / CONFIG, config.to_json().encode())
+    for name, data in tokenizer.files().items():
+        write_atomic(folder / name, data)
+    write_atomic(folder / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
+    write_atomic(folder / CONFIG, config.to_json().encode())
     if metrics is not None:
         text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(path / METRICS, text.encode())
-    return path
+        write_atomic(folder / METRICS, text.encode())
+    if card is not None:
+        write_atomic(folder / CARD, card.encode())
 
 
 def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
@@ -205,7 +236,9 @@ def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
     """
     root = Path(root)
     try:
-        folders = sorted(each for each in root.iterdir() if is_folder(each))
+        folders = sorted(
+            each for each in root.iterdir() if not each.name.startswith(".") and is_folder(each)
+        )
     except (OSError, ValueError):
         return []
     return [

@@ -23,7 +23,8 @@ from transformer.checkpoint.folder import (
 )
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.evaluation.measure import VAL_PAIRS, described, read_metrics, write_card
+from transformer.evaluation.card import model_card
+from transformer.evaluation.measure import VAL_PAIRS, described, read_metrics
 from transformer.evaluation.scores import score
 from transformer.evaluation.tune import ALPHAS, BEAMS
 from transformer.search.decoding import PAPER_DECODING, Decoding
@@ -140,8 +141,10 @@ def publish(
         for each in metrics.get("decoding_on_val", {}).get("trials", ())
     ]
     metrics["tried_on_val"] = [asdict(choice) for choice in tried]
-    save_checkpoint(out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype)
-    write_card(out, translator, recipe, metrics)
+    save_checkpoint(
+        out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype,
+        card=model_card(out.resolve().name, translator.config, recipe, metrics),
+    )  # fmt: skip
     return out
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
+
+#: Names of files that are being written, or were when their process was killed.
+TEMPORARY = re.compile(r"\..+\.\d+\.new")
 
 
 def check_place(path: Path) -> None:
@@ -41,7 +45,12 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         temporary.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Have the names in a folder written to the disk."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:

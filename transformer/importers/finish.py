@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from torch import Tensor
 
-from transformer.checkpoint.folder import inspect_checkpoint, write_checkpoint
+from transformer.checkpoint.folder import inspect_checkpoint, write_files
 from transformer.checkpoint.position_tables import about_stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.atomic import write_atomic
+from transformer.files.folders import replaced_folder
 from transformer.text.tokenizer import Tokenizer
 
 
 def check_place(out: Path) -> None:
     """Refuse to write over anything."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise CheckpointError(f"{out}: exists already; give a folder that does not")
+        raise _taken(out)
 
 
 def finish(
@@ -44,21 +42,20 @@ def finish(
 
     Returns: `out`. Raises: `CheckpointError`, one line.
     """
-    check_place(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    metrics = {"imported": {"format": kind, "source": source}, "stored_as": dtype}
     try:
-        metrics = {"imported": {"format": kind, "source": source}, "stored_as": dtype}
-        write_checkpoint(unfinished, config, state, tokenizer, metrics=metrics, dtype=dtype)
-        write_atomic(unfinished / "README.md", card.encode())
-        error = inspect_checkpoint(unfinished).error
-        if error is not None:
-            raise CheckpointError(error)
-        unfinished.chmod(0o755)
-        put_in_place(unfinished, out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        with replaced_folder(out, over=False) as new:
+            write_files(new, config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
+            error = inspect_checkpoint(new).error
+            if error is not None:
+                raise CheckpointError(error)
+    except FileExistsError:
+        raise _taken(out) from None
     return out
+
+
+def _taken(out: Path) -> CheckpointError:
+    return CheckpointError(f"{out}: exists already; give a folder that does not")
 
 
 def put_in_place(unfinished: Path, out: Path) -> None:
@@ -67,7 +64,7 @@ def put_in_place(unfinished: Path, out: Path) -> None:
         os.replace(unfinished, out)
     except OSError as error:
         if out.exists():
-            raise CheckpointError(f"{out}: exists already; give a folder that does not") from None
+            raise _taken(out) from None
         raise CheckpointError(f"{out}: {error.strerror or error}") from None
 
 

@@ -1,0 +1,193 @@
+"""Checkpoints written over others: whoever looks sees the old one or the new one, whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_models import random_model
+from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
+from transformer.config import ModelConfig
+from transformer.files import folders
+from transformer.files.folders import replaced_folder
+from transformer.text.tokenizer import Tokenizer
+
+#: Writes a checkpoint over another in forked processes. Each is killed before one of the calls that
+#: make a file safe, name it, link it or take it away, a later one each time.
+KILLS = """
+import os, signal, sys
+from pathlib import Path
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.files import folders
+
+path, other, with_exchange = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "True"
+if not with_exchange:
+    folders._exchange_call = lambda: None
+new = load_checkpoint(other)
+ends, calls = [], 0
+
+def run(kill_at):
+    global calls
+    for module, name in (
+        (os, "fsync"), (os, "replace"), (os, "rename"), (os, "link"), (os, "unlink"),
+        (folders, "exchange"), (folders.shutil, "rmtree"),
+    ):
+        def deadly(*args, real=getattr(module, name), **options):
+            global calls
+            calls += 1
+            if calls == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args, **options)
+        setattr(module, name, deadly)
+    save_checkpoint(path, new.model, new.tokenizer)
+
+for kill_at in range(1, 100):
+    child = os.fork()
+    if child == 0:
+        run(kill_at)
+        os._exit(0)
+    killed = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    loaded = load_checkpoint(path)
+    d_ff, first = loaded.config.d_ff, float(loaded.model.generator.weight[0, 0])
+    print(d_ff, (path / "notes.txt").read_text(), (path / "epochs/1").read_text(),
+          loaded.metrics.get("bleu"), first == d_ff)
+    if not killed:
+        break
+    child = os.fork()  # the old one again
+    if child == 0:
+        old = load_checkpoint(Path(sys.argv[4]))
+        save_checkpoint(path, old.model, old.tokenizer)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def write(path: Path, tokenizer: Tokenizer, d_ff: int) -> Path:
+    """A checkpoint whose first number says which one it is."""
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=d_ff, n_encoder_layers=1,
+        n_decoder_layers=2,
+    )  # fmt: skip
+    model = random_model(config)
+    model.generator.weight[0, 0] = d_ff
+    return save_checkpoint(path, model, tokenizer, metrics={"bleu": 1.0})
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+@pytest.mark.timeout(200)
+def test_killed_at_every_step(
+    with_exchange: bool, tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    path, old, new = (tmp_path / name for name in ("it", "old", "new"))
+    for each, d_ff in ((path, 16), (old, 16), (new, 24)):
+        write(each, tiny_tokenizer, d_ff)
+    (path / "notes.txt").write_text("mine")
+    (path / "epochs").mkdir()
+    (path / "epochs" / "1").write_text("weights")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLS, str(path), str(new), str(with_exchange), str(old)],
+        capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=180,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    ends = done.stdout.splitlines()
+    assert len(ends) >= 16
+    assert set(ends) == {f"{d_ff} mine weights 1.0 True" for d_ff in (16, 24)}
+    assert ends[-1].startswith("24")
+    write(path, tiny_tokenizer, 16)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["it", "new", "old"]
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+def test_readers_meanwhile(
+    with_exchange: bool, tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_exchange:
+        monkeypatch.setattr(folders, "_exchange_call", lambda: None)
+    old, new = (write(tmp_path / str(d_ff), tiny_tokenizer, d_ff) for d_ff in (16, 24))
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    both = [load_checkpoint(each) for each in (new, old)]
+    over = threading.Event()
+
+    def keep_writing() -> None:
+        while not over.is_set():
+            for each in both:
+                save_checkpoint(path, each.model, each.tokenizer)
+                over.wait(0.05)
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        seen = []
+        for _ in range(30):
+            loaded = load_checkpoint(path)
+            seen.append((loaded.config.d_ff, float(loaded.model.generator.weight[0, 0])))
+    finally:
+        over.set()
+        writer.join()
+    assert {*seen} <= {(16, 16.0), (24, 24.0)}
+    assert [each.name for each in list_checkpoints(tmp_path)] == ["16", "24", "it"]
+
+
+def test_what_else_lies_there_is_kept(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    (path / "README.md").write_text("a card")
+    (path / "link").symlink_to("README.md")
+    (tmp_path / "named").symlink_to("it")
+    loaded = load_checkpoint(path)
+    (path / "vocabulary.json").write_text("{}")  # of a tokenizer that this one replaces
+    save_checkpoint(tmp_path / "named", loaded.model, loaded.tokenizer, card=None)
+    assert (tmp_path / "named").is_symlink()
+    assert (path / "link").read_text() == "a card"
+    assert not (path / "vocabulary.json").exists()
+    assert json.loads((path / "metrics.json").read_text()) == {"bleu": 1.0}
+    save_checkpoint(path, loaded.model, loaded.tokenizer, card="another")
+    assert (path / "README.md").read_text() == "another"
+
+
+def test_an_error_leaves_the_old_one(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    loaded = load_checkpoint(path)
+    with pytest.raises(ValueError, match="int8"):
+        save_checkpoint(path, loaded.model, loaded.tokenizer, dtype="int8")
+    assert load_checkpoint(path).config.d_ff == 16
+    assert [each.name for each in tmp_path.iterdir()] == ["it"]
+
+
+def test_a_folder_that_cannot_be_renamed_is_filled(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, new = (write(tmp_path / str(d_ff), tiny_tokenizer, d_ff) for d_ff in (16, 24))
+
+    def refuse(*_: object) -> bool:
+        raise OSError(16, "Device or resource busy")  # as of a mount point
+
+    monkeypatch.setattr(folders, "exchange", refuse)
+    loaded = load_checkpoint(new)
+    inode = path.stat().st_ino
+    save_checkpoint(path, loaded.model, loaded.tokenizer)
+    assert path.stat().st_ino == inode
+    assert load_checkpoint(path).config.d_ff == 24
+
+
+def test_only_what_dead_processes_left_is_taken_away(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    prefix = f".it.{folders._HOST}-"
+    names = [
+        f"{prefix}{dead.pid}.ab.new",
+        f"{prefix}{os.getpid()}.ab.new",
+        f".it.elsewhere-{dead.pid}.ab.new",
+        ".it.notes.new",
+    ]
+    for name in names:
+        (tmp_path / name).mkdir()
+    with replaced_folder(tmp_path / "it") as new:
+        (new / "x").write_text("")
+    assert {each.name for each in tmp_path.iterdir()} == {"it", *names[1:]}

@@ -1,0 +1,193 @@
+"""Replacing a folder so that whoever opens it finds the old one or the new one, whole."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import glob
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from transformer.files.atomic import TEMPORARY, sync_folder, write_atomic
+
+#: Errors of a folder that cannot be renamed: a mount point, or a parent that may not be written to.
+_FIXED = (errno.EXDEV, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS)
+#: Errors of a system or a file system that cannot exchange two names at once.
+_NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+_HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
+
+
+@contextmanager
+def replaced_folder(
+    path: Path, *, over: bool = True, dropped: Collection[str] = ()
+) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of `path` when the block ends without an error.
+
+    Files and folders of the old one that the new one lacks are kept, by hard links where the file
+    system has them. What killed processes of this machine left beside `path` is taken away first. A
+    folder that cannot be renamed, such as a mount point, is filled file by file.
+
+    Args:
+        path: made where missing; a link to a folder stays one.
+        over: whether something may lie there already; an empty folder always may.
+        dropped: names that are not kept of the old folder.
+
+    Raises: `FileExistsError` where it may not; `OSError`.
+    """
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path)
+    fixed = False
+    try:
+        new = Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=".new", dir=path.parent))
+    except OSError as error:
+        if error.errno not in _FIXED or not path.is_dir():
+            raise
+        fixed, new = True, Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=".new", dir=path))
+    try:
+        yield new
+        new.chmod(path.stat().st_mode & 0o7777 if path.is_dir() else 0o777 & ~_umask())
+        sync_folder(new)
+        if not over or not path.exists():
+            _put(new, path)
+        elif fixed:
+            _fill(new, path, dropped)
+        else:
+            _keep_others(path, new, dropped)
+            _swap(new, path, dropped)
+        sync_folder(path.parent)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def restore(path: Path) -> None:
+    """Put back a folder that a killed process had taken out of its place; do nothing otherwise."""
+    with suppress(OSError, ValueError, RuntimeError):
+        if not os.path.lexists(path):
+            path = path.resolve()
+            for left in _leftovers(path):
+                if left.suffix == ".old":
+                    os.rename(left, path)
+                    return
+
+
+def sweep(path: Path) -> None:
+    """Put a folder back, then take away what killed processes left beside it."""
+    restore(path)
+    for left in _leftovers(path):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _leftovers(path: Path) -> Iterator[Path]:
+    """Yield folders of processes of this machine that replaced `path` and run no more."""
+    prefix = f".{path.name}.{_HOST}-"
+    for left in path.parent.glob(f"{glob.escape(prefix)}*"):
+        found = re.fullmatch(r"(\d+)\.\w+\.(new|old)", left.name.removeprefix(prefix))
+        if found is not None and not _alive(int(found[1])):
+            yield left
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name}.{_HOST}-{os.getpid()}."
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _put(new: Path, path: Path) -> None:
+    try:
+        os.rename(new, path)
+    except OSError as error:
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def _keep_others(old: Path, new: Path, dropped: Collection[str]) -> None:
+    """Give the new folder what the old one has beside, but for files half written."""
+    for each in os.scandir(old):
+        target = new / each.name
+        if os.path.lexists(target) or each.name in dropped or TEMPORARY.fullmatch(each.name):
+            continue
+        if each.is_dir(follow_symlinks=False):
+            shutil.copytree(each.path, target, symlinks=True, copy_function=_link)
+        else:
+            _link(each.path, str(target))
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target, follow_symlinks=False)
+
+
+def _swap(new: Path, path: Path, dropped: Collection[str]) -> None:
+    try:
+        if exchange(new, path):
+            return
+        old = new.with_suffix(".old")
+        os.rename(path, old)
+        try:
+            os.rename(new, path)
+        except OSError:
+            os.rename(old, path)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        if error.errno not in _FIXED:
+            raise
+        _fill(new, path, dropped)
+
+
+def _fill(new: Path, path: Path, dropped: Collection[str]) -> None:
+    """Copy each new file into the folder, where the old one of that name is until then."""
+    for each in sorted(each.name for each in new.iterdir() if not each.is_dir()):
+        write_atomic(path / each, (new / each).read_bytes())
+    for name in dropped:
+        if not (new / name).exists():
+            (path / name).unlink(missing_ok=True)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange two names at once; False where the system cannot. Raises `OSError`."""
+    call = _exchange_call()
+    if call is None:
+        return False
+    if call(os.fsencode(first), os.fsencode(second)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code), str(second))
+
+
+def _exchange_call() -> Callable[[bytes, bytes], int] | None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        here, at_once = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+        return lambda first, second: library.renameat2(here, first, here, second, at_once)
+    if sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        return lambda first, second: library.renamex_np(first, second, 2)  # RENAME_SWAP
+    return None
