@@ -184,7 +184,7 @@ def test_the_page_opens_offline_and_draws(
     page.wait_for_function("document.documentElement.dataset.ready > 0")
     view = page.locator(".view").last
     expect(view).to_contain_text(show_token("The").strip("▁"))
-    page.wait_for_timeout(500)
+    page.wait_for_load_state("networkidle")
     assert heard == [files[name]["html"].as_uri()]
     assert "run" not in page.title()
     seen = np.unique(pixels(largest_canvas(page)).reshape(-1, 3), axis=0)

@@ -17,6 +17,7 @@ from tests.servers import serving
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
+from ui.core.url_state import _SETTLING
 from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
@@ -186,7 +187,8 @@ def test_back_brings_the_earlier_view(app: str, open_page: OpenPage) -> None:
     player_is_ready(page)
     page.get_by_role("button", name="Layer 2").click()
     until_the_url_says(page, layer="2")
-    page.wait_for_timeout(700)  # as long as a hand takes to reach the button
+    # Until then an address from before is taken for the browser's late word.
+    page.evaluate("ms => new Promise((resolve) => setTimeout(resolve, ms))", 1100 * _SETTLING)
     page.go_back()
     until_the_url_says(page, layer="mean")
     expect(page.get_by_role("button", name="Layer mean")).to_have_attribute("aria-pressed", "true")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -36,19 +34,10 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def seconds(work: Callable[[], object], times: int) -> float:
-    taken = []
-    for _ in range(times):
-        begun = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - begun)
-    return min(taken)
-
-
 def test_a_second_listing_of_many_reads_nothing(
     many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No config, tokenizer or weights; and it takes a small part of the first one's time."""
+    """No config, tokenizer or weights."""
     reads: list[str] = []
     for module, name in (
         (folder, "read_small"), (folder, "check_weights"), (weights, "describe_weights"),
@@ -57,15 +46,12 @@ def test_a_second_listing_of_many_reads_nothing(
         monkeypatch.setattr(
             module, name, lambda *given, real=real: (reads.append(str(given[0])), real(*given))[1]
         )
-    first = seconds(lambda: list_entries([many]), 1)
+    list_entries([many])
     assert len(reads) >= 3 * N_MANY
     reads.clear()
     found = list_entries([many])
     assert len(found) == N_MANY and all(each.ok for each in found)
     assert list_checkpoints(many) and not reads
-    again = seconds(lambda: list_entries([many]), 3)
-    assert not reads
-    assert again < first / 4
     # One that changed is looked at again, and only that one.
     (many / "c123" / "config.json").write_text("{")
     (broken,) = [each for each in list_entries([many]) if not each.ok]

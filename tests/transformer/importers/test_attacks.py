@@ -10,7 +10,6 @@ import os
 import pickle
 import shutil
 import struct
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -49,10 +48,8 @@ CONFIGS = {
     "joeynmt": "config.yaml",
 }  # fmt: skip
 MAPPED = [kind for kind, name in WEIGHTS.items() if name.endswith(".safetensors")]
-#: Generous: the machine may be busy. A reader that waits for a pipe waits for ever.
-PATIENCE = 60
-
-pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.timeout(PATIENCE)]
+# A reader that waits for a pipe waits for ever: the timeout of every test ends it.
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +84,8 @@ def opened(kind: str, folder: Path) -> None:
 
 def refused(kind: str, folder: Path) -> str:
     """The one line."""
-    begun = time.monotonic()
     with pytest.raises(CheckpointError) as caught:
         opened(kind, folder)
-    assert time.monotonic() - begun < PATIENCE / 2
     line = str(caught.value)
     assert "\n" not in line and len(line) <= 640
     assert str(folder) in line

@@ -1,0 +1,144 @@
+"""What an interaction costs, by counting: messages, bytes, requests, canvases and layers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import BrowserContext, CDPSession, Page, WebSocket, expect
+
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+SENTENCE, OTHER = "The cat sat on it.", "A dog runs."
+
+
+class Traffic(NamedTuple):
+    """Messages over the line to the server, and addresses requested beside it."""
+
+    sent: list[bytes]
+    received: list[bytes]
+    requests: list[str]
+
+    @property
+    def received_bytes(self) -> int:
+        return sum(map(len, self.received))
+
+    def clear(self) -> None:
+        for each in self:
+            each.clear()
+
+    def carries(self, part: bytes) -> int:
+        """How many messages from the server hold this."""
+        return sum(part in message for message in self.received)
+
+
+@pytest.fixture(scope="module")
+def watched(window: BrowserContext) -> Iterator[tuple[Page, Traffic]]:
+    """A tab whose traffic is counted."""
+    page, traffic = window.new_page(), Traffic([], [], [])
+
+    def connected(socket: WebSocket) -> None:
+        socket.on("framesent", lambda data: traffic.sent.append(_bytes(data)))
+        socket.on("framereceived", lambda data: traffic.received.append(_bytes(data)))
+
+    page.on("websocket", connected)
+    page.on("request", lambda request: traffic.requests.append(request.url))
+    yield page, traffic
+    page.close()
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data if isinstance(data, bytes) else data.encode()
+
+
+def n_layers(screen: CDPSession, page: Page) -> int:
+    """Layers that Chromium's compositor keeps for the page's content."""
+    layers: list[int] = []
+    screen.on(
+        "LayerTree.layerTreeDidChange",
+        lambda tree: layers.append(
+            sum(layer.get("drawsContent", False) for layer in tree.get("layers", []))
+        ),
+    )
+    screen.send("LayerTree.enable")
+    page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => "
+                  "requestAnimationFrame(resolve)))")  # fmt: skip
+    screen.send("LayerTree.disable")
+    assert layers
+    return layers[-1]
+
+
+@contextmanager
+def settled(page: Page, traffic: Traffic) -> Iterator[None]:
+    """Count what happens within; it begins and ends while no script runs."""
+    page.wait_for_selector(IDLE)
+    traffic.clear()
+    yield
+    page.wait_for_selector(IDLE)
+
+
+def show(page: Page, address: str, **query: str) -> None:
+    """Open the Attention page, and wait until all of it is there."""
+    words = "&".join(f"{name}={quote(value)}" for name, value in query.items())
+    page.goto(f"{address}/attention?sentence={quote(SENTENCE)}&kind=cross&beam=1&{words}")
+    expect(page.locator("canvas.cells")).to_be_visible()
+    page.wait_for_selector(IDLE)
+
+
+@pytest.mark.parametrize(("checkpoint", "cells"), [("tiny", 4 * 4), ("wide", 3 * 6)])
+def test_all_cells_of_the_grid_share_one_canvas_and_few_layers(
+    watched: tuple[Page, Traffic], address: str, checkpoint: str, cells: int
+) -> None:
+    """A canvas for each cell would be a layer for each cell."""
+    page, _ = watched
+    show(page, address, checkpoint=checkpoint)
+    expect(page.locator(".grid button.map")).to_have_count(cells)
+    expect(page.locator(".grid canvas")).to_have_count(2)  # the maps, and the scale beside them
+    screen = page.context.new_cdp_session(page)
+    assert 0 < n_layers(screen, page) <= 12
+    screen.detach()
+
+
+def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
+    watched: tuple[Page, Traffic], address: str
+) -> None:
+    page, traffic = watched
+    traffic.clear()
+    show(page, address, layer="1", head="1")
+    opening = traffic.received_bytes
+    assert traffic.carries(b"headlight.grid") == 1
+
+    with settled(page, traffic):
+        page.get_by_role("gridcell", name="Layer 2, head 3:").click()
+        expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    assert len(traffic.sent) == 1 and not traffic.requests
+    assert traffic.carries(b"headlight.grid") == 0 and traffic.carries(b"headlight.lens") == 1
+    assert traffic.received_bytes < opening / 2
+
+    with settled(page, traffic):
+        page.locator("textarea").first.fill(OTHER)
+        page.get_by_role("button", name="Translate", exact=True).click()
+        expect(page).to_have_url(re.compile("dog"))
+    assert len(traffic.sent) == 1 and not traffic.requests
+    assert traffic.carries(b"headlight.grid") == 1 and traffic.carries(b"headlight.lens") == 1
+    assert traffic.received_bytes < 1.2 * opening
+
+
+def test_steps_are_drawn_in_the_page(watched: tuple[Page, Traffic], address: str) -> None:
+    """The server only hears where the player stands."""
+    page, traffic = watched
+    page.goto(f"{address}/?sentence={quote(SENTENCE)}&step=1&beam=1")
+    expect(page.locator(".player .count")).to_contain_text("step 1 of")
+    opening = traffic.received_bytes
+    page.locator(".player").focus()
+    with settled(page, traffic):
+        for step in (2, 3, 4):
+            page.keyboard.press("ArrowRight")
+            expect(page.locator(".player .count")).to_contain_text(f"step {step} of")
+        expect(page).to_have_url(re.compile(r"step=4(&|$)"))
+    assert 1 <= len(traffic.sent) <= 3 and not traffic.requests
+    assert traffic.carries(b"headlight.player") == 0
+    assert traffic.received_bytes < len(traffic.sent) * opening / 3
