@@ -17,14 +17,15 @@ DOWNLOADS = """
 import numpy as np
 from figures.locality import locality_exhibit
 from tests.views import make_view
-from ui.export.download import FORMATS, snippet_header
+from ui.export.download import FORMATS, source_of
+from ui.export.programs import header
 from ui.work.results import trace
 
 
 def test_downloads(random_checkpoints, monkeypatch):
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(random_checkpoints))
     view = make_view(random_checkpoints / "alpha")
-    exhibit = locality_exhibit(trace(view.request), snippet_header(view))
+    exhibit = locality_exhibit(trace(view.request), header(source_of(view)))
     files = {each.ending: each.write(exhibit) for each in FORMATS}
     assert len(files) == 6 and all(files.values())
     names = {}

@@ -7,7 +7,7 @@
 // limit, and `said` holds the sentence about each cell.
 //
 // What is chosen is [layer, head, marks, kind], 0-based, null for all layers or heads combined;
-// marks are the heads marked with Shift, as [layer, head]. It goes back to Python (held.py) and
+// marks are the heads marked with Shift, as [layer, head]. It goes back to Python (shared/held.js) and
 // means the same for every kind: a layer that one does not have waits for one that does. Another
 // kind is drawn here and now, and Python hears of it. Offline, what is told is the cell on screen,
 // [layer, head], and the kind where there are several.

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
 // the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
-// becomes textContent. Where labels can be selected, [queries, keys] goes back to Python (held.py).
+// becomes textContent. Where labels can be selected, [queries, keys] goes back to Python (shared/held.js).
 // With a limit above 0 the weights are differences, and the colours run from -limit to limit.
 
 const LARGEST_CELL = 46;

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py. The header holds tokens, colours and which heads
 // are drawn; the body the lines that hold most of each query's weight (see __init__.py). Token text
-// only ever becomes textContent. {heads, pin} goes back to Python (see held.py).
+// only ever becomes textContent. {heads, pin} goes back to Python (see shared/held.js).
 //
 // The canvas is as large as the window onto the tokens and stays in place while they scroll; what
 // crosses it is drawn anew for every frame, so 512 tokens cost no more than what is seen of them.

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py. The header holds names, the marked pairs and the
 // colours, the body the similarities as float32, row by row. Text only ever becomes textContent. The
-// chosen pair goes back to Python as [row, column], 0-based (see held.py).
+// chosen pair goes back to Python as [row, column], 0-based (see shared/held.js).
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
 // `read`. Choosing a key or switching the scaling redraws every stage here; Python hears of it
-// through held.py. Token text only ever becomes textContent or is drawn on a canvas. What each
+// through shared/held.js. Token text only ever becomes textContent or is drawn on a canvas. What each
 // stage's picture looks like stands in pictures.js, its equation in equations.js.
 
 export default function (component) {
