@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import streamlit as st
 
-from figures.outcomes import summary, why_the_winner_won
-from transformer.measures.beam import Tree, beam_tree
+from figures.outcomes import why_the_winner_won
 from transformer.trace.records import Trace
 from ui.beam.downloads import offer_panel, offer_tree
-from ui.beam.panels import Search, compare_panel, finished_panel, node_panel
-from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, TREE_KEY, A, B, follow, settle, start_of
-from ui.components.tree import encode
-from ui.components.tree.mount import beam_tree_view
+from ui.beam.panels import (
+    compare_panel,
+    draw_tree,
+    finished_panel,
+    node_panel,
+    search_of,
+    tree_of,
+)
+from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, A, B, follow, settle, start_of
 from ui.core import url_state
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
-from ui.work.cache import get_trace, get_translator
-from ui.work.computed import computed
+from ui.work.cache import get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -67,12 +70,6 @@ def say_why_there_is_none(view: View, trace: Trace) -> None:
     )
 
 
-def tree_of(view: View) -> Tree:
-    """The tree of the view's search."""
-    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
-    return tree
-
-
 @fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when something in it is chosen."""
@@ -86,17 +83,12 @@ def story(view: View) -> None:
     if trace.search is None:
         say_why_there_is_none(view, trace)
         return
-    tree = tree_of(view)
-    search = Search(view, trace, tree, get_translator(view).tokenizer.target.decode)
-    start = start_of(view, tree)
+    search = search_of(view, trace)
+    start = start_of(view, search.tree)
     with aside:
         offer_tree(search)
-    st.markdown(why_the_winner_won(tree, search.decode))
-    beam_tree_view(
-        encode(tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce),
-        key=TREE_KEY,
-        on_view_change=lambda: follow(view, tree),
-    )
+    st.markdown(why_the_winner_won(search.tree, search.decode))
+    draw_tree(search, start, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.segmented_control(
         "Panel", PANELS, format_func=PANELS.__getitem__, required=True,

@@ -10,31 +10,29 @@ import streamlit as st
 from figures.labels import show_token
 from figures.markdown import code
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS
 from ui.attention.settings import MAP
-from ui.components.stages.mount import head_stages
 from ui.core import url_state
 from ui.core.glossary import term
+from ui.core.side import Side
 from ui.core.url_state import HEAD, LAYER, STEP
 from ui.core.view import View, current_view
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadChoice
 from ui.head.downloads import offer
-from ui.head.exhibits import KINDS, difference, stages_of
+from ui.head.exhibits import KINDS
 from ui.head.settings import (
     KEY,
     KIND,
     QUERY,
     SCALING,
-    bound_kind,
     chosen_now,
     keep,
     keep_chosen,
     place_now,
     settle,
 )
+from ui.head.views import draw_kinds, draw_stages, get_stages
 from ui.work.cache import get_trace
-from ui.work.computed import computed
 from ui.work.progress import fragment
 
 require_frame()
@@ -104,29 +102,21 @@ def story(view: View) -> None:
     """Controls and stages. Runs again by itself when something here is chosen."""
     shown = get_trace(view)
     kinds, more = st.columns([3, 2], vertical_alignment="center")
-    kinds.segmented_control(
-        "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
-        label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
-    )  # fmt: skip
+    draw_kinds(kinds)
     place = place_now(view, shown)
     draw_controls(shown, place)
     name, names = KINDS[place.kind]
     chosen = chosen_now(shown, place)
-    stages = computed(view, "head", place, stages_of(place))
     with more.container(horizontal=True, horizontal_alignment="right"):
         with st.popover("What is this?", type="tertiary"):
             explain()
         offer(view, place, chosen)
     said = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(
-            f"{said}The query {code(stages.query_token)} looks at the {names[1]}.", width="content"
-        )
+        query = get_stages(view, place).query_token
+        st.markdown(f"{said}The query {code(query)} looks at the {names[1]}.", width="content")
         draw_way_back(place)
-    head_stages(
-        stages, names=names, difference=difference(stages, shown), chosen=chosen,
-        on_choose=keep_chosen, key="stages",
-    )  # fmt: skip
+    draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()
 
 

@@ -6,26 +6,25 @@ import streamlit as st
 
 from figures.tokens import ADDED, name, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import Side
-from ui.components.cut.mount import sentence_pieces
+from transformer.trace.embeddings import Side as TextSide
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized
+from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
 from ui.tokens import settings, words
 from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
-from ui.tokens.panels import draw_cuts, draw_vocabulary
-from ui.tokens.views import Reading, near, pieces_shown, plane_of, read_side, tokenizer_of
-from ui.work.cache import get_trace, get_translator, key_of
+from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary, get_reading
+from ui.tokens.views import Reading, near, plane_of, tokenizer_of
+from ui.work.cache import get_trace, get_translator
 from ui.work.computed import computed
 from ui.work.progress import fragment
 
 require_frame()
 
-_TEXTS = {"source": "Source sentence", "translation": "Translation"}
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 
@@ -36,20 +35,17 @@ def explain() -> None:
     st.markdown(words.AFTER_EQUATION)
 
 
-def draw_pieces(view: View, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
+def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
     """The sentence in pieces."""
     place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
     with place:
         tokens = words.count(len(reading.ids), "token")
-        sentence_pieces(
-            pieces_shown(reading, tokenizer), reading.changed, chosen=token,
-            on_choose=settings.choose_token, key="pieces",
-            label=f"The {reading.side} in {tokens}; press one to follow it",
-        )  # fmt: skip
-    offer_pieces(place, view, reading.side, token)
+        label = f"The {reading.side} in {tokens}; press one to follow it"
+        draw_sentence(side, reading, tokenizer, token, label)
+    offer_pieces(place, side.view, reading.side, token)
 
 
-def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
+def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """The nearest tokens in every embedding matrix."""
     number, pieces = url_state.get(settings.COUNT), tokenizer.pieces
     found = computed(
@@ -68,7 +64,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: Side, token: int) ->
     offer_neighbours(place, view, side, token, number)
 
 
-def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
+def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """The sentence's vectors, without and with positions, on the same axes."""
     number = url_state.get(settings.BACKGROUND)
     found = computed(
@@ -102,22 +98,16 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None
 def story(view: View) -> None:
     """The page below its first line. Runs again by itself when something here is chosen."""
     left, right = st.columns([3, 2], vertical_alignment="center")
-    left.segmented_control(
-        "Text", settings.SIDES, label_visibility="collapsed", required=True,
-        format_func=_TEXTS.__getitem__, **bound(settings.SIDE),
-    )  # fmt: skip
+    draw_texts(left)
     with right.container(horizontal=True, horizontal_alignment="right"):
         about = st.popover("What is this?", type="tertiary")
     with about:
         explain()
     settings.settle(view)
-    side: Side = "source" if url_state.get(settings.SIDE) == "source" else "translation"
-    tokenizer, typed = tokenizer_of(get_translator(view), side), key_of(view).sentence
-    reading = computed(
-        view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
-    )
+    side = settings.side_now()
+    tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
     token = settings.token_now(reading, tokenizer.vocab_size)
-    draw_pieces(view, reading, tokenizer, token)
+    draw_pieces(Side(view, get_trace(view)), reading, tokenizer, token)
     draw_cuts(view, reading, tokenizer)
     draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)

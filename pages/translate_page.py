@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import streamlit as st
 
-from transformer.trace.records import Trace
-from ui.components.player import PlayerPlace, encode, place_in, taken_in
-from ui.components.player.mount import player
 from ui.core import url_state
+from ui.core.side import Side
 from ui.core.units import units_control
 from ui.core.view import View, current_view
 from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
-from ui.frame.steering import begin_with
 from ui.translate.downloads import offer
-from ui.translate.exhibits import origin_of, why_no_player
-from ui.translate.start import Start, remember, telling_step
+from ui.translate.exhibits import why_no_player
+from ui.translate.player import (
+    draw_player,
+    is_open,
+    open_player,
+    place_now,
+    remember,
+    settle_step,
+    within,
+)
 from ui.translate.words import (
     explain,
     how_decoded,
@@ -23,14 +28,10 @@ from ui.translate.words import (
     say_what_is_wrong,
     scored,
 )
-from ui.work.cache import get_trace, get_translator, trace_id
-from ui.work.computed import computed
+from ui.work.cache import get_trace
 from ui.work.progress import fragment
 
 require_frame()
-
-_KEY = "player"
-_START = "player_start"
 
 
 @fragment
@@ -60,85 +61,34 @@ def story(view: View) -> None:
     )
     with units:
         words = units_control() == "words"
-    draw_player(view, trace, words=words)
+    draw_player(Side(view, trace), words=words, steerable=view.kind == "checkpoint")
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
         f"{scored(trace)} ({how_decoded(view, trace)}). "
         "Attention is not by itself an explanation." + said_of_search(view, trace)
     )
     with download:
-        place = PlayerPlace(
-            url_state.get(url_state.STEP) or 1,
-            url_state.get(url_state.LAYER),
-            url_state.get(url_state.HEAD),
-        )
-        offer(view, trace, place, words=words)
+        offer(view, trace, place_now(), words=words)
     url_state.write_url()
     link.caption("Opens this view again: sentence, steering, checkpoint, step, layer and head.")
     link.code(url_state.link(), language=None, wrap_lines=True)
 
 
-def draw_player(view: View, trace: Trace, *, words: bool) -> None:
-    """Mount the player; what it reports is kept, and a token taken instead steers."""
-    start, name = st.session_state[_START], trace_id(view)
-    steerable = view.kind == "checkpoint"
-    never: tuple[int, ...] = ()
-    if steerable:
-        config = get_translator(view).config
-        never = (config.pad_id, config.bos_id)
-
-    def follow() -> None:
-        reported = place_in(st.session_state.get(_KEY), name)
-        if reported is not None:
-            remember(reported)
-
-    def take() -> None:
-        taken = taken_in(st.session_state.get(_KEY), name, trace, never)
-        if taken is not None:
-            remember(taken.place)
-            begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
-
-    origin = origin_of(view.kind)
-    message = computed(
-        view, "player", (start, words, view.alpha, never, origin),
-        lambda _, trace: encode(
-            trace, name, start.place, start.nonce, words=words, alpha=view.alpha, never=never,
-            steerable=steerable, origin=origin,
-        ),
-    )  # fmt: skip
-    player(message, key=_KEY, on_view_change=follow, on_steer_change=take)
-
-
-def settle(view: View, trace: Trace) -> None:
-    """Decide where the player opens: where it stood, where a link says, or at a telling step.
-
-    The decision stands until the trace changes, a link arrives or the page is opened again, since
-    an unchanged message is not sent twice and leaves a player in use alone.
-    """
-    name = trace_id(view)
-    held = st.session_state.get(_START)
+def settle(side: Side) -> None:
+    """Decide where the player opens: where it stood, where a link says, or at a telling step."""
     asked = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
-    if held is not None and held.trace == name and not asked and not url_state.entered():
-        return
-    step = url_state.get(url_state.STEP)
-    if step is None or step > len(trace.predicted_tokens):
-        step = telling_step(trace, view.examples.find(view.sentence))
-    n_layers, n_heads = trace.cross.shape[:2]
-    layer, head = url_state.get(url_state.LAYER), url_state.get(url_state.HEAD)
-    place = PlayerPlace(
-        step=step,
-        layer=layer if layer is not None and layer <= n_layers else None,
-        head=head if head is not None and head <= n_heads else None,
-    )
-    st.session_state[_START] = Start(name, place, held.nonce + 1 if held else 0)
-    remember(place)
+    anew = asked or url_state.entered()
+    if anew or not is_open(side):
+        settle_step(side, len(side.trace.predicted_tokens))
+        remember(within(place_now(), side.trace))
+        open_player(side, anew=True)
 
 
 url_state.show(url_state.STEP, url_state.LAYER, url_state.HEAD)
 view = current_view()
 missing = why_no_player(get_trace(view))
 if missing is None:
-    settle(view, get_trace(view))
+    settle(Side(view, get_trace(view)))
     story(view)
 else:
     st.info(missing, icon=":material/translate:")

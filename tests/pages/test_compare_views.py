@@ -18,13 +18,15 @@ from transformer.measures.beam import beam_tree
 from transformer.measures.softmax import spread
 from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
-from ui.compare.choice import TOPICS
+from ui.compare.registry import ROOMS
 from ui.components.grid import Sheet
 from ui.frame.pages import PAGES
 
 RunApp = Callable[..., AppTest]
 SHIPPED = ROOT / "checkpoints"
 SENTENCE = "A dog runs."
+
+TOPICS = [room.name for room in ROOMS]
 
 #: What stands beside "everyday-en-de": other pieces and heads, another language, another depth and
 #: no common word; and a sentence of another length.
@@ -175,7 +177,7 @@ def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
     headers = [header for header, _ in messages(app, "headlight.stages")]
     assert headers[0]["query"] == headers[1]["query"]
     assert [header["held"]["key"] for header in headers] == [2, 2]
-    assert not [box for box in app.selectbox if box.key == "inside_query_1"]
+    assert not [box for box in app.selectbox if box.key == "head_query_box_B"]
     # Of a sentence of other words each side has its own.
     app = open_page(
         topic="head", pairing="sentences", second="She sleeps.", kind="encoder_self", query="2",
@@ -183,8 +185,8 @@ def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
     )  # fmt: skip
     headers = [header for header, _ in messages(app, "headlight.stages")]
     assert [header["held"]["key"] for header in headers] == [0, 1]
-    assert app.selectbox(key="inside_query_1").value == "3"
-    app.selectbox(key="inside_query_1").set_value("1").run()
+    assert app.selectbox(key="head_query_box_B").value == "3"
+    app.selectbox(key="head_query_box_B").set_value("1").run()
     assert not app.exception
     assert app.query_params["other_query"] == "1" and app.query_params["query"] == "2"
 
@@ -193,10 +195,10 @@ def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(
     open_page: Callable[..., AppTest],
 ) -> None:
     app = open_page(topic="head", other="everyday-en-fr", kind="encoder_self", layer="1", head="2")
-    assert app.selectbox(key="inside_layer_1").value == "same"
-    app.selectbox(key="inside_head_0").set_value("5").run()
+    assert app.selectbox(key="head_layer_box_B").value == "same"
+    app.selectbox(key="head_head_box_A").set_value("5").run()
     assert "B** · layer 1, head 5" in said(app)
-    app.selectbox(key="inside_head_1").set_value("7").run()
+    app.selectbox(key="head_head_box_B").set_value("7").run()
     assert "B** · layer 1, head 7" in said(app) and "A** · layer 1, head 5" in said(app)
     assert app.query_params["other_head"] == "7"
 
@@ -310,7 +312,7 @@ def test_a_view_opens_where_the_choice_is_now_after_another_one_was_looked_at(
     app = open_page(topic="steps", other="everyday-en-fr", step="1", layer="1", head="1")
     before = messages(app, "headlight.player")[0][0]["start"]
     app.segmented_control(key="topic_widget").set_value("head").run()
-    app.selectbox(key="inside_head_0").set_value("3").run()
+    app.selectbox(key="head_head_box_A").set_value("3").run()
     app.segmented_control(key="topic_widget").set_value("steps").run()
     assert not app.exception
     after = [header["start"] for header, _ in messages(app, "headlight.player")]

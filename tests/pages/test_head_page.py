@@ -28,7 +28,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the page hands to the component, besides drawing it."""
-    import ui.components.stages.mount as component
+    import ui.head.views as component
 
     calls: list[dict[str, Any]] = []
     real = component.head_stages

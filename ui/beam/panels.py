@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,18 +11,27 @@ import streamlit as st
 
 from figures.beam import branch_curves, lead_by_alpha
 from figures.markdown import code, plain, shorten
-from figures.outcomes import Decode, nats, penalty_of, percent, place_at, text_of, why_it_went
-from transformer.measures.beam import Comparison, Node, Tree, attention_along, compare
+from figures.outcomes import (
+    Decode,
+    nats,
+    penalty_of,
+    percent,
+    place_at,
+    summary,
+    text_of,
+    why_it_went,
+)
+from transformer.measures.beam import Comparison, Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import merge
 from transformer.trace.records import Trace
 from ui.beam.exhibits import cell_name
 from ui.beam.maps import layer_and_head, show_map
-from ui.beam.settings import LOOK, LOOKS, A, B, Mark, chosen, put, tell
+from ui.beam.settings import LOOK, LOOKS, PAGE, A, B, Mark, Slot, Start, chosen, put, tell
 from ui.components.grid import Cell
-from ui.components.tree import branch_colours
-from ui.components.tree.mount import branches
+from ui.components.tree import branch_colours, encode
+from ui.components.tree.mount import beam_tree_view, branches
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import sized
@@ -32,6 +41,8 @@ from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.frame.steering import begin_with
+from ui.work.cache import get_translator
+from ui.work.computed import computed
 
 
 @dataclass(frozen=True)
@@ -48,6 +59,34 @@ class Search:
     decode: Decode
 
 
+def search_of(view: View, trace: Trace) -> Search:
+    """The search of a view whose trace has a record of it."""
+    decode = get_translator(view).tokenizer.target.decode
+    return Search(view, trace, tree_of(view), decode)
+
+
+def tree_of(view: View) -> Tree:
+    """The tree of the view's search."""
+    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
+    return tree
+
+
+def draw_tree(
+    search: Search, start: Start, follow: Callable[[View, Tree], None], slot: Slot = PAGE
+) -> None:
+    """Mount the tree.
+
+    Args:
+        follow: called when something is chosen in it.
+    """
+    view, tree = search.view, search.tree
+    message = encode(
+        tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce,
+        single=slot.b is None,
+    )  # fmt: skip
+    beam_tree_view(message, key=slot.key, on_view_change=lambda: follow(view, tree))
+
+
 def node_panel(search: Search) -> None:
     """The numbers of node A, and where the model looked while it weighed this token."""
     tree = search.tree
@@ -57,14 +96,18 @@ def node_panel(search: Search) -> None:
         return
     numbers, maps = st.columns([2, 3], gap="large")
     with numbers.container():
-        st.markdown(
-            f"**Step {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}"
-        )
-        st.markdown(why_it_went(tree, node))
-        st.table(numbers_of(tree, node), border="horizontal", hide_header=True, hide_index=True)
+        draw_node(search, node)
         _offer_to_go_on(search, node)
     with maps.container():
         _node_maps(search, node, layer_and_head(search.trace))
+
+
+def draw_node(search: Search, node: Node, letter: str = "") -> None:
+    """A node's token, what became of it and why, and its numbers."""
+    step = f"{letter} · step" if letter else "Step"
+    st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}")
+    st.markdown(why_it_went(search.tree, node))
+    st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
 
 def _offer_to_go_on(search: Search, node: Node) -> None:

@@ -17,9 +17,6 @@ from ui.work.cache import trace_id
 #: A node in a link: its step and its rank, both from 1, as in "5.2".
 Mark = tuple[int, int]
 
-TREE_KEY = "beam_tree"
-_START = "beam_start"
-
 PANELS = {"node": "Node A", "compare": "A beside B", "finished": "What ended"}
 LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
 
@@ -47,6 +44,35 @@ LOOK: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
 
 
 @dataclass(frozen=True)
+class Slot:
+    """Where one tree on screen keeps what is chosen in it.
+
+    Attributes:
+        key: of its component.
+        a, b: the settings that hold its nodes; where `b` is None, one node is chosen only.
+    """
+
+    key: str = "beam_tree"
+    a: Param[Mark | None] = A
+    b: Param[Mark | None] | None = B
+
+    @property
+    def start(self) -> Start | None:
+        """What the tree was last told to show."""
+        held: Start | None = st.session_state.get(f"{self.key}_start")
+        return held
+
+    def restart(self, start: Start) -> Start:
+        """Have the tree show this."""
+        st.session_state[f"{self.key}_start"] = start
+        return start
+
+
+#: That of the page.
+PAGE = Slot()
+
+
+@dataclass(frozen=True)
 class Start:
     """What the tree was last told to show: of which search, and how often before."""
 
@@ -62,15 +88,13 @@ def settle(view: View, tree: Tree) -> None:
     the page is opened again, or `tell` changes it: an unchanged message leaves a tree in use alone.
     """
     name = trace_id(view)
-    held: Start | None = st.session_state.get(_START)
+    held = PAGE.start
     asked = url_state.arrived(A, B, DROPPED)
     if held is not None and held.tree_id == name and not asked and not url_state.entered():
         return
     if held is not None and held.tree_id != name and not asked:
         url_state.forget(A, B)
-    if chosen(tree, A) is None:
-        first = telling_node(tree)
-        url_state.put(A, None if first is None else mark_of(first))
+    settle_node(tree, A)
     if chosen(tree, B) is None:
         url_state.put(B, None)
     for param in (DROPPED, PANEL, LOOK):
@@ -82,21 +106,41 @@ def start_of(view: View, tree: Tree) -> Start:
     """What the tree opens with, as `settle` decided. A comparison without B gets one."""
     if url_state.get(PANEL) == "compare" and pair_up(tree):
         return tell(view, tree)
-    held: Start | None = st.session_state.get(_START)
+    held = PAGE.start
     return held if held is not None and held.tree_id == trace_id(view) else tell(view, tree)
 
 
-def tell(view: View, tree: Tree) -> Start:
+def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start:
+    """What a tree beside another one opens with.
+
+    That stands until the search changes, it is opened anew, or the other one hides or shows what
+    was dropped.
+    """
+    held = slot.start
+    fresh = held is None or held.tree_id != trace_id(view)
+    if fresh:
+        settle_node(tree, slot.a)
+    if held is None or fresh or anew or held.choice.dropped != choice(tree, slot).dropped:
+        return tell(view, tree, slot)
+    return held
+
+
+def settle_node(tree: Tree, param: Param[Mark | None]) -> None:
+    """See that a setting names a node of this tree."""
+    if chosen(tree, param) is None:
+        first = telling_node(tree)
+        url_state.put(param, None if first is None else mark_of(first))
+
+
+def tell(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
     """Have the tree show what the settings say now."""
-    held: Start | None = st.session_state.get(_START)
-    start = Start(trace_id(view), choice(tree), held.nonce + 1 if held else 0)
-    st.session_state[_START] = start
-    return start
+    held = slot.start
+    return slot.restart(Start(trace_id(view), choice(tree, slot), held.nonce + 1 if held else 0))
 
 
-def choice(tree: Tree) -> TreeChoice:
+def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
     """What the settings say, for this tree."""
-    a, b = chosen(tree, A), chosen(tree, B)
+    a, b = chosen(tree, slot.a), chosen(tree, slot.b) if slot.b else None
     asked = url_state.get(DROPPED)
     return TreeChoice(
         None if a is None else a.index,
@@ -121,20 +165,38 @@ def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
     url_state.put(param, None if index is None else mark_of(tree.node(index)))
 
 
+def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
+    """Store what a tree reports. Returns: the same; None where it is nothing usable."""
+    reported = choice_in(st.session_state.get(slot.key), trace_id(view), tree)
+    if reported is not None:
+        if reported.dropped != choice(tree, slot).dropped:
+            url_state.put(DROPPED, url_state.write_switch(reported.dropped))
+        put(tree, slot.a, reported.a)
+        if slot.b is not None:
+            put(tree, slot.b, reported.b)
+    return reported
+
+
 def follow(view: View, tree: Tree) -> None:
-    """Take over what the tree reports. Choosing a new B opens the comparison."""
-    reported = choice_in(st.session_state.get(TREE_KEY), trace_id(view), tree)
+    """Take over what the page's tree reports. Choosing a new B opens the comparison."""
+    before = choice(tree)
+    reported = keep(view, tree, PAGE)
     if reported is None:
         return
-    before = choice(tree)
-    if reported.dropped != before.dropped:
-        url_state.put(DROPPED, url_state.write_switch(reported.dropped))
-    put(tree, A, reported.a)
-    put(tree, B, reported.b)
     if reported.b is not None and reported.b != before.b:
         url_state.put(PANEL, "compare")
     elif reported.b is None and before.b is not None and url_state.get(PANEL) == "compare":
         url_state.put(PANEL, "node")
+
+
+def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
+    """Take over what a tree beside another one reports. It shows that already; the other one is
+    told what was dropped.
+    """
+    before, held = choice(tree, slot), slot.start
+    reported = keep(view, tree, slot)
+    if reported is not None and held is not None and reported.dropped != before.dropped:
+        slot.restart(Start(held.tree_id, reported, held.nonce))
 
 
 def telling_node(tree: Tree) -> Node | None:

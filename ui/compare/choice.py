@@ -23,15 +23,12 @@ from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.languages import Languages
-from ui.core.units import UNITS
-from ui.core.url_state import HEAD, LAYER, STEP, Param
+from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
 from ui.work.languages import languages_of
 from ui.work.models import fresh, recorded_sentence, tracer
 
 PAIRINGS = ("models", "sentences")
-#: The views, in the order of the app's pages.
-TOPICS = ("steps", "beam", "maps", "head", "tokens", "positions", "heads", "numbers")
 DISPLAYS = ("matrix", "difference", "grid", "differences", "lines")
 
 #: How `ui.attention.maps` calls the ways to look.
@@ -58,7 +55,6 @@ PAIRING: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
 OTHER: Param[str] = Param("other", str, "")
 #: A blank sentence is kept as a space, since the URL leaves out what is empty.
 SECOND: Param[str] = Param("second", _parse_second, "", lambda text: text or " ")
-TOPIC: Param[str] = Param("topic", url_state.one_of(TOPICS), "maps")
 BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
 FOLLOW: Param[bool] = Param("follow", url_state.parse_switch, False, url_state.write_switch)
 #: Whether both texts stand there whole, token by token, in place of one line each.
@@ -67,11 +63,8 @@ SCORED: Param[bool] = Param("scored", url_state.parse_switch, False, url_state.w
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
-#: What the link holds of the choice of both sides, and of the maps; each view adds its own.
-PARAMS: tuple[Param[Any], ...] = (
-    PAIRING, OTHER, SECOND, TOPIC, BESIDE, KIND, STEP, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD,
-    FOLLOW, SCORED, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
-)  # fmt: skip
+#: What the link holds of the choice of both sides; each section adds its own.
+PARAMS: tuple[Param[Any], ...] = (PAIRING, OTHER, SECOND, FOLLOW, SCORED)
 
 
 @dataclass(frozen=True)

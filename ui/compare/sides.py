@@ -1,14 +1,15 @@
-"""What every view of the Compare page that shows a page of each side has in common.
+"""A section of Compare as a record, and the two sides that it draws.
 
-The two stand in columns, row by row, so that what belongs together is at one height. A side whose
-model lacks what a view needs says so in its column, and the other one is shown all the same.
+The sides stand in columns, row by row, so that what belongs together is at one height. A side whose
+model lacks what a section needs says so in its column, and the other one is shown all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -18,131 +19,171 @@ from figures.exhibit import Exhibit, file_stem
 from figures.markdown import plain
 from ui.compare.choice import Setup
 from ui.core import url_state
-from ui.core.view import CHECKPOINT, SENTENCE, View
-from ui.export.download import download_button
+from ui.core.side import Side
+from ui.core.url_state import Param
+from ui.core.view import CHECKPOINT, SENTENCE
 from ui.frame.availability import why_not
 from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
 
-#: "A" and "B", the left and the right side.
 LETTERS = "AB"
 
-#: What a side's view is made into, outside of a session.
+#: Makes a figure outside of a session; must hold no trace.
 Maker = Callable[[], Exhibit]
 
 
 @dataclass(frozen=True)
-class Bar:
-    """The places above a view.
+class Download:
+    """The figure that a section offers: see `ui.export.download.download_button`."""
+
+    make: Maker
+    name: str
+    n_numbers: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Both sides of a section on screen.
 
     Attributes:
-        controls: a place for what is chosen in it.  aside: for the download, beside the views.
-        anew: whether the view was not on screen before this run (see `compare_choice.opened`).
+        room: the section.  setup: what is compared.  sides: A and B.
+        reasons: by letter, why a side is not shown.
+        controls: the place above both sides.
+        anew: whether another section was on screen before this run.
     """
 
+    room: CompareRoom
+    setup: Setup
+    sides: tuple[Side, Side]
+    reasons: Mapping[str, str]
     controls: DeltaGenerator
-    aside: DeltaGenerator
     anew: bool
 
+    @property
+    def shown(self) -> tuple[Side, ...]:
+        """The sides that have what the section needs."""
+        return tuple(side for side in self.sides if side.letter not in self.reasons)
 
-def page_of(url_path: str) -> PageSpec:
-    """The page that a view comes from."""
-    return next(spec for spec in PAGES if spec.url_path == url_path)
+    def rows(self, *draws: Callable[[Side], object]) -> None:
+        """Draw rows of two columns; the first row says why a side is not shown."""
+        for number, draw in enumerate(draws):
+            for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
+                reason = self.reasons.get(side.letter)
+                with column.container():
+                    if reason is None:
+                        draw(side)
+                    elif not number:
+                        spec = self.room.spec
+                        st.info(f"{side.lead}{plain(reason)}", icon=spec.icon if spec else None)
+
+    def links(self, settings: Callable[[Side], Mapping[str, str]] = lambda side: {}) -> None:
+        """Draw a row of links to the whole page of each side.
+
+        Args:
+            settings: of that page, as raw strings.
+        """
+        self.rows(lambda side: self._link(side, settings(side)))
+
+    def _link(self, side: Side, settings: Mapping[str, str]) -> None:
+        spec, view = self.room.spec, side.view
+        assert spec is not None
+        reason = why_not(view, spec)
+        if reason is not None:
+            st.caption(plain(reason))
+            return
+        query = url_state.query() | {CHECKPOINT.name: view.checkpoint, SENTENCE.name: view.sentence}
+        if side.letter == "B":
+            query.pop(PREFIX.name, None)
+            query.pop(TARGET.name, None)
+            if view.target is not None:
+                query[TARGET.name] = view.target
+        st.page_link(
+            spec.file, label=f"{side.letter} on {spec.title}", icon=spec.icon,
+            query_params={**query, **settings},
+        )  # fmt: skip
+
+    def download(self, maker: Callable[[Side], Maker], title: str = "") -> Download | None:
+        """The figures of the sides that are shown as one; None where there is none.
+
+        Args:
+            maker: the figure of a side.
+            title: of both; the section's by default.
+        """
+        if not self.shown:
+            return None
+        title = title or self.room.label
+        makers = {side.letter: maker(side) for side in self.shown}
+        name = file_stem("compare", title)
+        return Download(partial(both_exhibit, self.setup, title, name, makers), name)
 
 
 @dataclass(frozen=True)
-class Sides:
-    """Which sides a view can show.
+class CompareRoom:
+    """A section of Compare.
 
     Attributes:
-        shown: 0 for the left and 1 for the right.
-        reasons: why each other one is not shown.
-        icon: of the page that shows the view of one model.
+        name: in the link.
+        draw: draws both sides; returns what can be taken away.
+        page: url_path of the page that it draws twice, "" where only a comparison has it. A side is
+            shown where the page is offered for its model, under a link to the page.
+        title: on the control; the page's own by default.
+        params: what a link brings back, beside what all sections share.
+        lacks: what else a side lacks, in a sentence; None for nothing.
+        settle: called once a run of the whole page, before anything is drawn.
+        everywhere: show a side even where the page is not offered for its model.
+        follows: whether B follows A's translation even where that is not switched on.
     """
 
-    shown: tuple[int, ...]
-    reasons: Mapping[int, str]
-    icon: str
+    name: str
+    draw: Callable[[Pair], Download | None]
+    page: str = ""
+    title: str = ""
+    params: tuple[Param[Any], ...] = ()
+    lacks: Callable[[Setup, Side], str | None] = lambda setup, side: None
+    settle: Callable[[tuple[Side, Side]], None] = lambda sides: None
+    everywhere: bool = False
+    follows: bool = False
 
-    def in_row(self, draw: Callable[[int], None], *, first: bool = False) -> None:
-        """Draw one row: what `draw` draws for each side; in the first one also why not."""
-        for side, column in enumerate(rows()):
-            with column.container():
-                if side in self.shown:
-                    draw(side)
-                elif first:
-                    reason = f"**{LETTERS[side]}** · {plain(self.reasons[side])}"
-                    st.info(reason, icon=self.icon)
+    @property
+    def spec(self) -> PageSpec | None:
+        """The page that is drawn twice."""
+        return next((spec for spec in PAGES if spec.url_path == self.page), None)
 
+    @property
+    def label(self) -> str:
+        """The name on the control."""
+        return self.title or (self.spec.title if self.spec else self.name.capitalize())
 
-def sides_of(setup: Setup, url_path: str, missing: Sequence[str | None] = (None, None)) -> Sides:
-    """Which sides can be shown as one page shows them.
+    def open(
+        self, setup: Setup, sides: tuple[Side, Side], controls: DeltaGenerator, *, anew: bool
+    ) -> Pair:
+        """Both sides, with the reasons why one of them is not shown."""
+        reasons = {side.letter: self._why_not(setup, side) for side in sides}
+        known = {letter: reason for letter, reason in reasons.items() if reason is not None}
+        return Pair(self, setup, sides, known, controls, anew)
 
-    Args:
-        url_path: of the page.
-        missing: what else the left and the right may lack, in a sentence.
-    """
-    spec = page_of(url_path)
-    reasons = {
-        side: reason
-        for side in (0, 1)
-        if (reason := why_not(view_of(setup, side), spec) or missing[side]) is not None
-    }
-    return Sides(tuple(side for side in (0, 1) if side not in reasons), reasons, spec.icon)
-
-
-def rows() -> list[DeltaGenerator]:
-    """The two columns of one row."""
-    return list(st.columns(2, gap="large"))
+    def _why_not(self, setup: Setup, side: Side) -> str | None:
+        offered = None if self.spec is None or self.everywhere else why_not(side.view, self.spec)
+        return offered or self.lacks(setup, side)
 
 
-def view_of(setup: Setup, side: int) -> View:
-    """What a side shows."""
-    return (setup.left, setup.right)[side]
+def twice(
+    draw: Callable[[Side], object], maker: Callable[[Side], Maker]
+) -> Callable[[Pair], Download | None]:
+    """The `draw` of a section that shows what a page draws of one view, for A and for B."""
+
+    def draw_both(pair: Pair) -> Download | None:
+        pair.rows(draw)
+        pair.links()
+        return pair.download(maker)
+
+    return draw_both
 
 
-def link_page(setup: Setup, side: int, url_path: str, **more: str) -> None:
-    """A link to the whole page of one side.
-
-    Args:
-        more: settings of that page, as raw strings.
-    """
-    spec, view = page_of(url_path), view_of(setup, side)
-    query = url_state.query() | {CHECKPOINT.name: view.checkpoint, SENTENCE.name: view.sentence}
-    if side == 1:
-        query.pop(PREFIX.name, None)
-        query.pop(TARGET.name, None)
-        if view.target is not None:
-            query[TARGET.name] = view.target
-    st.page_link(
-        spec.file, label=f"{LETTERS[side]} on {spec.title}", icon=spec.icon,
-        query_params=query | more,
-    )  # fmt: skip
-
-
-def offer_both(
-    setup: Setup, topic: str, sides: Sequence[int], make: Callable[[View, int], Exhibit]
-) -> None:
-    """The button that takes both sides of a view away as one figure.
-
-    Args:
-        topic: what the view is called.
-        sides: those that have it; the button is left out where there is none.
-        make: the figure of a side, without a session; must hold no trace.
-    """
-    if not sides:
-        return
-    makers = {side: partial(make, view_of(setup, side), side) for side in sides}
-    name = file_stem("compare", topic)
-    download_button(partial(both_exhibit, setup, topic, makers), key="compare", name=name)
-
-
-def both_exhibit(setup: Setup, topic: str, makers: Mapping[int, Maker]) -> Exhibit:
+def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
     """The figures of both sides as one. Needs no session."""
-    made = {LETTERS[side]: make() for side, make in makers.items()}
-    return beside(
-        file_stem("compare", topic), f"{topic}: A and B", who_is_who(setup), made
-    )  # fmt: skip
+    made = {letter: make() for letter, make in makers.items()}
+    return beside(name, f"{title}: A and B", who_is_who(setup), made)
 
 
 def who_is_who(setup: Setup) -> str:

@@ -14,7 +14,7 @@ from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.compare.choice import FOLLOW, SCORED, Setup, can_follow
-from ui.compare.sides import LETTERS, view_of
+from ui.compare.sides import LETTERS
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
@@ -180,7 +180,7 @@ def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
 
 def _draw_whole(setup: Setup, side: int, written: Written) -> None:
     """All that this side writes, token by token, with its numbers."""
-    letter, view = LETTERS[side], view_of(setup, side)
+    letter, view = LETTERS[side], (setup.left, setup.right)[side]
     trace, text, part = written.trace, written.text, written.part
     st.markdown(f"**{letter}** · {_what(setup, view, side)}")
     if setup.pairing == "sentences":

@@ -93,16 +93,20 @@ def keep(place: HeadChoice) -> None:
     url_state.put(QUERY, place.query + 1)
 
 
-def chosen_now(trace: Trace, place: HeadChoice) -> Chosen:
-    """The key to follow, the one looked at most where none is chosen, and the switch."""
+def chosen_now(trace: Trace, place: HeadChoice, param: Param[int | None] = KEY) -> Chosen:
+    """The key to follow, the one looked at most where none is chosen, and the switch.
+
+    Args:
+        param: the setting that holds the key.
+    """
     row = trace.attention(place.kind)[place.layer, place.head, place.query]
-    key = _asked(KEY, len(row))
+    key = _asked(param, len(row))
     return Chosen(int(row.argmax()) if key is None else key, url_state.get(SCALING))
 
 
-def keep_chosen(chosen: Chosen) -> None:
-    """Store what was chosen in the picture."""
-    url_state.put(KEY, chosen.key + 1)
+def keep_chosen(chosen: Chosen, param: Param[int | None] = KEY) -> None:
+    """Store what was chosen in the picture, the key in `param`."""
+    url_state.put(param, chosen.key + 1)
     url_state.put(SCALING, chosen.scaling)
 
 

@@ -6,18 +6,17 @@ import numpy as np
 
 from figures.markdown import code
 from figures.position_exhibits import stored_exhibit
-from figures.positions import encoding_heatmap
 from transformer.model import Transformer
 from transformer.stored_positions import formula
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state
-from ui.core.layout import draw_plot, section
-from ui.core.theme import current_theme
+from ui.core.layout import section
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.export.programs import header
+from ui.positions.own import draw_table
 from ui.positions.sections import LENGTH, SIDE
 
 
@@ -38,17 +37,12 @@ def draw_stored(view: View, model: Transformer) -> None:
     exact: Floats = formula(model.config, len(rows)).numpy()
     apart = rows - exact
     most = float(np.abs(apart).max())
-    theme = current_theme()
-    figure = encoding_heatmap(rows, theme)
-    figure.update_layout(height=300)
     stack = side.lower()
-    draw_plot(place, figure, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
+    draw_table(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
     place.caption(f"Stored less formula: at most {most:.1e} in these {len(rows)} positions")
     if most:
-        figure = encoding_heatmap(apart, theme, limit=most)
-        figure.update_layout(height=300)
         alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
-        draw_plot(place, figure, "stored_apart", alt)
+        draw_table(place, apart, "stored_apart", alt, limit=most)
     with place:
         download_button(
             lambda: stored_exhibit(rows, exact, side, note, header(source_of(view))),

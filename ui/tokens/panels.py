@@ -3,27 +3,73 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from figures.markdown import plain
 from figures.tokens import length_bars, name
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import Side
-from ui.components.cut.mount import other_cuts
+from transformer.trace.embeddings import Side as TextSide
+from ui.components.cut.mount import other_cuts, sentence_pieces
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized
+from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.tokens import settings, words
 from ui.tokens.downloads import offer_lengths
-from ui.tokens.views import OtherCut, Reading, cuts_of, cuts_shown, kinds_of, signed
+from ui.tokens.views import (
+    OtherCut,
+    Reading,
+    cuts_of,
+    cuts_shown,
+    kinds_of,
+    pieces_shown,
+    read_side,
+    signed,
+)
+from ui.work.cache import key_of
 from ui.work.computed import computed
 
 #: Rows of the vocabulary that are listed at a time.
 _MOST_ROWS = 500
+_TEXTS = {"source": "Source sentence", "translation": "Translation"}
 _SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", "char": "log p"}
+
+
+def draw_texts(where: DeltaGenerator) -> None:
+    """The control of which text is cut."""
+    where.segmented_control(
+        "Text", settings.SIDES, label_visibility="collapsed", required=True,
+        format_func=_TEXTS.__getitem__, **bound(settings.SIDE),
+    )  # fmt: skip
+
+
+def draw_sentence(
+    side: Side, reading: Reading, tokenizer: Tokenizer | None, token: int, label: str
+) -> None:
+    """The text in pieces; a click on one follows it.
+
+    Args:
+        tokenizer: None where the vocabulary cannot be looked into.
+        token: the id to outline.
+        label: for screen readers.
+    """
+    param = side.own(settings.TOKEN)
+    sentence_pieces(
+        pieces_shown(reading, tokenizer), reading.changed, chosen=token,
+        on_choose=lambda index: url_state.put(param, index), key=side.key("pieces"), label=label,
+    )  # fmt: skip
+
+
+def get_reading(view: View, side: TextSide) -> Reading:
+    """The text of one side of a model whose vocabulary can be looked into."""
+    typed = key_of(view).sentence
+    return computed(
+        view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
+    )
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
@@ -71,7 +117,7 @@ def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> Non
         st.markdown(f"{label}: **{plain(each.text)}** · log P {signed(sum(each.log_probs), 2)}")
 
 
-def draw_vocabulary(view: View, tokenizer: Tokenizer, side: Side, token: int) -> None:
+def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """All pieces: find one, and what they are."""
     kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, url_state.get(settings.FIND)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))

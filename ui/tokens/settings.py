@@ -6,6 +6,7 @@ import streamlit as st
 
 from figures.tokens import ADDED
 from transformer.measures.vocabulary import piece_length
+from transformer.trace.embeddings import Side
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
@@ -50,6 +51,11 @@ def settle(view: View) -> None:
     if before != now and not url_state.arrived(CUT):
         url_state.forget(CUT)
     st.session_state[_SEEN] = now
+
+
+def side_now() -> Side:
+    """Which text is cut."""
+    return "source" if url_state.get(SIDE) == "source" else "translation"
 
 
 def choose_token(index: int) -> None:

@@ -162,8 +162,38 @@ def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Readin
     )
 
 
-def pieces_shown(reading: Reading, tokenizer: Tokenizer) -> list[Piece]:
-    """The pieces of a reading, with what is to be said about each."""
+def read_trace(trace: Trace, side: Side) -> Reading:
+    """The pieces of one side as the trace says, of a model whose vocabulary cannot be looked into.
+
+    A model without an encoder has one text, which is its source here.
+    """
+    unknown: tuple[int, ...] = ()
+    if side == "source" and trace.src_tokens:
+        pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
+        unknown = trace.src_unknown
+    elif side == "source":
+        pieces, ids, special = trace.tgt_tokens, trace.tgt_ids, trace.tgt_special
+    else:
+        shown = slice(None) if trace.src_tokens else slice(0)
+        pieces, ids = trace.predicted_tokens[shown], trace.predicted_ids[shown]
+        special = (len(ids) - 1,) if ids and trace.complete else ()
+    words = [0] * len(ids)
+    for number, group in enumerate(word_groups(pieces, special)):
+        for position in group:
+            words[position] = number
+    return Reading(
+        side, "", "", pieces, ids, ("",) * len(ids), unknown, special, tuple(words), (), 0, True
+    )  # fmt: skip
+
+
+def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
+    """The pieces of a reading, with what is to be said about each.
+
+    Args:
+        tokenizer: None where the vocabulary cannot be looked into.
+    """
+    if tokenizer is None:
+        return _bare_pieces(reading)
     shown = []
     for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
         mark: Mark = ""
@@ -186,6 +216,17 @@ def pieces_shown(reading: Reading, tokenizer: Tokenizer) -> list[Piece]:
         elif tokenizer.kind == "bpe" and tokenizer.scores[index] < 0:
             notes.append(f"merge number {1 - round(tokenizer.scores[index])}")
         shown.append(Piece(piece, index, reading.words[position], mark, score, "; ".join(notes)))
+    return shown
+
+
+def _bare_pieces(reading: Reading) -> list[Piece]:
+    shown = []
+    for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
+        mark: Mark = "special" if position in reading.special else ""
+        note = f"token {position + 1}" + (f", id {index}" if index >= 0 else "")
+        if position in reading.unknown:
+            mark, note = "unknown", f"{note}; not in the vocabulary"
+        shown.append(Piece(piece, index, reading.words[position], mark, "", note))
     return shown
 
 

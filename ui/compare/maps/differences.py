@@ -23,7 +23,7 @@ from ui.compare.choice import choose_left, join_cells
 from ui.compare.maps.exhibits import Wanted, caption_of, start_of_program
 from ui.compare.maps.pairing import changed_places, difference_map
 from ui.compare.maps.views import Both, difference_words, say_unpaired
-from ui.compare.sides import LETTERS, rows
+from ui.compare.sides import LETTERS, Download
 from ui.components.grid import Cell, Sheet, still_grid
 from ui.components.grid.mount import attention_grid
 from ui.components.grid.signed import difference_sheet
@@ -31,7 +31,7 @@ from ui.components.lens import still_lens
 from ui.components.lens.mount import attention_lens
 from ui.core.layout import sized
 from ui.core.theme import current_theme
-from ui.export.download import download_button, trace_for
+from ui.export.download import trace_for
 from ui.work.results import once
 
 _SPREAD_RULE = (
@@ -64,16 +64,14 @@ def draw_differences(both: Both) -> None:
             st.caption(said)
 
 
-def offer_differences(both: Both) -> None:
-    """The button for what is on screen."""
+def differences_download(both: Both) -> Download:
+    """What is on screen."""
     # Not `both`: its traces would stay in memory as long as the page is open.
     wanted = Wanted(both.setup, both.kind, "differences", both.choices)
     if both.fit.units:
         count = sum(maps.weights.size for maps in both.maps)
-        make = partial(differences_exhibit, wanted)
-        download_button(make, key="compare", name=wanted.stem, n_numbers=count)
-    else:
-        download_button(partial(spreads_exhibit, wanted), key="compare", name=_spreads_stem(wanted))
+        return Download(partial(differences_exhibit, wanted), wanted.stem, count)
+    return Download(partial(spreads_exhibit, wanted), _spreads_stem(wanted))
 
 
 def joined_choices(
@@ -146,7 +144,7 @@ def _get_sheet(both: Both) -> Sheet:
 
 def _draw_spreads(both: Both) -> None:
     """Every head's entropy, side by side."""
-    for side, column in enumerate(rows()):
+    for side, column in enumerate(st.columns(2, gap="large")):
         with column.container():
             st.markdown(f"**{LETTERS[side]}** · how evenly each head looks")
             spread = spread_of(both.maps[side].weights)

@@ -20,11 +20,12 @@ from ui.compare.maps.numbers import agreements, cross, crossed_views
 from ui.compare.maps.pairing import difference_map
 from ui.compare.maps.views import Both
 from ui.compare.programs import AGREEMENT, followed_call, matching_program, reading
+from ui.compare.sides import Download, who_is_who
 from ui.components.grid import still_grid
 from ui.components.lens import still_lens
 from ui.components.lines import still_lines
 from ui.components.match import Likeness, head_name, still_matches
-from ui.export.download import download_button, trace_for
+from ui.export.download import trace_for
 
 
 @dataclass(frozen=True)
@@ -48,26 +49,19 @@ class Wanted:
         return file_stem("compare", STORIES[self.kind].name, self.display, *words)
 
 
-def offer_maps(both: Both, display: str) -> None:
-    """The button for the maps on screen; none where no head is chosen."""
+def maps_download(both: Both, display: str) -> Download | None:
+    """The maps on screen; None where no head is chosen."""
     if display == "difference" and not both.fit.units:
         display = "matrix"
     if display == "lines" and not all(choice.heads for choice in both.choices):
-        return
+        return None
     count = 0
     for maps, choice in zip(both.maps, both.choices, strict=True):
         n_layers, n_heads, n, m = maps.weights.shape
         count += n * m * {"grid": n_layers * n_heads, "lines": len(choice.heads)}.get(display, 1)
     # Not `both`: its traces would stay in memory as long as the page is open.
     wanted = Wanted(both.setup, both.kind, display, both.choices)
-    download_button(partial(maps_exhibit, wanted), key="compare", name=wanted.stem, n_numbers=count)
-
-
-def offer_numbers(setup: Setup) -> None:
-    """The button for the numbers."""
-    download_button(
-        partial(numbers_exhibit, setup), key="compare", name=file_stem("compare numbers")
-    )
+    return Download(partial(maps_exhibit, wanted), wanted.stem, count)
 
 
 def maps_exhibit(wanted: Wanted) -> Exhibit:
@@ -277,12 +271,5 @@ def _panel(letter: str, maps: Maps, layer: int, head: int) -> Panel:
 
 def caption_of(wanted: Wanted) -> str:
     """What A and B are, and what a map is."""
-    setup = wanted.setup
-    if setup.pairing == "models":
-        what = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}."
-    else:
-        what = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”."
-    if setup.follow:
-        what += " B follows A's translation."
     words = f" {WORD_RULE}" if wanted.choices[0].units == "words" else ""
-    return f"{what} Rows are queries, columns are keys.{words}"
+    return f"{who_is_who(wanted.setup)} Rows are queries, columns are keys.{words}"

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from figures.exhibit import file_stem
 from transformer.measures.compare import SIMILARITY_RULE, HeadPair
@@ -14,33 +13,33 @@ from ui.attention.maps import STORIES
 from ui.compare.choice import OTHER_HEAD, OTHER_LAYER
 from ui.compare.maps.exhibits import heads_exhibit, likeness
 from ui.compare.maps.matching import Matching, get_matching, work_of
-from ui.compare.maps.views import Both, draw_lens
+from ui.compare.maps.views import PARAMS, Both, draw_lens, open_maps
+from ui.compare.sides import CompareRoom, Download, Pair
 from ui.components.match import head_name
 from ui.components.match.mount import head_matches
 from ui.core import url_state
 from ui.core.url_state import HEAD, LAYER
-from ui.export.download import download_button
 from ui.work.progress import stopped
 
 
-def draw_heads(both: Both, aside: DeltaGenerator) -> None:
-    """The matching and one pair of it.
+def _draw(pair: Pair) -> Download | None:
+    """Heads beside the most alike ones: the matching, and one pair of it."""
+    both = open_maps(pair, "matrix", displays=False)
+    return None if both is None else _draw_heads(both)
 
-    Args:
-        both: what both sides show of this sentence, over the kind that is chosen.
-        aside: the place for the download.
-    """
+
+def _draw_heads(both: Both) -> Download | None:
     setup = both.setup
     if setup.pairing == "sentences":
         st.info(
             "Matching is between two models. Choose two checkpoints above.", icon=":material/info:"
         )
-        return
+        return None
     found = get_matching(setup, both.kind)
     if found is None:
         if not stopped(work_of(setup)):
             st.info("In no sentence do both models see the same words, so no heads compare.")
-        return
+        return None
     pair = chosen_pair(both, found)
     table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
@@ -62,11 +61,8 @@ def draw_heads(both: Both, aside: DeltaGenerator) -> None:
             with column.container():
                 draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
-    with aside:
-        download_button(
-            partial(heads_exhibit, setup, both.kind, pair), key="compare",
-            name=file_stem("heads matched", STORIES[both.kind].name),
-        )  # fmt: skip
+    name = file_stem("heads matched", STORIES[both.kind].name)
+    return Download(partial(heads_exhibit, setup, both.kind, pair), name)
 
 
 def chosen_pair(both: Both, found: Matching) -> HeadPair:
@@ -139,3 +135,6 @@ def _best(found: Matching) -> HeadPair:
 
 def _cell(at: int, shape: tuple[int, int]) -> tuple[int, int]:
     return divmod(at, shape[1])
+
+
+ROOM = CompareRoom("heads", _draw, title="Heads matched", params=PARAMS, follows=True)

@@ -101,8 +101,8 @@ def agreements(
     return found
 
 
-def draw_numbers(setup: Setup, left: Trace, right: Trace) -> tuple[Crossed, list[Agreement]]:
-    """All tables. Returns: what the download holds."""
+def draw_numbers(setup: Setup, left: Trace, right: Trace) -> None:
+    """All tables."""
     b_by_a, a_by_b = _followed(setup, left, right)
     crossed = cross(left, right, b_by_a, a_by_b)
     agreed = _get_agreements(setup, left, right if a_by_b is None else a_by_b)
@@ -113,7 +113,6 @@ def draw_numbers(setup: Setup, left: Trace, right: Trace) -> tuple[Crossed, list
         _draw_agreement(setup, agreed, len(shared_kinds(left, right)))
     if setup.pairing == "models":
         _draw_published(setup)
-    return crossed, agreed
 
 
 def _get_agreements(setup: Setup, left: Trace, right: Trace) -> list[Agreement]:

@@ -20,6 +20,7 @@ from ui.attention.settings import (
     COMBINE,
     DIM,
     HEADS,
+    KIND,
     MASS,
     PIN,
     choose_heads,
@@ -38,15 +39,18 @@ from ui.compare.choice import (
     choose_right,
     join_cells,
     joined,
+    kind_now,
+    shared_kinds,
 )
 from ui.compare.maps.pairing import Fit, changed_places, difference_map, fit_of
+from ui.compare.sides import Pair
 from ui.components.grid.mount import attention_grid
 from ui.components.lens import Map
 from ui.components.lens.mount import attention_lens
 from ui.components.lines import Pin
 from ui.components.lines.mount import attention_lines
 from ui.core import url_state
-from ui.core.units import units_control
+from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
@@ -57,6 +61,11 @@ _NAMES = {
 }  # fmt: skip
 
 _AXES = ("layer", "head")
+
+#: What a link brings back of the maps.
+PARAMS: tuple[Param[Any], ...] = (
+    KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
+)  # fmt: skip
 
 #: Pixels that a map beside another one may take in height.
 _TALL = 430
@@ -101,6 +110,27 @@ def read_both(
         for view, trace, choice in zip((setup.left, setup.right), traces, choices, strict=True)
     )
     return Both(setup, traces, kind, fit, (choices[0], choices[1]), (maps[0], maps[1]))
+
+
+def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
+    """Draw the controls, and read what they say; None where there is nothing to compare.
+
+    Args:
+        display: how to look at the maps.
+        displays: whether that can be chosen.
+    """
+    left, right = (side.trace for side in pair.sides)
+    kinds = shared_kinds(left, right)
+    if not kinds:
+        st.info("These two have no kind of attention in common.", icon=":material/info:")
+        return None
+    kind = kind_now(kinds)
+    with pair.controls.container(key="compare_maps", horizontal=True, vertical_alignment="center"):
+        draw_kinds(kinds, kind)
+        if displays:
+            draw_displays()
+        draw_options()
+    return read_both(pair.setup, left, right, kind, url_state.get(UNITS), display)
 
 
 def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:

@@ -25,9 +25,11 @@ from ui.attention.maps import maps_of
 from ui.compare.choice import Setup
 from ui.compare.languages import target_language, warning
 from ui.compare.maps.differences import joined_choices, spread_of, without_partner
-from ui.compare.rooms.positions import places_of, why_not_subtracted
-from ui.compare.rooms.tokens import apart, cut_of, pieces_of
+from ui.compare.rooms.positions import why_not_subtracted
+from ui.compare.rooms.tokens import apart
 from ui.core.view import View
+from ui.positions.own import own_positions
+from ui.tokens.views import pieces_shown, read_trace
 
 SHIPPED = Path(__file__).resolve().parents[4] / "checkpoints"
 
@@ -131,26 +133,26 @@ def test_the_same_cell_is_shown_on_both_sides() -> None:
 
 
 def test_words_that_are_cut_differently_are_named() -> None:
-    left = cut_of(make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal")), "source")
-    right = cut_of(make_trace(S=5, T=3, src_tokens=("▁The", "▁a", "ni", "mal")), "source")
+    left = read_trace(make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal")), "source")
+    right = read_trace(make_trace(S=5, T=3, src_tokens=("▁The", "▁a", "ni", "mal")), "source")
     assert "1 of 2 shared word is cut differently" in apart(left, right)
     assert "`animal` is `ani·mal` in A and `a·ni·mal` in B" in apart(left, right)
     assert "Both cut all 2 words" in apart(left, left)
-    other = cut_of(make_trace(S=3, T=3, src_tokens=("▁dog", "▁runs")), "source")
+    other = read_trace(make_trace(S=3, T=3, src_tokens=("▁dog", "▁runs")), "source")
     assert "no word in common" in apart(left, other)
 
 
 def test_foreign_pieces_say_what_their_trace_says() -> None:
     trace = make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal"))
-    shown = pieces_of(cut_of(replace(trace, src_unknown=(1,)), "source"))
+    shown = pieces_shown(read_trace(replace(trace, src_unknown=(1,)), "source"), None)
     assert [piece.piece for piece in shown] == list(trace.src_tokens)
     assert [piece.mark for piece in shown] == ["", "unknown", "", "special"]
     assert [piece.word for piece in shown] == [0, 1, 1, 2]
-    without = pieces_of(cut_of(replace(trace, src_ids=(-1,) * 4), "source"))
+    without = pieces_shown(read_trace(replace(trace, src_ids=(-1,) * 4), "source"), None)
     assert "id" not in without[0].note
     no_source = replace(trace, src_tokens=(), src_ids=())
-    assert cut_of(no_source, "source").pieces == trace.tgt_tokens
-    assert not cut_of(no_source, "translation").pieces
+    assert read_trace(no_source, "source").pieces == trace.tgt_tokens
+    assert not read_trace(no_source, "translation").pieces
 
 
 def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
@@ -173,7 +175,7 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
         if name == "stored":
             model.tgt_positions.table.copy_(model.tgt_positions.table.half())
         save_checkpoint(tmp_path / name, model, tiny_tokenizer)
-        found[name] = places_of(Translator.load(tmp_path / name, "cpu"), "translation", 20)
+        found[name] = own_positions(Translator.load(tmp_path / name, "cpu"), "translation", 20)
     np.testing.assert_array_equal(found["plain"].table, sinusoidal(20, 16).numpy())
     assert len(found["learned"].table) == 12
     assert not why_not_subtracted(found["plain"], found["layout"])

@@ -1,0 +1,45 @@
+"""What the page "Inside a head" draws of one head: the kind of attention, and the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamlit.delta_generator import DeltaGenerator
+
+from transformer.trace.records import HeadStages
+from transformer.types import ATTENTION_KINDS, AttentionKind
+from ui.components.stages import Chosen
+from ui.components.stages.mount import head_stages
+from ui.core import url_state
+from ui.core.side import Side
+from ui.core.view import View
+from ui.head.choice import HeadChoice
+from ui.head.exhibits import KINDS, difference, stages_of
+from ui.head.settings import KIND, bound_kind
+from ui.work.computed import computed
+
+
+def draw_kinds(where: DeltaGenerator) -> AttentionKind:
+    """Draw the control of the kind of attention. Returns: the kind."""
+    where.segmented_control(
+        "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
+        label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
+    )  # fmt: skip
+    return next(kind for kind in ATTENTION_KINDS if kind == url_state.get(KIND))
+
+
+def get_stages(view: View, place: HeadChoice) -> HeadStages:
+    """The numbers of one query in one head."""
+    return computed(view, "head", place, stages_of(place))
+
+
+def draw_stages(
+    side: Side, place: HeadChoice, chosen: Chosen, on_choose: Callable[[Chosen], None]
+) -> None:
+    """Mount the stages; of two sides stage beside stage."""
+    stages = get_stages(side.view, place)
+    head_stages(
+        stages, names=KINDS[place.kind][1], difference=difference(stages, side.trace),
+        chosen=chosen, on_choose=on_choose, key=side.key("stages"),
+        group="compare" if side.letter else "",
+    )  # fmt: skip
