@@ -11,7 +11,6 @@ from ui.attention.choice import DISPLAYS, kinds_of
 from ui.attention.downloads import offer
 from ui.attention.maps import story_of
 from ui.attention.settings import (
-    DIM,
     DISPLAY,
     KIND,
     PARAMS,
@@ -20,7 +19,7 @@ from ui.attention.settings import (
     settle_kind,
     settle_tokens,
 )
-from ui.attention.views import draw_aggregate, draw_grid, draw_heads, draw_matrix
+from ui.attention.views import draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.view import View, current_view
@@ -94,12 +93,7 @@ def maps(view: View) -> None:
     )
     with asides:
         units_control()
-        st.toggle(
-            "Dim special tokens", **bound(DIM),
-            help="Cover the columns of `<s>` and `</s>`. Weight there is information: it says how "
-            "little a head takes from the words. The share of attention that is hidden is the mean "
-            "over the map's queries.",
-        )  # fmt: skip
+        draw_dim()
     choice = read_choice(trace)
     found = get_maps(view, trace, choice)
     hint.markdown(HINTS[choice.display])

@@ -13,7 +13,7 @@ import streamlit as st
 
 from transformer.measures.heads import HOWS, Head
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS
+from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.choice import DISPLAYS, AttentionChoice, kinds_of, special_keys
 from ui.components.grid import Cell
 from ui.components.lens import Selection
@@ -104,12 +104,22 @@ def settle_kind(trace: Trace) -> None:
         url_state.put(KIND, kinds[-1])
 
 
-def read_choice(trace: Trace) -> AttentionChoice:
-    """The choice as the store holds it, without what this model or sentence does not have."""
+def read_choice(
+    trace: Trace,
+    of_kind: AttentionKind | None = None,
+    place: tuple[int | None, int | None] | None = None,
+) -> AttentionChoice:
+    """The choice as the store holds it, without what this model or sentence does not have.
+
+    Args:
+        of_kind: of attention; the one that is stored by default.
+        place: layer and head from 1, None for all of them; those that are stored by default.
+    """
     kinds = kinds_of(trace)
-    kind = next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
+    stored_kind = next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
+    kind = of_kind or stored_kind
     n_layers, n_heads, n, m = trace.attention(kind).shape
-    layer, head = url_state.get(LAYER), url_state.get(HEAD)
+    layer, head = place or (url_state.get(LAYER), url_state.get(HEAD))
     cell = (
         layer - 1 if layer is not None and layer <= n_layers else None,
         head - 1 if head is not None and head <= n_heads else None,

@@ -10,12 +10,14 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.attention import describe, head_table, heatmap, mass_on
 from figures.labels import show_token
 from figures.markdown import code
+from transformer.measures.heads import HOWS, Head
 from transformer.types import Floats
 from ui.attention.cached import get_drawing, get_sheet, get_tabs, largest
 from ui.attention.choice import AttentionChoice, kinds_of, to_pieces, to_units
 from ui.attention.maps import Maps, dimmed, selected_mass, shown_map
 from ui.attention.settings import (
     COMBINE,
+    DIM,
     HEADS,
     KIND,
     MAP,
@@ -32,7 +34,7 @@ from ui.attention.settings import (
 from ui.components.grid.mount import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.lens.mount import attention_lens
-from ui.components.lines import Pin
+from ui.components.lines import Drawing, Pin
 from ui.components.lines.mount import attention_lines
 from ui.core import url_state
 from ui.core.glossary import term
@@ -80,11 +82,7 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Lines between tokens for a set of heads."""
     drawn = get_drawing(view, choice)
     slider, said = st.columns([2, 3], gap="medium", vertical_alignment="center")
-    slider.slider(
-        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
-        help="For each query and head the strongest lines are drawn until together they hold this "
-        "share of its weight. At 0 nothing is drawn, at 1 every weight above 0.",
-    )  # fmt: skip
+    draw_mass(slider)
     if not choice.heads:
         said.caption("No head is switched on. Choose some in the legend.")
     else:
@@ -95,21 +93,51 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
             f"{drawn.lines:,} lines hold {drawn.share:.1%} of the attention of {heads}{left_out}. "
             "A thicker line is a larger weight."
         )
-    side, at = choice.pin or ("query", 0)
-    groups = maps.query_groups if side == "query" else maps.key_groups
-    pinned: Pin | None = (side, to_units((at,), groups)[0]) if choice.pin else None
-
-    def changed(heads: tuple[tuple[int, int], ...], pin: Pin | None) -> None:
-        choose_heads(heads)
-        if pin is not None:
-            groups = maps.query_groups if pin[0] == "query" else maps.key_groups
-            pin = pin[0], to_pieces((pin[1],), groups)[0]
-        url_state.put(PIN, pin)
-
-    attention_lines(drawn, pinned=pinned, on_change=changed, key="lines")
+    draw_lines(drawn, choice, maps, "lines")
     if choice.heads:
         _draw_way_inside(view, choice)
     st.caption(_NOT_AN_EXPLANATION)
+
+
+def draw_mass(where: DeltaGenerator) -> None:
+    """The control of how many lines are drawn."""
+    where.slider(
+        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
+        help="For each query and head the strongest lines are drawn until together they hold this "
+        "share of its weight. At 0 nothing is drawn, at 1 every weight above 0.",
+    )  # fmt: skip
+
+
+def draw_lines(
+    drawn: Drawing,
+    choice: AttentionChoice,
+    maps: Maps,
+    key: str,
+    *,
+    pins: bool = True,
+    beside: bool = False,
+) -> None:
+    """Mount the lines of one view; heads and the pinned token go to the store.
+
+    Args:
+        pins: whether the stored pin is a token of these maps.
+        beside: whether other maps stand beside these; heads that only those have stay chosen.
+    """
+    groups = {"query": maps.query_groups, "key": maps.key_groups}
+    pinned: Pin | None = None
+    if pins and choice.pin is not None:
+        units = to_units((choice.pin[1],), groups[choice.pin[0]])
+        pinned = (choice.pin[0], units[0]) if units else None
+    n_layers, n_heads = maps.weights.shape[:2]
+
+    def changed(heads: tuple[Head, ...], pin: Pin | None) -> None:
+        stored = (url_state.get(HEADS) if beside else None) or ()
+        others = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
+        choose_heads((*heads, *others))
+        if pins:
+            url_state.put(PIN, (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None)
+
+    attention_lines(drawn, pinned=pinned, on_change=changed, key=key)
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -143,15 +171,30 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         _draw_sums(choice, maps)
 
 
-def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
-    """How several heads become one map, and which ones are the chosen heads; for a popover."""
-    refill("combine_widget", "heads_widget", "map_widget")
+def draw_combine() -> None:
+    """The control of how several heads become one map."""
     st.segmented_control(
-        "Combine heads by", ("mean", "max"), required=True, **bound(COMBINE),
+        "Combine heads by", HOWS, required=True, **bound(COMBINE),
         format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
         help="The mean of several maps is again a map whose rows sum to 1. The maximum is taken "
         "weight by weight: it misses no head's focus, but its rows may sum to more than 1.",
     )  # fmt: skip
+
+
+def draw_dim() -> None:
+    """The switch that covers special tokens."""
+    st.toggle(
+        "Dim special tokens", **bound(DIM),
+        help="Cover the columns of `<s>` and `</s>`. Weight there is information: it says how "
+        "little a head takes from the words. The share of attention that is hidden is the mean "
+        "over the map's queries.",
+    )  # fmt: skip
+
+
+def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
+    """How several heads become one map, and which ones are the chosen heads; for a popover."""
+    refill("combine_widget", "heads_widget", "map_widget")
+    draw_combine()
     options = [
         f"{i + 1}.{j + 1}"
         for i in range(maps.weights.shape[0])

@@ -14,11 +14,10 @@ from typing import Any
 import streamlit as st
 
 from transformer.catalogue import Entry
-from transformer.measures.heads import HOWS
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.choice import AttentionChoice, special_keys
-from ui.attention.settings import COMBINE, DIM, HEADS, KIND, MASS, PIN
+from ui.attention.choice import AttentionChoice
+from ui.attention.settings import KIND, read_choice
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for
@@ -208,51 +207,26 @@ def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
     return next(iter([*best, *(kind for kind in kinds if kind == "cross"), *kinds]))
 
 
-def choice_of(trace: Trace, kind: AttentionKind, cell: Cell, units: str) -> AttentionChoice:
-    """What one side shows, as far as its model and sentence have it."""
-    n_layers, n_heads, n, m = trace.attention(kind).shape
-    stored = url_state.get(HEADS)
-    row = n_layers - 1 if cell[0] is None else cell[0]
-    heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
-    pin = url_state.get(PIN)
-    if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
-        pin = None
-    return AttentionChoice(
-        kind=kind,
-        display=_WAYS[url_state.get(BESIDE)],
-        units=units,
-        how=next(how for how in HOWS if how == url_state.get(COMBINE)),
-        dim=url_state.get(DIM),
-        cell=cell,
-        chosen=False,
-        heads=tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads),
-        mass=url_state.get(MASS),
-        pin=pin,
-        queries=(),
-        keys=special_keys(trace, kind),
-    )
-
-
-def cells(left: Trace, right: Trace, kind: AttentionKind) -> tuple[Cell, Cell]:
-    """The map of each side; a layer or head that a side does not have is all of them."""
-    here = _within((url_state.get(LAYER), url_state.get(HEAD)), left, kind)
-    wanted = tuple(
+def choices_of(
+    left: Trace, right: Trace, kind: AttentionKind, units: str
+) -> tuple[AttentionChoice, AttentionChoice]:
+    """What each side shows, as far as its model and sentence have it."""
+    place = url_state.get(LAYER), url_state.get(HEAD)
+    layer, head = (
         same if raw == "same" else None if raw == "mean" else int(raw)
-        for raw, same in (
-            (url_state.get(OTHER_LAYER), url_state.get(LAYER)),
-            (url_state.get(OTHER_HEAD), url_state.get(HEAD)),
+        for raw, same in zip(
+            (url_state.get(OTHER_LAYER), url_state.get(OTHER_HEAD)), place, strict=True
         )
     )
-    return here, _within((wanted[0], wanted[1]), right, kind)
-
-
-def _within(cell: tuple[int | None, int | None], trace: Trace, kind: AttentionKind) -> Cell:
-    """A layer and head from 1 as a cell from 0 of this model."""
-    layer, head = (
-        number - 1 if number is not None and number <= most else None
-        for number, most in zip(cell, trace.attention(kind).shape[:2], strict=True)
-    )
-    return layer, head
+    way = _WAYS[url_state.get(BESIDE)]
+    one, two = (
+        replace(
+            read_choice(trace, kind, at), display=way, units=units, chosen=False, queries=(),
+            keys=(),
+        )
+        for trace, at in ((left, place), (right, (layer, head)))
+    )  # fmt: skip
+    return one, two
 
 
 def choose_left(cell: Cell) -> None:

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from figures.compare import beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.choice import AttentionChoice
-from ui.attention.exhibits import picked
-from ui.attention.maps import STORIES, Maps, drawing_of, maps_of, name_of_map, sheet_of, shown_map
+from ui.attention.exhibits import attention_exhibit
+from ui.attention.maps import STORIES, maps_of
 from ui.compare.choice import Setup, can_follow
 from ui.compare.maps.matching import Matching, matching, sentences_for
 from ui.compare.maps.numbers import agreements, cross, crossed_views
 from ui.compare.maps.pairing import difference_map
 from ui.compare.maps.views import Both
 from ui.compare.programs import AGREEMENT, followed_call, matching_program, reading
-from ui.compare.sides import Download, who_is_who
-from ui.components.grid import still_grid
+from ui.compare.sides import LETTERS, Download, who_is_who
 from ui.components.lens import still_lens
-from ui.components.lines import still_lines
 from ui.components.match import Likeness, head_name, still_matches
-from ui.export.download import trace_for
+from ui.export.download import source_of, trace_for
 
 
 @dataclass(frozen=True)
@@ -65,87 +64,36 @@ def maps_download(both: Both, display: str) -> Download | None:
 
 
 def maps_exhibit(wanted: Wanted) -> Exhibit:
-    """The maps of both sides. Needs no session."""
+    """The maps of both sides as the Attention page gives them out, and their difference. Needs no
+    session.
+    """
     views = wanted.setup.left, wanted.setup.right
-    found = tuple(
-        maps_of(trace_for(view), wanted.kind, choice.units)
-        for view, choice in zip(views, wanted.choices, strict=True)
+    traces = [trace_for(view) for view in views]
+    made = {
+        letter: attention_exhibit(trace, choice, source_of(view))
+        for letter, view, trace, choice in zip(LETTERS, views, traces, wanted.choices, strict=True)
+    }
+    name = STORIES[wanted.kind].name
+    both = beside(wanted.stem, f"{name}: A and B", caption_of(wanted), made)
+    columns = max(each.columns for each in made.values()) or len(both.parts)
+    if wanted.display != "difference":
+        return replace(both, columns=columns)
+    left, right = (
+        maps_of(trace, wanted.kind, choice.units)
+        for trace, choice in zip(traces, wanted.choices, strict=True)
     )
-    maps = found[0], found[1]
-    make = {"matrix": _matrices, "difference": _matrices, "grid": _grids, "lines": _lines}
-    return make[wanted.display](wanted, maps)
-
-
-def _matrices(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
-    shown = [shown_map(each, choice) for each, choice in zip(maps, wanted.choices, strict=True)]
-    if wanted.display == "difference":
-        shown.append(difference_map(*maps, wanted.choices))
-    parts = [
-        Panel(
-            f"{letter}: {each.name}" if each.signed is None else each.name,
-            each.weights, tuple(each.query_tokens), tuple(each.key_tokens),
-            f"query: {each.query_title}", f"key: {each.key_title}",
-            "attention" if each.signed is None else "diverging",
-        )
-        for letter, each in zip("ABD", shown, strict=False)
-    ]  # fmt: skip
-    names = ("weights_a", "weights_b", "difference")
-    program = start_of_program(wanted, "from transformer.measures.heads import combine")
-    for letter, choice in zip("ab", wanted.choices, strict=True):
-        program += f"weights_{letter} = {picked(choice, f'maps_{letter}')[1]}\n"
-    if len(shown) == 3:
-        program += "difference = weights_a - weights_b\n"
-    titles = [name_of_map(each, choice) for each, choice in zip(maps, wanted.choices, strict=True)]
-    title = titles[0] if titles[0] == titles[1] else f"{titles[0]} and {titles[1]}"
-    return Exhibit(
-        name=wanted.stem,
-        title=f"{maps[0].story.name}: {title[:1].lower()}{title[1:]}",
-        caption=caption_of(wanted),
-        parts=tuple(parts),
-        arrays={name: each.weights for name, each in zip(names, shown, strict=False)},
-        snippet=program,
-        offline=tuple(Offline("lens", still_lens(each)) for each in shown),
-        columns=len(parts),
-    )
-
-
-def _grids(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
-    parts, views = [], []
-    for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
-        for (layer, head), _ in np.ndenumerate(each.weights[:, :, 0, 0]):
-            parts.append(_panel(letter, each, layer, head))
-        views.append(Offline("grid", still_grid(sheet_of(each, choice), choice.cell)))
-    return Exhibit(
-        name=wanted.stem,
-        title=f"{maps[0].story.name}: every layer and head of A and of B",
-        caption=caption_of(wanted),
-        parts=tuple(parts),
-        arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights},
-        snippet=start_of_program(wanted),
-        offline=tuple(views),
-        columns=max(each.weights.shape[1] for each in maps),
-    )
-
-
-def _lines(wanted: Wanted, maps: tuple[Maps, Maps]) -> Exhibit:
-    parts, views, arrays = [], [], {}
-    program = start_of_program(wanted)
-    for letter, each, choice in zip("AB", maps, wanted.choices, strict=True):
-        for layer, head in choice.heads:
-            parts.append(_panel(letter, each, layer, head))
-        views.append(Offline("lines", still_lines(drawing_of(each, choice))))
-        name = f"chosen_{letter.lower()}"
-        arrays[name] = np.stack([each.weights[head] for head in choice.heads])
-        heads = ", ".join(map(str, choice.heads))
-        program += f"{name} = np.stack([maps_{letter.lower()}[head] for head in [{heads}]])\n"
-    return Exhibit(
-        name=wanted.stem,
-        title=f"{maps[0].story.name}: the chosen heads of A and of B",
-        caption=caption_of(wanted),
-        parts=tuple(parts),
-        arrays=arrays,
-        snippet=program,
-        offline=tuple(views),
+    shown = difference_map(left, right, wanted.choices)
+    panel = Panel(
+        shown.name, shown.weights, tuple(shown.query_tokens), tuple(shown.key_tokens),
+        f"query: {shown.query_title}", f"key: {shown.key_title}", "diverging",
+    )  # fmt: skip
+    return replace(
+        both,
+        parts=(*both.parts, panel),
+        arrays={**both.arrays, "difference": shown.weights},
+        snippet=f"{both.snippet}difference = weights_a - weights_b\n",
+        offline=(*both.views, Offline("lens", still_lens(shown))),
+        columns=columns + 1,
     )
 
 
@@ -259,14 +207,6 @@ def start_of_program(wanted: Wanted, *imports: str) -> str:
             maps = f"maps_by_words({letter}, {wanted.kind!r}).weights"
         program += f"maps_{letter} = {maps}\n"
     return program
-
-
-def _panel(letter: str, maps: Maps, layer: int, head: int) -> Panel:
-    return Panel(
-        f"{letter} {layer + 1}.{head + 1}", maps.weights[layer, head],
-        tuple(maps.queries), tuple(maps.keys),
-        f"query: {maps.story.queries}", f"key: {maps.story.keys}",
-    )  # fmt: skip
 
 
 def caption_of(wanted: Wanted) -> str:

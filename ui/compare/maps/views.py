@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,11 +11,10 @@ import streamlit as st
 
 from figures.markdown import code, plain
 from transformer.measures.compare import divergence
-from transformer.measures.heads import HOWS
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.cached import get_drawing, get_maps, get_sheet
-from ui.attention.choice import AttentionChoice, to_pieces, to_units
+from ui.attention.choice import AttentionChoice
 from ui.attention.maps import STORIES, Maps, shown_map
 from ui.attention.settings import (
     COMBINE,
@@ -23,9 +23,9 @@ from ui.attention.settings import (
     KIND,
     MASS,
     PIN,
-    choose_heads,
     choose_kind,
 )
+from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import (
     BESIDE,
     DISPLAYS,
@@ -33,8 +33,7 @@ from ui.compare.choice import (
     OTHER_LAYER,
     Setup,
     can_follow,
-    cells,
-    choice_of,
+    choices_of,
     choose_left,
     choose_right,
     join_cells,
@@ -47,8 +46,6 @@ from ui.compare.sides import Pair
 from ui.components.grid.mount import attention_grid
 from ui.components.lens import Map
 from ui.components.lens.mount import attention_lens
-from ui.components.lines import Pin
-from ui.components.lines.mount import attention_lines
 from ui.core import url_state
 from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, LAYER, Param
@@ -93,27 +90,17 @@ class Both:
         """Left and right."""
         return self.setup.left, self.setup.right
 
-
-def read_both(
-    setup: Setup, left: Trace, right: Trace, kind: AttentionKind, units: str, display: str
-) -> Both:
-    """What the store says, as far as both sides have it."""
-    fit = fit_of(left, right, kind, units, by_place=setup.pairing == "sentences")
-    shown = fit.units if display.startswith("difference") and fit.units else units
-    traces = left, right
-    both = cells(left, right, kind)
-    choices = tuple(
-        choice_of(trace, kind, cell, shown) for trace, cell in zip(traces, both, strict=True)
-    )
-    maps = tuple(
-        get_maps(view, trace, choice)
-        for view, trace, choice in zip((setup.left, setup.right), traces, choices, strict=True)
-    )
-    return Both(setup, traces, kind, fit, (choices[0], choices[1]), (maps[0], maps[1]))
+    def rows(self, *draws: Callable[[int], object]) -> None:
+        """Draw rows of two columns; a side is 0 or 1."""
+        for draw in draws:
+            for side, column in enumerate(st.columns(2, gap="large")):
+                with column.container():
+                    draw(side)
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
-    """Draw the controls, and read what they say; None where there is nothing to compare.
+    """Draw the controls and read what they say, as far as both sides have it; None where there is
+    nothing to compare.
 
     Args:
         display: how to look at the maps.
@@ -130,7 +117,16 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         if displays:
             draw_displays()
         draw_options()
-    return read_both(pair.setup, left, right, kind, url_state.get(UNITS), display)
+    setup, units = pair.setup, url_state.get(UNITS)
+    fit = fit_of(left, right, kind, units, by_place=setup.pairing == "sentences")
+    if display.startswith("difference") and fit.units:
+        units = fit.units
+    choices = choices_of(left, right, kind, units)
+    one, two = (
+        get_maps(side.view, side.trace, choice)
+        for side, choice in zip(pair.sides, choices, strict=True)
+    )
+    return Both(setup, (left, right), kind, fit, choices, (one, two))
 
 
 def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
@@ -157,12 +153,8 @@ def draw_options() -> None:
     with st.popover("Options", icon=":material/tune:", type="tertiary"):
         refill("units_widget", "dim_widget", "combine_widget")
         units_control()
-        st.toggle("Dim special tokens", **bound(DIM), help="Cover the columns of `<s>` and `</s>`.")
-        st.segmented_control(
-            "Combine heads by", HOWS, required=True, **bound(COMBINE),
-            format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
-            help="How several layers or heads become one map.",
-        )  # fmt: skip
+        draw_dim()
+        draw_combine()
 
 
 def _cell_boxes(both: Both, side: int) -> None:
@@ -200,10 +192,10 @@ def draw_maps(both: Both, display: str) -> None:
 
 
 def _matrices(both: Both) -> None:
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container():
-            _cell_boxes(both, side)
-            draw_lens(both, side, f"compare_lens_{side}", named=False)
+    both.rows(
+        lambda side: _cell_boxes(both, side),
+        lambda side: draw_lens(both, side, f"compare_lens_{side}", named=False),
+    )
 
 
 def draw_lens(
@@ -228,9 +220,7 @@ def _difference(both: Both) -> None:
         say_unpaired(both)
         _matrices(both)
         return
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container():
-            _cell_boxes(both, side)
+    both.rows(lambda side: _cell_boxes(both, side))
     shown = difference_map(*both.maps, both.choices)
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
@@ -267,22 +257,22 @@ def difference_words(both: Both, shown: Map) -> list[str]:
 
 def _grids(both: Both) -> None:
     takes = choose_left, choose_right
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container():
-            view, choice = both.views[side], both.choices[side]
-            st.markdown(f"**{'AB'[side]}** · {plain(_short(both, side))}")
-            attention_grid(
-                get_sheet(view, choice), chosen=choice.cell, on_choose=takes[side],
-                key=f"compare_grid_{side}", cell_width=56,
-            )  # fmt: skip
+
+    def grid(side: int) -> None:
+        choice = both.choices[side]
+        st.markdown(f"**{'AB'[side]}** · {plain(_short(both, side))}")
+        attention_grid(
+            get_sheet(both.views[side], choice), chosen=choice.cell, on_choose=takes[side],
+            key=f"compare_grid_{side}", cell_width=56,
+        )  # fmt: skip
+
+    both.rows(grid)
     if not joined():
         st.button(
             "Show the same head in B", on_click=join_cells, icon=":material/link:",
             type="tertiary", key="compare_join",
         )  # fmt: skip
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container():
-            draw_lens(both, side, f"compare_lens_{side}")
+    both.rows(lambda side: draw_lens(both, side, f"compare_lens_{side}"))
 
 
 def _short(both: Both, side: int) -> str:
@@ -292,36 +282,15 @@ def _short(both: Both, side: int) -> str:
 
 
 def _lines(both: Both) -> None:
-    st.slider(
-        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
-        help="For each query and head the strongest lines are drawn until together they hold this "
-        "share of its weight.",
-    )  # fmt: skip
-    same = [maps.weights.shape[2:] for maps in both.maps]
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container():
-            _draw_lines(both, side, pins=side == 0 or same[0] == same[1])
+    draw_mass(st.container())
+    left, right = (maps.weights.shape[2:] for maps in both.maps)
 
+    def lines(side: int) -> None:
+        choice, maps = both.choices[side], both.maps[side]
+        drawn = get_drawing(both.views[side], choice)
+        heads = f"{len(choice.heads)} head{'' if len(choice.heads) == 1 else 's'}"
+        st.markdown(f"**{'AB'[side]}** · {drawn.lines:,} lines of {heads}")
+        pins = side == 0 or left == right
+        draw_lines(drawn, choice, maps, f"compare_lines_{side}", pins=pins, beside=True)
 
-def _draw_lines(both: Both, side: int, *, pins: bool) -> None:
-    choice, maps = both.choices[side], both.maps[side]
-    drawn = get_drawing(both.views[side], choice)
-    heads = f"{len(choice.heads)} head{'' if len(choice.heads) == 1 else 's'}"
-    st.markdown(f"**{'AB'[side]}** · {drawn.lines:,} lines of {heads}")
-    pinned: Pin | None = None
-    if pins and choice.pin is not None:
-        groups = maps.query_groups if choice.pin[0] == "query" else maps.key_groups
-        units = to_units((choice.pin[1],), groups)
-        pinned = (choice.pin[0], units[0]) if units else None
-
-    def changed(heads: tuple[tuple[int, int], ...], pin: Pin | None) -> None:
-        # A head that only the other side has stays chosen there.
-        n_layers, n_heads = maps.weights.shape[:2]
-        stored = url_state.get(HEADS) or ()
-        beyond = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
-        choose_heads((*heads, *beyond))
-        if pins:
-            groups = maps.query_groups if pin and pin[0] == "query" else maps.key_groups
-            url_state.put(PIN, (pin[0], to_pieces((pin[1],), groups)[0]) if pin else None)
-
-    attention_lines(drawn, pinned=pinned, on_change=changed, key=f"compare_lines_{side}")
+    both.rows(lines)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ui.attention.settings import KIND
 from ui.compare.choice import BESIDE
 from ui.compare.maps.differences import differences_download, draw_differences
 from ui.compare.maps.exhibits import maps_download
 from ui.compare.maps.views import PARAMS, draw_maps, open_maps
-from ui.compare.sides import CompareRoom, Download, Pair
+from ui.compare.sides import LETTERS, CompareRoom, Download, Pair
 from ui.core import url_state
+from ui.core.side import Side
+from ui.core.url_state import HEAD, LAYER
 
 
 def _draw(pair: Pair) -> Download | None:
@@ -18,8 +23,19 @@ def _draw(pair: Pair) -> Download | None:
         return None
     if display == "differences":
         draw_differences(both)
+    else:
+        draw_maps(both, display)
+
+    def settings(side: Side) -> Mapping[str, str]:
+        layer, head = (
+            LAYER.write(None if index is None else index + 1)
+            for index in both.choices[LETTERS.index(side.letter)].cell
+        )
+        return {KIND.name: both.kind, LAYER.name: layer, HEAD.name: head}
+
+    pair.links(settings)
+    if display == "differences":
         return differences_download(both)
-    draw_maps(both, display)
     return maps_download(both, display)
 
 
