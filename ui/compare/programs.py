@@ -11,7 +11,6 @@ from ui.core.request import Request
 from ui.core.view import View
 from ui.export.download import source_of
 from ui.export.programs import roots_lines
-from ui.work.cache import key_of
 
 #: How alike two traces are, head by head; used by the programs below.
 _WORDS = '''
@@ -94,7 +93,7 @@ def matching_program(
     Args:
         follow: whether the second model follows the first one's translations.
     """
-    keys = [[key_of(replace(view, sentence=each)) for each in sentences] for view in views]
+    keys = [[replace(view, sentence=each).request for each in sentences] for view in views]
     both = [[key.sentence for key in side] for side in keys]  # perhaps with a language's tag
     told = [_languages(side[0]) if side else "" for side in keys]
     written = _listed(both[0]), "sentences_a" if both[1] == both[0] else _listed(both[1])
@@ -103,7 +102,7 @@ def matching_program(
 
 def followed_call(views: tuple[View, View], side: int) -> str:
     """The call that makes a side follow the text of the other one's trace, `a` or `b`."""
-    key = key_of(views[side])
+    key = views[side].request
     own, other = "ab"[side], "ba"[side]
     return f"model_{own}.trace({key.sentence!r}, target={other}.text{_languages(key)})"
 

@@ -30,7 +30,6 @@ from ui.tokens.views import (
     read_side,
     signed,
 )
-from ui.work.cache import key_of
 from ui.work.computed import computed
 
 #: Rows of the vocabulary that are listed at a time.
@@ -66,7 +65,7 @@ def draw_sentence(
 
 def get_reading(view: View, side: TextSide) -> Reading:
     """The text of one side of a model whose vocabulary can be looked into."""
-    typed = key_of(view).sentence
+    typed = view.request.sentence
     return computed(
         view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
     )

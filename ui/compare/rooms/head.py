@@ -29,7 +29,6 @@ from ui.head.choice import HeadChoice
 from ui.head.downloads import make_figure
 from ui.head.settings import KEY, KIND, QUERY, SCALING, chosen_now, keep_chosen, place_of
 from ui.head.views import draw_kinds, draw_stages, get_stages
-from ui.work.cache import key_of
 
 _LAYERS: Mapping[str, Param[Any]] = {"A": LAYER, "B": OTHER_LAYER}
 _HEADS: Mapping[str, Param[Any]] = {"A": HEAD, "B": OTHER_HEAD}
@@ -40,7 +39,7 @@ _LAST = "compare_head_last"
 
 def _settle(sides: tuple[Side, Side]) -> None:
     """Forget which tokens were chosen where they were chosen in other sentences."""
-    now = tuple(key_of(side.view) for side in sides)
+    now = tuple(side.view.request for side in sides)
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
     if before != now and not url_state.arrived(*_TOKENS, SCALING):
