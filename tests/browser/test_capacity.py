@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from figures.palette import attention_table, to_weight_bytes
 from tests.browser.pixels import as_drawn, grid_map
 from tests.servers import serving
-from tests.tiny_models import random_model
+from tests.tiny_models import random_model, sentence_of
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.heads import HOWS, widen
@@ -21,20 +21,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.components.grid import shrink
 
-pytestmark = pytest.mark.timeout(1200)
 TARGET = "b a"
-LETTERS = "abcdeghiklmnoprstuw"
-
-
-def of_tokens(tokenizer: Tokenizer, count: int, first: int = 0) -> str:
-    """A sentence of so many tokens, `</s>` among them."""
-    text, at = "", first
-    while (have := len(tokenizer.encode_many([text])[0]) + 1) < count:
-        longer = f"{text} {LETTERS[at % len(LETTERS)]}".strip()
-        fits = len(tokenizer.encode_many([longer])[0]) < count
-        text, at = (longer if fits else f"{text}{LETTERS[at % len(LETTERS)]}"), at + 7
-    assert have == count
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -48,30 +35,21 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
     return root
 
 
-@pytest.fixture
-def page(
-    browser: Browser, checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Page, str]]:
-    context = browser.new_context(viewport={"width": 1280, "height": 720}, color_scheme="light")
-    context.set_default_timeout(300_000)
-    wrong: list[str] = []
-    page = context.new_page()
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    log = tmp_path_factory.mktemp("server") / "log.txt"
-    with serving(log, checkpoints=checkpoints) as (address, _):
-        yield page, address
-    context.close()
-    assert not wrong
-
-
 def test_a_sentence_at_the_token_limit_is_drawn_weight_by_weight(
-    page: tuple[Page, str], checkpoints: Path
+    open_page: Callable[..., Page], checkpoints: Path, tmp_path: Path
 ) -> None:
-    window, address = page
+    with serving(tmp_path / "log.txt", checkpoints=checkpoints) as (address, _):
+        check_every_way_to_combine(open_page, address, checkpoints)
+
+
+def check_every_way_to_combine(
+    open_page: Callable[..., Page], address: str, checkpoints: Path
+) -> None:
+    window = open_page(f"{address}/glossary")
     model = Translator.load(checkpoints / "long", device="cpu")
     tokens = model.max_tokens
     assert tokens == 512
-    sentence = of_tokens(model.tokenizer, tokens)
+    sentence = sentence_of(model.tokenizer, tokens)
     maps = model.trace(sentence, target=TARGET).encoder_self
     assert maps.shape == (3, 5, tokens, tokens)
     table = attention_table("light")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import html
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from headlight import show
 from tests.browser.test_downloads import open_offline
 from tests.factories import make_trace
-from tests.servers import ROOT
+from transformer.__main__ import main
 from transformer.arrays.trace_file import save_arrays
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
@@ -33,8 +31,7 @@ def trace() -> Trace:
 def page_file(tmp_path_factory: pytest.TempPathFactory, trace: Trace) -> Path:
     folder = tmp_path_factory.mktemp("show")
     source, out = save_arrays(trace, folder / "one.npz"), folder / "one.html"
-    command = [sys.executable, "-m", "transformer", "show", str(source), "--html", str(out)]
-    subprocess.run(command, cwd=ROOT, check=True)
+    assert main(["show", str(source), "--html", str(out)]) == 0
     return out
 
 

@@ -327,9 +327,10 @@ def test_a_link_to_a_page_opens_it_on_a_fresh_server(
 
 
 def test_every_page_has_an_address_that_opens_it(app: str, open_page: OpenPage) -> None:
-    open_page(app).wait_for_selector("textarea")  # the server is not fresh any more
+    page = open_page(app)
+    page.wait_for_selector("textarea")  # the server is not fresh any more
     for url_path in ("attention", "positions", "translate", "", "attention_page"):
-        page = open_page(f"{app}/{url_path}?checkpoint={REVERSE}&sentence=abc")
+        page.goto(f"{app}/{url_path}?checkpoint={REVERSE}&sentence=abc")
         expect(page.locator("textarea")).to_have_value("abc")
         name = url_path.removesuffix("_page").capitalize() or "Translate"
         expect(page.get_by_role("link", name=name)).to_have_attribute("aria-current", "page")
