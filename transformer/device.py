@@ -8,12 +8,12 @@ from transformer.errors import InputError
 
 
 def available_devices() -> tuple[str, ...]:
-    """Devices that exist here, best first: "cuda" where there is a GPU, and "cpu"."""
+    """Return the devices of this machine, best first: "cuda" if there is a GPU, then "cpu"."""
     return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
 
 
 def resolve_device(device: str) -> torch.device:
-    """The device called "auto", "cpu" or "cuda". Raises `InputError` where there is no such."""
+    """Return the device called "auto", "cpu" or "cuda". Raises `InputError` if it is missing."""
     present = available_devices()
     if device == "auto":
         return torch.device(present[0])

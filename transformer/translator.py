@@ -1,4 +1,4 @@
-"""A checkpoint, its tokenizer and a device, ready to translate and to be looked into."""
+"""`Translator`: a checkpoint and its tokenizer on a device, to translate with and look into."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from transformer.search.beam import Found, search
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.reader import Reader, Source
 from transformer.search.records import Hypothesis, Translation
-from transformer.search.request import Asked, Progress, SearchOptions, asked, counted
+from transformer.search.request import (
+    Progress,
+    SearchOptions,
+    SearchRequest,
+    layer_progress,
+    search_request,
+)
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.records import Trace
@@ -32,9 +38,9 @@ __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available
 
 
 class Translator:
-    """Translates sentences, and records what the model does while it does.
+    """Translates sentences, and records what the model does meanwhile.
 
-    It holds no state between calls and may be shared by threads.
+    It keeps no state between calls, so threads may share it.
 
     Packed copies of the model's weights make it fast (`transformer.fast`). Every call checks, in
     microseconds, whether they still say what `model` says:
@@ -89,7 +95,7 @@ class Translator:
     def from_checkpoint(
         cls, checkpoint: Checkpoint, device: str = "auto", max_tokens: int = 512
     ) -> Translator:
-        """A translator around a checkpoint that is in memory."""
+        """Make a translator of a checkpoint in memory."""
         return cls(
             checkpoint.model,
             checkpoint.tokenizer,
@@ -112,7 +118,7 @@ class Translator:
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
-        """Which kinds of maps a trace holds: all three."""
+        """The kinds of attention maps in a trace: all three."""
         return ATTENTION_KINDS
 
     def repack(self) -> None:
@@ -120,28 +126,25 @@ class Translator:
         self._executions.repack()
 
     def lacks(self, ability: Ability) -> str | None:
-        """Why something cannot be done (see `transformer.trace.tracer`): None, since all of it
-        can.
-        """
+        """Return why an ability is missing (`transformer.trace.tracer`): None, as none is."""
         return None
 
     def tokenize(self, sentence: str) -> Tokenized:
-        """Cut a sentence into pieces, without running the model.
+        """Split a sentence into pieces, without running the model; a blank one has none.
 
-        Raises: `InputError` for more characters or tokens than allowed. A blank sentence has no
-            pieces.
+        Raises: `InputError` for more characters or tokens than allowed.
         """
         return self._reader.tokenize(sentence)
 
     def tokenize_target(self, text: str) -> Tokenized:
-        """Cut a text in the target language into pieces. Raises `InputError` like `tokenize`."""
+        """Split a text in the target language into pieces. Raises `InputError` like `tokenize`."""
         return self._reader.tokenize_target(text)
 
     def read(self, sentence: str | Sequence[int]) -> Source:
-        """The sentence as the encoder gets it. Raises `InputError` like `tokenize`.
+        """Return a sentence as the encoder reads it. Raises `InputError` like `tokenize`.
 
         Args:
-            sentence: text, or the ids (without `</s>`) of one that was cut in another way.
+            sentence: text, or token ids (without `</s>`) of another segmentation.
         """
         return self._reader.source(sentence)
 
@@ -158,8 +161,8 @@ class Translator:
         """Translate sentences by beam search (section 6.1); `beam_size=1` is greedy.
 
         Args:
-            sentences: any number, in any order; sentences of like length share a batch. A blank
-                one gives an empty translation. In place of text, one may be source token ids.
+            sentences: any number, in any order, each as text or source token ids; sentences of
+                similar length share a batch. A blank one gives an empty translation.
             beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
                 checkpoint's default (`decoding`), and a beam of 1 for sampling.
             hooks: read or replace values inside the model (`transformer.hooks`). In a batch they
@@ -168,23 +171,23 @@ class Translator:
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
                 `transformer.search.request.SearchOptions`.
 
-        Returns: one translation a sentence, in the same order.
+        Returns: one translation per sentence, in order.
 
         Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
         """
-        wanted = self._asked(beam_size, alpha, options)
+        request = self._request(beam_size, alpha, options)
         sources = self._reader.sources(sentences)
-        limits = [wanted.limit(len(source.ids)) for source in sources]
+        limits = [request.limit(len(source.ids)) for source in sources]
         empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
         results = [empty] * len(sources)
         execution = self._executions.choose(hooks)
         done = sum(not source.ids for source in sources)
-        for batch in batches([len(source.ids) for source in sources], wanted.settings.beam_size):
+        for batch in batches([len(source.ids) for source in sources], request.settings.beam_size):
             found = self._search(
                 execution,
                 [sources[index] for index in batch],
                 [limits[index] for index in batch],
-                wanted,
+                request,
             )
             for index, each in zip(batch, found, strict=True):
                 results[index] = self._translation(sources[index], each.hypotheses[0])
@@ -204,7 +207,7 @@ class Translator:
         hooks: Hooks | None = None,
         **options: Unpack[SearchOptions],
     ) -> Trace:
-        """Translate one sentence and record every attention map on the way.
+        """Translate one sentence and record every attention map.
 
         Args:
             sentence: the source, as text or token ids (see `read`).
@@ -215,11 +218,11 @@ class Translator:
             hooks: read or replace values inside the model (`transformer.hooks`). Without a target
                 the decoder runs step by step, with a row for each hypothesis.
 
-        Returns: the record. Searched for, its maps are those that the search itself saw.
+        Returns: the record. Without a target, its maps are those of the search itself.
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
-        wanted = self._asked(beam_size, alpha, options, top_k)
+        request = self._request(beam_size, alpha, options, top_k)
         source = self.read(sentence)
         if not source.ids:
             raise InputError("the sentence is blank; type at least one character")
@@ -227,10 +230,10 @@ class Translator:
         if target is not None:
             if options.get("prefix") is not None:
                 raise InputError("give a target or a prefix, not both")
-            return self._followed(execution, source, self._reader.target(target), wanted)
-        limit = wanted.limit(len(source.ids))
-        self._reader.check_record([len(source.ids)], [limit], wanted.settings.beam_size)
-        return self._traced(execution, [source], [limit], wanted)[0]
+            return self._followed(execution, source, self._reader.target(target), request)
+        limit = request.limit(len(source.ids))
+        self._reader.check_record([len(source.ids)], [limit], request.settings.beam_size)
+        return self._traced(execution, [source], [limit], request)[0]
 
     def traces(
         self,
@@ -243,28 +246,28 @@ class Translator:
         on_traced: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Trace]:
-        """`trace` for many sentences, several of like length at a time.
+        """Trace many sentences, in batches of similar length.
 
         Args: see `translate` and `trace`; `on_traced` is called like `on_translated`.
 
-        Returns: one trace a sentence, in the same order.
+        Returns: one trace per sentence, in order.
 
         Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
             sentences than can be recorded at once.
         """
-        wanted = self._asked(beam_size, alpha, options, top_k)
+        request = self._request(beam_size, alpha, options, top_k)
         sources = self._reader.sources(sentences, blank=False)
         lengths = [len(source.ids) for source in sources]
-        limits = [wanted.limit(length) for length in lengths]
-        self._reader.check_record(lengths, limits, wanted.settings.beam_size)
+        limits = [request.limit(length) for length in lengths]
+        self._reader.check_record(lengths, limits, request.settings.beam_size)
         execution = self._executions.choose(hooks)
         results: dict[int, Trace] = {}
-        for batch in batches(lengths, wanted.settings.beam_size):
+        for batch in batches(lengths, request.settings.beam_size):
             found = self._traced(
                 execution,
                 [sources[index] for index in batch],
                 [limits[index] for index in batch],
-                wanted,
+                request,
             )
             results |= zip(batch, found, strict=True)
             if on_traced is not None:
@@ -283,7 +286,7 @@ class Translator:
             progress: called with (layer, layers) of the decoder; may raise to stop.
         """
         gap = ForcingGap(trace)
-        begin = counted(progress, self.config.n_decoder_layers)
+        begin = layer_progress(progress, self.config.n_decoder_layers)
         with torch.inference_mode():
             src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
             tgt_in = torch.tensor([trace.tgt_ids], device=self._device)  # [1, T]
@@ -292,26 +295,27 @@ class Translator:
             self.model.decode(tgt_in, encoded, hooks=every)
         return gap.largest
 
-    def _asked(
+    def _request(
         self,
         beam_size: int | None,
         alpha: float | None,
         options: SearchOptions,
         top_k: int | None = None,
-    ) -> Asked:
+    ) -> SearchRequest:
         drawn = options.get("sampling") is not None
-        how = self.decoding.resolve(beam_size, alpha, drawn=drawn)
-        return asked(self._reader, how.beam_size, how.alpha, options, top_k=top_k)
+        decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
+        beam_size, alpha = decoding.beam_size, decoding.alpha
+        return search_request(self._reader, beam_size, alpha, options, top_k=top_k)
 
     def _followed(
-        self, execution: Execution, source: Source, target: Sequence[int], wanted: Asked
+        self, execution: Execution, source: Source, target: Sequence[int], request: SearchRequest
     ) -> Trace:
-        begin = counted(
-            wanted.progress, self.config.n_encoder_layers + self.config.n_decoder_layers
+        begin = layer_progress(
+            request.progress, self.config.n_encoder_layers + self.config.n_decoder_layers
         )
         with torch.inference_mode():
             encoded = self._encode(execution, [source], begin, need_weights=True)
-            tokenizer, settings = self.tokenizer.target, wanted.settings
+            tokenizer, settings = self.tokenizer.target, request.settings
             return trace_target(execution, source, encoded, target, settings, tokenizer, begin)
 
     def _traced(
@@ -319,22 +323,22 @@ class Translator:
         execution: Execution,
         sources: Sequence[Source],
         limits: Sequence[int],
-        wanted: Asked,
+        request: SearchRequest,
     ) -> list[Trace]:
         with torch.inference_mode():
-            begin = wanted.reading(max(limits))
+            begin = request.encoder_progress(max(limits))
             encoded = self._encode(execution, sources, begin, need_weights=True)
             found = search(
                 execution.steps(encoded, need_weights=True),
                 limits,
-                wanted.settings,
-                prefixes=[wanted.forced] * len(sources),
+                request.settings,
+                prefixes=[request.forced] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
                 piece=self._piece,
-                progress=wanted.progress,
+                progress=request.progress,
             )
-            target, n_forced = self.tokenizer.target, len(wanted.forced)
-            settings = wanted.settings
+            target, n_forced = self.tokenizer.target, len(request.forced)
+            settings = request.settings
             return [
                 trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
                 for index, (source, each, limit) in enumerate(
@@ -347,17 +351,17 @@ class Translator:
         execution: Execution,
         sources: Sequence[Source],
         limits: Sequence[int],
-        wanted: Asked,
+        request: SearchRequest,
     ) -> list[Found]:
         with torch.inference_mode():
-            encoded = self._encode(execution, sources, wanted.reading(max(limits)))
+            encoded = self._encode(execution, sources, request.encoder_progress(max(limits)))
             return search(
                 execution.steps(encoded),
                 limits,
-                wanted.settings,
-                prefixes=[wanted.forced] * len(sources),
+                request.settings,
+                prefixes=[request.forced] * len(sources),
                 piece=self._piece,
-                progress=wanted.progress,
+                progress=request.progress,
             )
 
     def _encode(

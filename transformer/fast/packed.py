@@ -1,14 +1,13 @@
-"""The model, packed for speed: few and large operations in place of many small ones.
+"""The model packed for fast inference: few large operations in place of many small ones.
 
-The same numbers as `Transformer`'s, up to rounding (tests hold them equal), arranged for inference:
+The results are those of `Transformer` up to rounding, as tests check:
 
 - Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
-- Products are those of `transformer.fast.products`, which are bound by memory and little else; the
-  activation and the residual sum are part of them.
-- Keys and values of the source are made for all layers at once and kept once for all rows of a
-  sentence.
+- Matrix products are those of `transformer.fast.products`, limited by memory bandwidth alone; they
+  include the activation and the residual sum.
+- Keys and values of the source are computed for all layers at once and stored once per sentence.
 
-What a search keeps from step to step is in `transformer.fast.steps`.
+The key-value cache of a search is in `transformer.fast.steps`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from transformer.model import Decoded, Encoded, Transformer
 
 
 class Connection:
-    """The residual connection around a block (section 3.1), whose sum is made by a product."""
+    """The residual connection around a block (section 3.1); a product computes its sum."""
 
     def __init__(self, around: Residual) -> None:
         norm = around.norm
@@ -36,11 +35,11 @@ class Connection:
         self.weight, self.bias = norm.weight.detach(), norm.bias.detach()
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the block sees of the stream."""
+        """Return the block's input, given the residual stream."""
         return self._norm(x) if self.pre else x
 
     def leave(self, joined: Tensor) -> Tensor:
-        """The stream, from its sum with what the block made."""
+        """Return the residual stream, given its sum with the block's output."""
         return joined if self.pre else self._norm(joined)
 
     def _norm(self, x: Tensor) -> Tensor:
@@ -48,7 +47,7 @@ class Connection:
 
 
 class FeedForwardBlock:
-    """Section 3.3 and the connection around it."""
+    """The feed-forward network (section 3.3) and the connection around it."""
 
     def __init__(self, feed: FeedForward, around: Residual) -> None:
         self.inner, self.outer = product(feed.w_1, feed.activation), product(feed.w_2)
@@ -87,8 +86,8 @@ def weigh(
 class AttentionBlock:
     """One attention block and the connection around it.
 
-    In self-attention `project` makes queries, keys and values; in cross-attention only queries,
-    and `sources` are the weights that make the source's keys and values.
+    In self-attention `project` computes queries, keys and values. In cross-attention it computes
+    queries only, and `sources` are the weights for the source's keys and values.
     """
 
     def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
@@ -101,7 +100,7 @@ class AttentionBlock:
 
     @property
     def widths(self) -> list[int]:
-        """Columns of queries, of keys and of values, all heads side by side."""
+        """Total widths of queries, keys and values over all heads."""
         return [self.n_heads * width for width in (self.d_k, self.d_k, self.d_v)]
 
     def attend(
@@ -121,14 +120,14 @@ class AttentionBlock:
         weights = None
         if need_weights:
             added = None if mask is None else additive(mask, q.dtype)
-            q, keys, values = (each.flatten(0, 1) for each in (q, k.mT, v))
-            heads, weights = weigh(q, keys, values, added, self.n_heads)
+            q, k, v = (each.flatten(0, 1) for each in (q, k, v))
+            heads, weights = weigh(q, k.mT, v, added, self.n_heads)
         else:
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
         return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights
 
     def leave(self, joined: Tensor, x: Tensor) -> Tensor:
-        """From the heads side by side [R, H d_v] and the stream x [R, d_model] to the stream."""
+        """Map heads side by side [R, H d_v] and the stream x [R, d_model] to the new stream."""
         return self.around.leave(self.out(joined, x))
 
 
@@ -142,12 +141,12 @@ class PackedLayer:
             self.cross = AttentionBlock(layer.cross_attention, layer.around_cross, cross=True)
         self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward)
 
-    def look_within(
+    def self_attend(
         self, x: Tensor, shape: Sequence[int], mask: Tensor | None, *, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Self-attention among the T tokens of each of B rows; shape is (B, T), x [B T, d_model].
+        """Run self-attention over x [B T, d_model]; shape is (B, T).
 
-        Returns: the stream [B T, d_model], and weights [B, H, T, T] where asked for.
+        Returns: the stream [B T, d_model], and weights [B, H, T, T] or None.
         """
         made = self.own.project(self.own.around.enter(x)).view(*shape, -1)
         q, k, v = made.split_with_sizes(self.own.widths, dim=2)
@@ -156,7 +155,7 @@ class PackedLayer:
 
 
 class PackedEncoder:
-    """A model's encoder. The weights are copied: after changing the model, make a new one."""
+    """A model's encoder. Weights are copied; after changing the model, make a new one."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
@@ -171,14 +170,14 @@ class PackedEncoder:
         need_weights: bool = False,
         begin: Callable[[], None] | None = None,
     ) -> Encoded:
-        """As `Transformer.encode`, without gates. `begin` is called before each layer."""
+        """Encode like `Transformer.encode` without hooks; `begin` is called before each layer."""
         mask = padding_mask(src, self.model.config.pad_id)
         x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
         maps = []
         for layer in self.layers:
             if begin is not None:
                 begin()
-            x, weights = layer.look_within(x, src.shape, mask, need_weights=need_weights)
+            x, weights = layer.self_attend(x, src.shape, mask, need_weights=need_weights)
             x = layer.feed(x)
             if weights is not None:
                 maps.append(weights)
@@ -187,7 +186,7 @@ class PackedEncoder:
 
 
 class PackedDecoder:
-    """A model's decoder. The weights are copied: after changing the model, make a new one."""
+    """A model's decoder. Weights are copied; after changing the model, make a new one."""
 
     def __init__(self, model: Transformer) -> None:
         self.model = model
@@ -200,7 +199,7 @@ class PackedDecoder:
         self.generator = product(model.generator)
 
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
-        """Keys [B, S, H d_k] and values [B, S, H d_v] of the sources, for every layer."""
+        """Return keys [B, S, H d_k] and values [B, S, H d_v] of the sources, layer by layer."""
         memory = encoded.memory
         made = self.project(memory.flatten(0, 1)).view(*memory.shape[:2], -1)
         parts = made.split_with_sizes(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
@@ -209,12 +208,12 @@ class PackedDecoder:
     def read(
         self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None
     ) -> tuple[Decoded, Tensor]:
-        """Teacher forcing: as `Transformer.decode` with all attention, without cache and gates.
+        """Teacher forcing, like `Transformer.decode` with all attention, without cache and hooks.
 
         Args:
             tgt_in: [B, T].  begin: called before each layer.
 
-        Returns: what was decoded, and logits [B, T, V].
+        Returns: the decoder's result, and logits [B, T, V].
         """
         sources, shape = self.sources(encoded), tgt_in.shape
         ahead = causal_mask(shape[1], shape[1], tgt_in.device)
@@ -223,13 +222,13 @@ class PackedDecoder:
         for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
             if begin is not None:
                 begin()
-            x, own = layer.look_within(x, shape, ahead, need_weights=True)
+            x, own = layer.self_attend(x, shape, ahead, need_weights=True)
             q = cross.project(cross.around.enter(x)).view(*shape, -1)  # [B, T, H d_k]
-            joined, seen = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
+            joined, weights = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
             x = layer.feed(cross.leave(joined, x))
-            assert own is not None and seen is not None
+            assert own is not None and weights is not None
             own_maps.append(own)
-            cross_maps.append(seen)
+            cross_maps.append(weights)
         hidden = self.model.decoder_norm(x)
         logits = self.generator(hidden).view(*shape, -1)
         decoded = Decoded(hidden.view(*shape, -1), torch.stack(own_maps), torch.stack(cross_maps))

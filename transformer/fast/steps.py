@@ -1,9 +1,9 @@
-"""What a search keeps of the packed decoder's work: one token a row at a time.
+"""The packed decoder as a step function, with the key-value cache of one search.
 
-Nothing is moved when beams move. Every row adds the keys and values of its token to a pool that its
-sentence's rows share, and a mask says which of them are the row's own past. The rows of a sentence
-attend together, to the pool and to the source, which is kept once a sentence. When the pool is
-full, what no living row descends from is left out.
+Reordering beams copies no keys or values. Every row appends those of its token to a pool shared by
+the rows of its sentence, and a mask marks the entries that belong to the row's own prefix. The rows
+of a sentence attend together: to the pool, and to the source, which is stored once a sentence. A
+full pool drops the entries that no live row descends from.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from transformer.fast.packed import AttentionBlock, PackedDecoder, additive, wei
 from transformer.model import Encoded
 from transformer.search.beam import StepOutput
 
-#: Logits are made for so many rows at a time, which stay in the processor's caches.
+#: Logits are computed for this many rows at a time, so that they stay in the processor's caches.
 BLOCK_ROWS = 96
-#: Tokens that a pool holds at first.
+#: Initial capacity of a pool, in tokens.
 FIRST_CAPACITY = 64
 
 
 class PackedSteps:
     """A `transformer.search.beam.StepFunction`: the state of one search.
 
-    Shape letters: N sentences held, R rows, W the most rows that one sentence has, C places in a
-    pool, of which c are taken, t tokens read. A row is at home in one of the N W homes.
+    Shape letters: N sentences, R rows, W the most rows of any sentence, C the capacity of a pool,
+    of which c entries are used, t tokens read. Each row has one of the N W slots.
 
     Attributes:
         keys: [L, N, H, d_k, C].  values: [L, N, H, C, d_v].  The pools.
-        past: [N W, c], 0 for the tokens that a home's row has read and -inf for others; None where
-            no sentence ever had two rows.
-        path: [N W, t], where those tokens are in the pool, in order; None where no map is wanted.
+        past: [N W, c], 0 for the pool entries in the prefix of a slot's row and -inf for others;
+            None if no sentence has had two rows yet.
+        path: [N W, t], the pool indices of those entries, in order; None unless weights are needed.
         source_keys: [L, N, H, d_k, S].  source_values: [L, N, H, S, d_v].
         source_mask: [N, 1, 1, S], 0 or -inf, or None.
-        sentence: [R], the place of each row's sentence among the N.
-        homes: [R], each row's home; None where row i is at home in i.
+        sentence: [R], the index of each row's sentence among the N.
+        slots: [R], each row's slot; None if row i has slot i.
     """
 
     def __init__(
         self, packed: PackedDecoder, encoded: Encoded, *, need_weights: bool = False
     ) -> None:
-        """Args: encoded: the sentences, one row each at first."""
+        """Args: encoded: the sentences, one row each at the first step."""
         self.packed, self.need_weights = packed, need_weights
         n_heads, (n, n_source) = packed.crosses[0].n_heads, encoded.memory.shape[:2]
         keys, values = (torch.stack(each) for each in zip(*packed.sources(encoded), strict=True))
@@ -65,17 +65,17 @@ class PackedSteps:
             self.path = torch.empty(n, 0, dtype=torch.long, device=keys.device)
         self.length, self.taken, self.width = 0, 0, 1
         self.sentence = list(range(n))
-        self.homes: Tensor | None = None
-        self._owns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self.slots: Tensor | None = None
+        self._columns: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.beam.StepFunction`."""
         if parents is not None:
-            self._follow(parents)
+            self._reorder(parents)
         if self.taken + self.width > self.keys.size(4):
             self._make_room()
         before, self.taken = self.taken, self.taken + self.width
-        self._admit(before)
+        self._unmask_new_tokens(before)
         model = self.packed.model
         tgt_in = torch.tensor(tokens, device=self.keys.device)[:, None]
         x = model.embed_target(tgt_in, start=self.length)[:, 0]  # [R, d_model]
@@ -83,7 +83,7 @@ class PackedSteps:
         past = self.past
         if past is not None:
             past = past.view(-1, 1, self.width, self.taken)  # [N, 1, W, c]
-        # Views, which the layers write their keys and values to.
+        # Views, to which the layers write their keys and values.
         pools = zip(
             _by_head(self.keys[..., : self.taken]), _by_head(self.values[..., : self.taken, :]),
             _by_head(self.source_keys), _by_head(self.source_values), strict=True,
@@ -93,13 +93,13 @@ class PackedSteps:
             self.packed.layers, pools, strict=True
         ):
             assert layer.cross is not None
-            made = self._home(layer.own.project(layer.own.around.enter(x)))
+            made = self._to_slots(layer.own.project(layer.own.around.enter(x)))
             q, k, v = made.split_with_sizes(layer.own.widths, dim=1)
             keys[..., before:] = self._heads(k, layer.own).mT
             values[:, before:] = self._heads(v, layer.own)
             joined, own = self._attend(layer.own, q, keys, values, past)
             x = layer.own.leave(joined, x)
-            q = self._home(layer.cross.project(layer.cross.around.enter(x)))
+            q = self._to_slots(layer.cross.project(layer.cross.around.enter(x)))
             joined, cross = self._attend(
                 layer.cross, q, source_keys, source_values, self.source_mask
             )
@@ -127,7 +127,7 @@ class PackedSteps:
     def _attend(
         self, block: AttentionBlock, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """What the rows make of keys [N H, d_k, m] and values [N H, m, d_v].
+        """Attend to keys [N H, d_k, m] and values [N H, m, d_v].
 
         Args:
             q: [N W, H d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
@@ -137,78 +137,78 @@ class PackedSteps:
         heads, weights = weigh(self._heads(q, block), keys, values, mask, block.n_heads)
         joined = heads.transpose(1, 2)
         joined = joined.reshape(len(q), -1)
-        return joined if self.homes is None else joined[self.homes], weights
+        return joined if self.slots is None else joined[self.slots], weights
 
-    def _home(self, rows: Tensor, empty: float = 0) -> Tensor:
-        """Rows [R, n] at their homes, [N W, n]; homes without a row hold `empty`."""
-        if self.homes is None:
+    def _to_slots(self, rows: Tensor, empty: float = 0) -> Tensor:
+        """Scatter rows [R, n] to their slots, [N W, n]; slots without a row hold `empty`."""
+        if self.slots is None:
             return rows
-        n_homes = self.keys.size(1) * self.width
-        return rows.new_full((n_homes, rows.size(1)), empty).index_copy_(0, self.homes, rows)
+        n_slots = self.keys.size(1) * self.width
+        return rows.new_full((n_slots, rows.size(1)), empty).index_copy_(0, self.slots, rows)
 
     def _rows(self, maps: Sequence[Tensor]) -> Tensor:
-        """A map [N, H, W, m] for each layer as [L, R, H, m]."""
-        by_home = torch.stack(list(maps)).transpose(2, 3).flatten(1, 2)  # [L, N W, H, m]
-        return by_home if self.homes is None else by_home[:, self.homes]
+        """Gather the rows of one map [N, H, W, m] a layer: [L, R, H, m]."""
+        by_slot = torch.stack(list(maps)).transpose(2, 3).flatten(1, 2)  # [L, N W, H, m]
+        return by_slot if self.slots is None else by_slot[:, self.slots]
 
     def _in_order(self, maps: Tensor) -> Tensor:
-        """Weights onto the pool [L, N, H, W, c] as weights onto each row's past, [L, R, H, t]."""
+        """Reorder weights over pools [L, N, H, W, c] by each row's prefix: [L, R, H, t]."""
         assert self.path is not None
         path = self.path.view(-1, 1, self.width, self.length)
         places = path.expand(len(maps), *maps.shape[1:4], -1)
         return self._rows(maps.gather(4, places).unbind(0))
 
-    def _admit(self, before: int) -> None:
-        """Let every home's row see the place that its token takes in the pool."""
-        own, fresh = self._own()
+    def _unmask_new_tokens(self, before: int) -> None:
+        """Unmask the pool entry of each row's new token."""
+        own, fresh = self._own_columns()
         if self.path is not None:
             self.path = torch.cat([self.path, own + before], dim=1)
         if self.width == 1 and self.past is None:
             return
-        if self.past is None:  # so far, a row for each sentence that had read everything
+        if self.past is None:  # until now one row a sentence, whose prefix was the whole pool
             self.past = self.keys.new_zeros(len(fresh), before)
         self.past = torch.cat([self.past, fresh], dim=1)
 
-    def _own(self) -> tuple[Tensor, Tensor]:
-        """Which of W new places is each home's own, [N W, 1], and as a mask, [N W, W]."""
+    def _own_columns(self) -> tuple[Tensor, Tensor]:
+        """Return which of the W new entries is each slot's own: [N W, 1], and a mask [N W, W]."""
         shape = (self.keys.size(1), self.width)
-        if shape not in self._owns:
+        if shape not in self._columns:
             own = torch.arange(self.width, device=self.keys.device)
             fresh = additive(own[:, None] == own, self.keys.dtype)
-            self._owns = {shape: (own.repeat(shape[0])[:, None], fresh.repeat(shape[0], 1))}
-        return self._owns[shape]
+            self._columns = {shape: (own.repeat(shape[0])[:, None], fresh.repeat(shape[0], 1))}
+        return self._columns[shape]
 
-    def _follow(self, parents: Sequence[int]) -> None:
-        """Let row i continue what row parents[i] held; drop sentences that have no row left."""
+    def _reorder(self, parents: Sequence[int]) -> None:
+        """Let row i continue row parents[i]; drop sentences that have no row left."""
         device = self.keys.device
         old = torch.tensor(parents, device=device)
-        if self.homes is not None:
-            old = self.homes[old]
+        if self.slots is not None:
+            old = self.slots[old]
         self.sentence = [self.sentence[parent] for parent in parents]
         alive = sorted(set(self.sentence))
-        # Each time the rest is copied, so a few places stay empty for a while.
+        # Dropping copies the rest, so wait until a quarter of the sentences are done.
         if len(alive) <= 0.75 * self.keys.size(1):
             self._keep(torch.tensor(alive, device=device))
             places = {sentence: place for place, sentence in enumerate(alive)}
             self.sentence = [places[sentence] for sentence in self.sentence]
-        self._settle()
+        self._assign_slots()
         if self.path is not None:
-            self.path = self._home(self.path[old])
+            self.path = self._to_slots(self.path[old])
         if self.past is not None:
-            # A home without a row sees what it adds itself, and nothing else.
-            self.past = self._home(self.past[old], -math.inf)
+            # An empty slot attends to its own new entries only, so that its softmax is defined.
+            self.past = self._to_slots(self.past[old], -math.inf)
 
-    def _settle(self) -> None:
-        """Find each row's home: a place among the W that every sentence has."""
+    def _assign_slots(self) -> None:
+        """Assign each row one of the W slots of its sentence."""
         count = [0] * self.keys.size(1)
         numbers = []
         for sentence in self.sentence:
             numbers.append((sentence, count[sentence]))
             count[sentence] += 1
         self.width = max(count)
-        homes = [sentence * self.width + place for sentence, place in numbers]
-        full = len(homes) == len(count) * self.width
-        self.homes = None if full else torch.tensor(homes, device=self.keys.device)
+        slots = [sentence * self.width + place for sentence, place in numbers]
+        full = len(slots) == len(count) * self.width
+        self.slots = None if full else torch.tensor(slots, device=self.keys.device)
 
     def _keep(self, sentences: Tensor) -> None:
         self.keys = self.keys.index_select(1, sentences)
@@ -219,9 +219,9 @@ class PackedSteps:
             self.source_mask = self.source_mask[sentences]
 
     def _make_room(self) -> None:
-        """Leave out what no row descends from; where that is not enough, make the pool larger."""
+        """Drop entries that no row descends from; if that frees less than half, grow the pool."""
         if self.past is not None:
-            self._leave_out()
+            self._compact()
         capacity = self.keys.size(4)
         if self.taken + self.width > capacity // 2:
             more = max(capacity, self.width)
@@ -229,19 +229,19 @@ class PackedSteps:
             self.values = self._longer(self.values, 3, more)
 
     def _longer(self, pool: Tensor, dim: int, more: int) -> Tensor:
-        """The pool with room for `more` along a dimension; what it holds is kept."""
+        """Return a copy of the pool with room for `more` entries along a dimension."""
         shape = list(pool.shape)
         shape[dim] += more
         longer = pool.new_empty(shape)
         longer.narrow(dim, 0, self.taken).copy_(pool.narrow(dim, 0, self.taken))
         return longer
 
-    def _leave_out(self) -> None:
+    def _compact(self) -> None:
         assert self.past is not None
         past = self.past.view(-1, self.width, self.taken)  # [N, W, c]
         needed = (past == 0).any(1)  # [N, c]
         self.taken = int(needed.sum(1).max())
-        # Needed places first, in their order; a sentence that needs fewer keeps some others.
+        # Needed entries first, in order; a sentence that needs fewer keeps some others.
         order = needed.long().argsort(dim=1, descending=True, stable=True)[:, : self.taken]
         n = len(order)
         index = order.view(1, n, 1, 1, -1)
@@ -258,5 +258,5 @@ class PackedSteps:
 
 
 def _by_head(pool: Tensor) -> tuple[Tensor, ...]:
-    """[L, N, H, ...] as a view [N H, ...] for each layer."""
+    """Return a view [N H, ...] of [L, N, H, ...] for each layer."""
     return pool.view(len(pool), -1, *pool.shape[3:]).unbind(0)

@@ -1,4 +1,4 @@
-"""What a search may be told beside its beam, the same for every way to ask `Translator` for one."""
+"""Options of a search, shared by all methods of `Translator` that search, and their checks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Progress = Callable[[int, int], None]
 
 
 class SearchOptions(TypedDict, total=False):
-    """Keyword arguments, all of which may be left out.
+    """Optional keyword arguments.
 
     Attributes:
-        max_length: longest translation in tokens, `</s>` included; None, and the default, is the
-            paper's source length + 50, and never more than the translator's `max_tokens`.
-        prefix: what every translation has to begin with, as text or token ids.
-        sampling: draw tokens at random in place of the best; the beam size has to be 1. Every
-            sentence draws with the same seed, whatever else is in its batch.
+        max_length: longest translation in tokens, `</s>` included, at most the translator's
+            `max_tokens`. None (the default) is the paper's source length + 50.
+        prefix: the beginning of every translation, as text or token ids.
+        sampling: draw tokens at random instead; needs a beam size of 1. Every sentence draws with
+            the same seed, whatever else is in its batch.
         allow_unknown: let the model generate `<unk>`; False by default.
-        rule: how the beam scores and when it stops; for comparison with other libraries.
-        progress: called with (step, longest step) within each batch, 0 while the source is read;
-            may raise to stop.
+        rule: how the beam scores and when it stops, for comparison with other libraries.
+        progress: called with (step, most steps) within each batch, step 0 while the source is
+            read; may raise to stop.
     """
 
     max_length: int | None
@@ -39,11 +39,11 @@ class SearchOptions(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A search as it was asked for, checked.
+class SearchRequest:
+    """The checked settings of a search.
 
     Attributes:
-        settings: of the search.  reader: what checked them.
+        settings: of the search.  reader: checks lengths.
         forced: ids that translations begin with.
         max_length, progress: see `SearchOptions`.
     """
@@ -55,26 +55,26 @@ class Asked:
     progress: Progress | None
 
     def limit(self, n_source: int) -> int:
-        """Longest translation of a source of so many tokens, see `Reader.limit`."""
+        """Return the longest translation of a source of `n_source` tokens (`Reader.limit`)."""
         return self.reader.limit(n_source, self.max_length, self.forced)
 
-    def reading(self, longest: int) -> Callable[[], None]:
-        """What is called before each layer that reads the source."""
+    def encoder_progress(self, most_steps: int) -> Callable[[], None]:
+        """Return the callback for the start of each encoder layer."""
         progress = self.progress
-        return nothing if progress is None else lambda: progress(0, longest)
+        return no_progress if progress is None else lambda: progress(0, most_steps)
 
 
-def asked(
+def search_request(
     reader: Reader,
     beam_size: int,
     alpha: float,
     options: SearchOptions,
     *,
     top_k: int | None = None,
-) -> Asked:
-    """Check what was asked for.
+) -> SearchRequest:
+    """Check the settings of a search.
 
-    Args: top_k: alternatives to record; None records nothing.
+    Args: top_k: alternatives to record a step; None records nothing.
 
     Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
     """
@@ -91,22 +91,24 @@ def asked(
         rule=options.get("rule", PAPER),
     )
     forced = reader.prefix(options.get("prefix"))
-    return Asked(settings, reader, forced, options.get("max_length"), options.get("progress"))
+    return SearchRequest(
+        settings, reader, forced, options.get("max_length"), options.get("progress")
+    )
 
 
-def nothing() -> None:
-    """What is called where nobody wants to know how far something is."""
+def no_progress() -> None:
+    """No-op progress callback."""
 
 
-def counted(progress: Progress | None, most: int) -> Callable[[], None]:
-    """A function that says with each call that one more of `most` parts is begun."""
+def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], None]:
+    """Return a callback that reports one more of `n_layers` layers as begun."""
     if progress is None:
-        return nothing
+        return no_progress
     begun = 0
 
     def begin() -> None:
         nonlocal begun
         begun += 1
-        progress(begun, most)
+        progress(begun, n_layers)
 
     return begin
