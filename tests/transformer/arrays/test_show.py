@@ -60,14 +60,15 @@ def test_what_is_wrong_is_one_line_and_status_2(
     assert why in err
 
 
-def test_a_bad_file_leaves_no_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    bad, out = tmp_path / "bad.npz", tmp_path / "x.html"
-    bad.write_bytes(b"PK")
-    with pytest.raises(SystemExit, match="2"):
-        main(["show", str(bad), "--html", str(out)])
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "not a whole .npz file" in said
-    assert not out.exists()
+def test_a_bad_file_leaves_no_page(tmp_path: Path) -> None:
+    (tmp_path / "bad.npz").write_bytes(b"PK")
+    command = [sys.executable, "-m", "transformer", "show", str(tmp_path / "bad.npz")]
+    done = subprocess.run(
+        [*command, "--html", str(tmp_path / "x.html")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "not a whole .npz file" in done.stderr
+    assert not (tmp_path / "x.html").exists()
 
 
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
