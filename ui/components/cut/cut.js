@@ -1,8 +1,8 @@
-// A sentence in pieces (header.kind "pieces") or a list of other cuts ("cuts").
+// A sentence in pieces (header.kind "pieces") or a list of other segmentations ("cuts").
 //
-// Input: one message of ui/components/packing.py; the header is all there is. Text only ever
-// becomes textContent. A click goes back to Python as the trigger `chosen`: the piece's id, or the
-// cut's number from 0.
+// Input: one message of ui/components/packing.py; there is only a header. Text only ever
+// becomes textContent. A click is sent to Python as the trigger `chosen`: the piece's id, or the
+// 0-based number of the segmentation.
 
 export default function (component) {
   const { data, parentElement, setTriggerValue } = component;

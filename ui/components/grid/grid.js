@@ -6,11 +6,11 @@
 // becomes textContent. With a limit above 0 the bytes are differences, 0 to 255 for -limit to
 // limit, and `said` holds the sentence about each cell.
 //
-// What is chosen is [layer, head, marks, kind], 0-based, null for all layers or heads combined;
-// marks are the heads marked with Shift, as [layer, head]. It goes back to Python (shared/held.js) and
-// means the same for every kind: a layer that one does not have waits for one that does. Another
-// kind is drawn here and now, and Python hears of it. Offline, what is told is the cell on screen,
-// [layer, head], and the kind where there are several.
+// The choice is [layer, head, marks, kind], 0-based, null for all layers or heads combined; marks are
+// the heads marked with Shift, as [layer, head]. It is sent to Python (shared/held.js) and means the
+// same for every kind: a layer that one kind lacks is kept for one that has it. Another kind is drawn
+// at once and then reported. Offline, the report is the cell on screen, [layer, head], with the kind
+// if there are several.
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -118,7 +118,7 @@ function mount(root, component, header, kinds) {
   });
   if (focused.at) root.querySelector(`[data-at="${focused.at}"]`)?.focus();
   if (focused.kind) root.querySelector(`.kind[data-kind="${focused.kind}"]`)?.focus();
-  // What may be asked for next is unpacked when nothing else is to be done.
+  // Kinds that may be chosen next are unpacked when the browser is idle.
   const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 200));
   later(() => root.turn === turn && kinds.forEach((each) => each.here && each.open()));
 }
@@ -128,7 +128,7 @@ function combined({ row_names: rows, column_names: columns }) {
   return [rows.length - 1, columns.length - 1];
 }
 
-// The row and column of what is chosen, as far as this kind has it.
+// The row and column of the choice, as far as this kind has them.
 function placeOf(chosen, sheet) {
   return combined(sheet).map((last, i) => Math.min(chosen[i] ?? last, last));
 }
@@ -138,13 +138,13 @@ function cellAt(sheet, ...place) {
   return combined(sheet).map((last, i) => (place[i] === last ? null : place[i]));
 }
 
-// The marked heads that this kind has.
+// The marked heads that exist in this kind.
 function marksOf([, , marks], sheet) {
   const [layers, heads] = combined(sheet);
   return marks.filter(([layer, head]) => layer < layers && head < heads);
 }
 
-// Whether a cell is outlined: the marked heads, or the one cell where none is marked.
+// Whether a cell is outlined: the marked heads, or the chosen cell if none is marked.
 function selected(chosen, sheet) {
   const marks = marksOf(chosen, sheet);
   const [row, column] = placeOf(chosen, sheet);
@@ -153,8 +153,8 @@ function selected(chosen, sheet) {
   return (r, c) => held.has(`${r},${c}`);
 }
 
-// The marks after a cell was pressed with Shift. The one head shown before is marked with it; a cell
-// of combined maps stands for all of its heads, which go once all of them are marked.
+// The marks after a cell was pressed with Shift. The head shown before is marked too; a combined cell
+// stands for all its heads, and unmarks them if all are marked.
 function toggled(chosen, r, c, sheet) {
   const [layers, heads] = combined(sheet);
   const marks = marksOf(chosen, sheet);
@@ -215,13 +215,13 @@ function buildPane(sheet, hands) {
   return { sheet, table, canvas, cells, scale };
 }
 
-// Makes a cell the grid's one stop of Tab.
+// Makes a cell the grid's only tab stop.
 function reach(cells, row, column) {
   for (const button of cells.flat()) button.tabIndex = -1;
   cells[row][column].tabIndex = 0;
 }
 
-// What mouse and keys do in a table.
+// Mouse and keyboard handling of a table.
 function listen(cells, hands) {
   const moves = {
     ArrowLeft: (r, c) => [r, c - 1],
@@ -260,7 +260,7 @@ function listen(cells, hands) {
   );
 }
 
-// One sentence about a cell: what it is and what stands out in it.
+// One sentence about a cell: its name and its largest weights.
 function summary(header, row, column) {
   if (header.said) return header.said[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];

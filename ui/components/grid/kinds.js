@@ -1,7 +1,7 @@
-// The kinds of maps that one grid can show, and the row of tabs that chooses among them.
+// The kinds of maps that one grid can show, and the tabs that switch between them.
 //
-// A message holds the kinds behind each other, each deflated by itself, so that what is not looked
-// at is not unpacked. A kind of no bytes is known by name only: it comes when it is chosen.
+// A message holds the kinds one after another, each deflated separately, so that unseen kinds are
+// not unpacked. A kind without bytes is known by name only and is sent once chosen.
 
 function openKinds(header, body) {
   let from = 0;
@@ -17,19 +17,19 @@ function openKinds(header, body) {
   });
 }
 
-// What `deflate` of packing.py made, as a promise of {header, body}.
+// Unpacks the output of `deflate` in packing.py. Returns: a promise of {header, body}.
 async function inflated(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
   return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
 }
 
-// What is drawn: the kind chosen, or while that is on its way one that is here.
+// The kind to draw: the chosen one, or another until it has arrived.
 function shownKind(kinds, [, , , name]) {
   return kinds.find((kind) => kind.here && kind.name === name) ?? kinds.find((kind) => kind.here);
 }
 
-// The tabs: `element`, `mark(name)` for the one chosen, `fit()` for the room there is. They look
-// and work like Streamlit's segmented control: one stop of Tab, arrow keys choose.
+// The tabs: `element`, `mark(name)` for the chosen one, `fit()` for the available width. They look
+// and work like Streamlit's segmented control: one tab stop, arrow keys choose.
 function buildTabs(kinds, choose) {
   const element = make("div", "kinds");
   element.setAttribute("role", "radiogroup");

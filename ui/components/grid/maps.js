@@ -3,11 +3,11 @@
 // Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
 // so that a single bright cell never disappears; smaller ones grow without blur.
 
-// Some browsers leave a larger canvas empty.
+// Some browsers leave larger canvases empty.
 const MOST_PIXELS = 16e6;
 
-// The maps [row][column][query][key]: single heads travel as they are; the last column and row as
-// the difference to what the single ones combine to.
+// The maps [row][column][query][key]: single heads are sent as they are, the last column and
+// row as differences from the combined single heads.
 function unfold(header, body) {
   const { queries, keys, row_names: rows, column_names: columns } = header;
   const [size, layers, heads] = [queries * keys, rows.length - 1, columns.length - 1];
@@ -45,7 +45,7 @@ function unfold(header, body) {
   return maps;
 }
 
-// Draws every map of a pane, unless it shows these very pixels already. One canvas lies behind all
+// Draws every map of a pane, unless it already shows these pixels. One canvas lies behind all
 // cells: a browser handles each canvas as a layer of its own, and hundreds of them slow every frame.
 function drawAll(root, pane) {
   const { sheet, cells, table, canvas } = pane;
@@ -62,7 +62,7 @@ function drawAll(root, pane) {
     window.devicePixelRatio || 1,
     Math.sqrt(MOST_PIXELS / Math.max(1, frame.width * frame.height)),
   );
-  // At the edges of device pixels, to which the browser also moves the edges of the buttons.
+  // Aligned to device pixels, as the browser aligns the edges of the buttons.
   canvas.style.left = `${Math.round(frame.left * ratio) / ratio - frame.left}px`;
   canvas.style.top = `${Math.round(frame.top * ratio) / ratio - frame.top}px`;
   table.style.setProperty("--drawn-width", `${cells[0][0].getBoundingClientRect().width}px`);
@@ -93,7 +93,7 @@ function drawAll(root, pane) {
   drawScale(pane.scale, words);
 }
 
-// Where the maps are on the canvas in device pixels: [left, width] of each column and [top, height]
+// The places of the maps on the canvas in device pixels: [left, width] of each column and [top, height]
 // of each row.
 function placesOf(cells, frame, ratio) {
   const snap = (at) => Math.round(at * ratio);
@@ -106,7 +106,7 @@ function placesOf(cells, frame, ratio) {
   };
 }
 
-// Lets go of the pixels of a pane that is not shown.
+// Frees the pixels of a hidden pane.
 function undraw({ canvas }) {
   canvas.width = canvas.height = 0;
   delete canvas.dataset.drawn;
@@ -142,7 +142,7 @@ function fill(image, map, { queries, keys, dimmed }, rank, words, cover) {
   }
 }
 
-// The first weight of each of so many pixels and the one after its last, one pair a pixel.
+// The range of weights of each pixel: its first, and the one after its last.
 function blocks(weights, pixels) {
   const bounds = new Uint32Array(2 * pixels);
   for (let at = 0; at < pixels; at++) {

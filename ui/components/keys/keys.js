@@ -1,7 +1,7 @@
-// The keys of the frame and the discreet hint that lists them. Nothing happens while someone types.
+// The frame's keyboard shortcuts and the hint that lists them. Ignored while someone types.
 //
 // Input: {presenting, title, keys: [[pressed, label, does, go]], more: [[label, does]], clicker}.
-// A key goes back to Python as the trigger `go`.
+// A shortcut is sent to Python as the trigger `go`.
 
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
@@ -41,8 +41,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.stopPropagation();
     send(go);
   };
-  // Before the components on the page, which take the arrows. Called anew for every message, this
-  // must not listen twice.
+  // Ahead of the components on the page, which use the arrows. This runs for every message and must
+  // not listen twice.
   root.deaf?.();
   document.addEventListener("keydown", onKey, { capture: true });
   root.deaf = () => document.removeEventListener("keydown", onKey, { capture: true });
@@ -60,7 +60,7 @@ function clicker(key) {
   return { PageDown: "next-stop", PageUp: "previous-stop" }[key];
 }
 
-// Whether the key belongs to what has the focus: text is typed there, or arrows move its value.
+// Whether the focused element uses the key: text fields, and controls that arrows move.
 function typing(target, key) {
   if (!(target instanceof Element)) return false;
   if (target.isContentEditable) return true;

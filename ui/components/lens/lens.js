@@ -2,8 +2,9 @@
 //
 // Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
 // the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
-// becomes textContent. Where labels can be selected, [queries, keys] goes back to Python (shared/held.js).
-// With a limit above 0 the weights are differences, and the colours run from -limit to limit.
+// becomes textContent. If labels can be selected, [queries, keys] is sent to Python
+// (shared/held.js). With a limit above 0 the weights are differences, and the colours run from
+// -limit to limit.
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
@@ -67,7 +68,7 @@ function read(data) {
   };
 }
 
-// A label that selects its token where the map allows it; [side] 0 holds queries, 1 keys.
+// A label that selects its token if the map allows it; side 0 is queries, 1 is keys.
 function makeLabel(map, talk, side, token, at) {
   const name = side === 0 ? "row-label" : "column-label";
   if (!map.selectable) return make("span", name, plain(token));
@@ -112,7 +113,7 @@ function build(root, map, talk) {
   return parts;
 }
 
-// Sets every size and place; returns the side of a cell in px, 0 while hidden.
+// Lays everything out. Returns: the side of a cell in px, 0 while hidden.
 function layOut(root, map, parts) {
   const width = root.clientWidth;
   if (!width) return 0;
@@ -192,7 +193,7 @@ function paint(root, map, parts, cell) {
   }
 }
 
-// Small cells, all at once: half a million calls for a long text would take a second.
+// Small cells in one image: half a million calls for a long text would take a second.
 function paintImage(pen, map, cell, words, cover, ink) {
   const { queries, keys } = map;
   const wordAt = (at) => {
@@ -218,7 +219,7 @@ function entryOf(map, weight) {
   return map.limit ? signedLevel(weight, map.limit) : levelOf(weight);
 }
 
-// A weight as text; a difference with its sign.
+// A weight as text; differences are signed.
 function number(map, weight, digits) {
   const text = Math.abs(weight).toFixed(digits);
   if (!map.limit) return text;

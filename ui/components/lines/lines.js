@@ -2,10 +2,10 @@
 //
 // Input: one message of ui/components/packing.py. The header holds tokens, colours and which heads
 // are drawn; the body the lines that hold most of each query's weight (see __init__.py). Token text
-// only ever becomes textContent. {heads, pin} goes back to Python (see shared/held.js).
+// only ever becomes textContent. {heads, pin} is sent to Python (see shared/held.js).
 //
-// The canvas is as large as the window onto the tokens and stays in place while they scroll; what
-// crosses it is drawn anew for every frame, so 512 tokens cost no more than what is seen of them.
+// The canvas covers the visible part of the tokens and stays in place while they scroll. It is
+// redrawn every frame, so 512 tokens cost no more than those on screen.
 
 const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest are drawn
 const LEVELS = 6; // steps of opacity: lines of one head and step are one path
@@ -82,7 +82,7 @@ function read(data) {
   const { header, body } = unpack(data);
   const words = new Uint32Array(body.slice().buffer);
   const [n, k] = [header.query_tokens.length, header.drawn.length];
-  // starts[head * n + query] is where the lines of that head and query begin.
+  // starts[head * n + query] is the first line of that head and query.
   const starts = new Uint32Array(n * k + 1);
   for (let i = 0; i < n * k; i++) starts[i + 1] = starts[i] + words[i];
   return { ...header, n, m: header.key_tokens.length, starts, packed: words.subarray(n * k) };
@@ -201,7 +201,7 @@ function paint(root, lines, parts, view, heads, active) {
   shade(lines, parts, heads, active);
 }
 
-// How strongly the tokens at the other end are meant: the mean weight over the heads shown.
+// The strength of the tokens at the other end: the mean weight over the heads shown.
 function shade(lines, parts, heads, active) {
   const onto = new Map();
   if (active) {
@@ -234,7 +234,7 @@ function countOf(lines, heads, active) {
   return heads.reduce((sum, head) => sum + starts[(head + 1) * n] - starts[head * n], 0);
 }
 
-// What is pointed at or pinned, in words and numbers.
+// Describes the hovered or pinned token, with numbers.
 function tell(lines, parts, heads, active, held) {
   parts.queries.concat(parts.keys).forEach((token) => token.setAttribute("aria-pressed", "false"));
   if (held.pin) {
@@ -267,7 +267,7 @@ function tell(lines, parts, heads, active, held) {
   parts.said.textContent = plain(`${side} ${at + 1} ${names[side][at]}${note} ${sign} ${rest}`);
 }
 
-// A switch for every head, in rows by layer; without a server only for those that were sent.
+// A switch for every head, one row per layer; offline only for the heads that were sent.
 function legend(lines, parts, talk, view, soon) {
   const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
   const on = () => new Set(talk.held.heads.map(String));

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py. The header holds names, the marked pairs and the
 // colours, the body the similarities as float32, row by row. Text only ever becomes textContent. The
-// chosen pair goes back to Python as [row, column], 0-based (see shared/held.js).
+// chosen pair is sent to Python as [row, column], 0-based (see shared/held.js).
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;
@@ -96,7 +96,7 @@ function build(root, table) {
   return parts;
 }
 
-// One label a layer.
+// One label per layer.
 function layers(names, heads, className) {
   return names.filter((_, at) => at % heads === 0).map((name) => make("span", className, name.split(".")[0]));
 }
@@ -117,7 +117,7 @@ function inside(table, at) {
   return at[0] >= 0 && at[0] < table.rows.length && at[1] >= 0 && at[1] < table.columns.length;
 }
 
-// Sets every size and place; returns the side of a cell in px, 0 while hidden.
+// Lays everything out. Returns: the side of a cell in px, 0 while hidden.
 function layOut(root, table, parts) {
   const width = root.clientWidth;
   if (!width) return 0;

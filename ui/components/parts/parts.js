@@ -186,7 +186,7 @@ function mark(view, map) {
   setBox(map.cursor, map.left + column * map.cell, map.top + line * map.cell, map.cell, map.cell);
 }
 
-// The sum at the cell pointed at, written out.
+// The sum at the hovered cell, written out.
 function said(view) {
   const { header, maps, mask, at } = view;
   if (!at) {

@@ -1,4 +1,4 @@
-// Small pieces of document: elements with attributes, tokens, icons, lists that scroll.
+// DOM helpers: elements with attributes, tokens, icons, scrolling lists.
 
 function el(tag, className = "", attributes = {}) {
   const element = document.createElement(tag);
@@ -7,7 +7,7 @@ function el(tag, className = "", attributes = {}) {
   return element;
 }
 
-/** A token as text; the mark of a word's start is there but quiet. */
+/** A token as text, its word-start mark in a muted colour. */
 function write(element, token) {
   element.replaceChildren();
   element.dir = "auto";
@@ -57,7 +57,7 @@ function icon(name) {
   return svg;
 }
 
-/** Scroll a list, and never the page, until one of its items can be seen. */
+/** Scroll a list, never the page, until an item is visible. */
 function reveal(list, item) {
   if (!item || list.scrollHeight <= list.clientHeight) return;
   const above = item.offsetTop - list.offsetTop;

@@ -1,9 +1,9 @@
-// Players side by side: they step together, and what belongs together stands at one height.
+// Players side by side: they step together, and matching parts stand at one height.
 
 const GROUPS = (window[Symbol.for("headlight.players")] ??= new Map());
 
 Object.assign(Player.prototype, {
-  /** The players on screen of this one's group, itself among them; none for a player alone. */
+  /** The mounted players of this one's group, including itself; empty for a lone player. */
   members() {
     const { group } = this.message.header;
     if (!group) return [];
@@ -13,12 +13,12 @@ Object.assign(Player.prototype, {
     return members.filter((each) => each.message?.header.group === group);
   },
 
-  /** Have the others come along. */
+  /** Move the other players too. */
   call() {
     for (const each of this.members()) if (each !== this) each.come(this);
   },
 
-  /** Come along with another player, as far as this trace and model have its place. */
+  /** Follow another player, as far as this trace and model have its place. */
   come({ step, layer, head }) {
     const [L, H, T] = this.message.header.shape;
     this.stop();
@@ -31,7 +31,7 @@ Object.assign(Player.prototype, {
     this.draw();
   },
 
-  /** Give what both show the height of the taller one, where they stand beside each other. */
+  /** Give parts that stand side by side the height of the taller one. */
   align() {
     const members = this.members();
     if (members.length < 2) return;

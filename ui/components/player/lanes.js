@@ -58,7 +58,7 @@ Object.assign(Player.prototype, {
     item.addEventListener("mouseleave", () => this.setHover(null));
   },
 
-  /** Set the tokens as large as lets each lane keep to one line, or small where none does. */
+  /** Use the largest type that keeps each lane on one line, or small type if none does. */
   fit() {
     if (!this.message) return;
     this.root.classList.toggle("narrow", this.root.clientWidth < 640);
@@ -83,7 +83,7 @@ Object.assign(Player.prototype, {
     [...this.target.children].forEach((item, c) => {
       const [first, end] = laneSpans[c];
       for (let j = first; j < end; j += 1) {
-        // What is still to come has no light: nothing can look at it.
+        // Later tokens get no light: nothing can attend to them.
         this.lighten(j === 0 ? this.start : this.steps[j - 1], j <= this.step ? own[c] : null);
       }
       item.lastChild.textContent = first <= this.step ? written(own[c]) : "";
@@ -104,7 +104,7 @@ Object.assign(Player.prototype, {
     chip.style.color = colour && inkOn(colour);
   },
 
-  /** Light from the target token to the source tokens it looks at. */
+  /** Light from the target token to the source tokens it attends to. */
   drawRays() {
     if (!this.message) return;
     const box = this.stage.getBoundingClientRect();

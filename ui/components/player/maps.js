@@ -1,6 +1,6 @@
 // The maps in a message, and arithmetic on them.
 // Shapes: L layers, H heads, T target positions (queries), S source tokens (keys). Self-attention
-// of T positions onto themselves travels as its lower triangle, row after row.
+// is sent as its lower triangle, row by row.
 
 /** Header and weights of a message. Weights are integers from 0 to `full`. */
 function opened(data) {
@@ -28,8 +28,8 @@ function weightsOf({ header, weights, full }, layer, head, start, size) {
   return sum;
 }
 
-/** Cross-attention [T, S] and self-attention [T, T], their columns added up over the header's
- * spans: [[first, after the last], ...], a token or a word each. */
+/** Cross-attention [T, S] and self-attention [T, T], their columns summed over the header's
+ * spans, [[first, after the last], ...], one per token or word. */
 function mapsOf(message, layer, head) {
   const { shape, sourceSpans, keySpans } = message.header;
   const [L, H, T, S] = shape;
@@ -55,7 +55,7 @@ function summed(map, rows, columns, spans) {
   return sums;
 }
 
-/** Row `t` of a map with so many columns. */
+/** Row `t` of a map with this many columns. */
 function rowOf(map, t, columns) {
   return map.subarray(t * columns, (t + 1) * columns);
 }

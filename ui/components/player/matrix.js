@@ -1,13 +1,13 @@
 // The matrix under the lens: rows are target positions (queries); columns are keys, source tokens
-// on the left and what is already written on the right.
+// on the left and the prefix on the right.
 
 const LABEL = 11; // px at scale 1, and the least height of a row that has a label
 const MOST_CELL = 26; // px
 const BLOCK_GAP = 16; // px, between the two maps
 
 Object.assign(Player.prototype, {
-  /** Where the cells lie: margins for labels, then as large as fits. `blocks` are the two maps,
-   * side by side over the same rows. */
+  /** Lay out the cells: margins for labels, then as large as fits. `blocks` are the two maps, side by
+   * side over the same rows. */
   matrixFrame() {
     const { predicted, source, keys } = this.message.header;
     const T = predicted.length;
@@ -19,7 +19,7 @@ Object.assign(Player.prototype, {
     const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
     const label = this.labelSize();
     const height = this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * MOST_CELL);
-    // Labels need room; where rows or columns are too thin for them, only some numbers are written.
+    // If rows or columns are too thin for labels, only some numbers are written.
     const rowsFit = (height - wantTop - 6) / T >= label;
     const columns = source.length + keys.length;
     const columnsFit = (width - wantLeft - BLOCK_GAP - 24) / columns >= label;
@@ -41,8 +41,8 @@ Object.assign(Player.prototype, {
     return { T, blocks, left, top, cell, rowsFit, columnsFit, width, height };
   },
 
-  /** What is left of the window, so that nothing needs scrolling where that can be; a little more
-   * where the rows would lose their labels, and never more than `enough`. */
+  /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
+   * labels, never more than `enough`. */
   matrixHeight(needed, enough) {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
     const above = this.matrix.getBoundingClientRect().top + scrolled;
@@ -104,7 +104,7 @@ Object.assign(Player.prototype, {
     const small = shrink(this.shown()[kind], T, n, ...most);
     const shrunk = small.T < T || small.S < n;
     ctx.imageSmoothingEnabled = false;
-    // A position cannot look at what comes after it: there is no weight, not a weight of 0.
+    // A position cannot attend to later ones: there is no weight, not a weight of 0.
     const { keySpans } = this.message.header;
     const exists = kind === "cross" || shrunk ? () => true : (t, c) => keySpans[c][0] <= t;
     const wordAt = (at) =>
@@ -215,7 +215,7 @@ Object.assign(Player.prototype, {
   },
 });
 
-/** Every how many of `n` rows or columns within `size` pixels get a number. */
+/** The step between numbered rows or columns, for `n` of them within `size` pixels. */
 function every(n, size) {
   return Math.max(1, Math.ceil(n / Math.max(1, Math.floor(size / 32))));
 }

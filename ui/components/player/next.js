@@ -1,5 +1,5 @@
-// What comes next: the most probable tokens, how open the choice is, and what the translation so
-// far is worth. A token that was not taken can be taken instead; Python then decodes on from there.
+// The next token: the most probable candidates, their entropy, and the running score. Another
+// candidate can be taken instead; Python then continues decoding from it.
 
 Object.assign(Player.prototype, {
   buildNext() {
@@ -32,7 +32,7 @@ Object.assign(Player.prototype, {
     this.drawFacts();
   },
 
-  /** One token of the list: a button where it can be taken. */
+  /** One candidate: a button if it can be taken. */
   bar({ text, probability, id, cut, taken }) {
     const { steerable, never } = this.message.header;
     const possible = steerable && !taken && this.steer !== null && !never.includes(id);
@@ -60,7 +60,7 @@ Object.assign(Player.prototype, {
     return item;
   },
 
-  /** Ask for the translation to go on with this token after those before the present step. */
+  /** Ask Python to continue with this token at the current step. */
   take(id) {
     if (this.steer === null) return;
     this.stop();

@@ -1,5 +1,5 @@
 // The decoding player. Everything it shows arrives in one message; stepping, playing, and
-// changing layer or head happen here without the server, which is told once things are at rest.
+// changing layer or head happen here without the server, which is told once the user pauses.
 // Tokens are untrusted: they are only ever set as textContent or drawn on a canvas.
 
 const REPORT_MS = 300;
@@ -82,7 +82,7 @@ class Player {
     });
   }
 
-  /** Take a message. The place is kept while the trace is the same and nobody asks for another. */
+  /** Take a message. The place is kept while the trace is the same and no other place is requested. */
   receive(message) {
     const { trace, start, shape, units, group, follows } = message.header;
     this.message = message;
@@ -109,7 +109,7 @@ class Player {
     watch(this.root, () => this.dress());
   }
 
-  /** Take the colours of the theme and the room there is, and draw. */
+  /** Read the theme's colours and the available space, and draw. */
   dress() {
     this.table = this.message.header.colours[themeOf(this.root)];
     this.words = wordsOf(this.table);
@@ -117,7 +117,7 @@ class Player {
     this.draw();
   }
 
-  /** Everything that changes with the trace or its units only. */
+  /** Build everything that depends on the trace and its units alone. */
   fill() {
     const [L, H, T] = this.message.header.shape;
     this.fillLanes();
@@ -128,7 +128,7 @@ class Player {
     );
   }
 
-  /** A row of buttons, "mean 1 2 3", or a drop-down where they are many. */
+  /** A row of buttons, "mean 1 2 3", or a drop-down if there are many. */
   chooser(name, count, get, set) {
     const box = el("div", "chooser", { role: "group", "aria-label": name });
     const label = el("span", "label");
@@ -180,7 +180,7 @@ class Player {
     if (this.timer === null) this.reportTimer = setTimeout(() => this.tell(), REPORT_MS);
   }
 
-  /** Tell Python where things stand, so that the link says it; steps are counted from 1 there. */
+  /** Report the place to Python for the link; steps are 1-based there. */
   tell() {
     this.report(this.place());
   }
@@ -195,7 +195,7 @@ class Player {
     };
   }
 
-  /** The maps under the lens, columns as the units say: {cross: [T, S], own: [T, T]}. */
+  /** The maps under the lens, columns by token or word: {cross: [T, S], own: [T, T]}. */
   shown() {
     const key = `${this.layer} ${this.head}`;
     if (!this.maps.has(key)) {
@@ -205,7 +205,7 @@ class Player {
     return this.maps.get(key);
   }
 
-  /** Weights of the present step: "cross" onto the source, "own" onto what was written. */
+  /** Weights of the current step: "cross" on the source, "own" on the prefix. */
   row(kind) {
     return rowOf(this.shown()[kind], this.step, this.columns(kind).length);
   }

@@ -1,6 +1,6 @@
-// Canvases: sharp on every screen, and text that fits.
+// Canvases that are sharp on every screen, and text that fits.
 
-// Makes a canvas this large in CSS pixels and empties it. Returns: its pen, in CSS pixels.
+// Resizes a canvas, in CSS pixels, and clears it. Returns: its context, in CSS pixels.
 function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.max(1, Math.round(width * ratio));
@@ -12,7 +12,7 @@ function sharp(canvas, width, height) {
   return pen;
 }
 
-// Text cut to a width in the pen's font, with an ellipsis where something is left out.
+// Text shortened to a width in the pen's font, with an ellipsis.
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   const letters = [...text];

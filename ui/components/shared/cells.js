@@ -1,6 +1,6 @@
-// Cells that a pointer or the arrow keys choose among.
+// Cells chosen with the pointer or the arrow keys.
 
-// Where an arrow key leads from [row, column]; null for any other key, and with Shift and the like.
+// The cell an arrow key leads to from [row, column]; null for other keys and with modifiers.
 function stepped(event, [row, column], rows, columns) {
   const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
   const by = steps[event.key];
@@ -9,7 +9,7 @@ function stepped(event, [row, column], rows, columns) {
   return [clip(row + by[0], rows), clip(column + by[1], columns)];
 }
 
-// Puts an element somewhere in its parent, in CSS pixels.
+// Positions an element in its parent, in CSS pixels.
 function setBox(element, left, top, width, height) {
   element.style.left = `${left}px`;
   element.style.top = `${top}px`;
@@ -17,7 +17,7 @@ function setBox(element, left, top, width, height) {
   if (height !== undefined) element.style.height = `${height}px`;
 }
 
-// A cell that the mask forbids is no weight of 0 that the model chose: a dot, and no colour.
+// A masked cell is not a weight of 0 that the model chose: it gets a dot and no colour.
 function drawDot(pen, x, y, radius, colour) {
   pen.globalAlpha = 0.25;
   pen.fillStyle = colour;

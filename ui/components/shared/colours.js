@@ -15,7 +15,7 @@ function colourOf(table, level) {
   return `#${table.slice(6 * level, 6 * level + 6)}`;
 }
 
-// A table as the words that pixels are made of: little-endian RGBA.
+// A table as 32-bit pixel values: little-endian RGBA.
 function wordsOf(table) {
   return Uint32Array.from({ length: table.length / 6 }, (_, level) => {
     const rgb = parseInt(table.slice(6 * level, 6 * level + 6), 16);
@@ -23,7 +23,7 @@ function wordsOf(table) {
   });
 }
 
-// Writes pixels into a canvas, one a cell, row by row; `wordAt(cell)` is the colour, 0 for none.
+// Writes one pixel per cell into a canvas, row by row; `wordAt(cell)` is the colour, 0 for none.
 function setPixels(canvas, rows, columns, wordAt) {
   [canvas.width, canvas.height] = [columns, rows];
   const image = new ImageData(columns, rows);

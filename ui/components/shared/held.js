@@ -1,11 +1,11 @@
-// What the reader chose in a view, in agreement with mount.py: {held, tell(next)}; `tell(next, said)`
-// where those who listen know it by another name.
+// The reader's choice in a view, kept in step with mount.py. Returns: {held, tell(next)}, or
+// `tell(next, said)` to report the choice under another name.
 //
-// A message says what was chosen when it was made. Choices made here since then win over it, also
-// when the view is mounted again with the same message; a message made after them wins over them.
+// A message carries the choice at the time it was made. Later choices made here take precedence,
+// even if the view is mounted again with the same message; a newer message replaces them.
 function agree(component, header) {
-  // A view that is mounted again has another key; `session` names it in mount.py. Views of a page
-  // without a server stay where they are and have one session.
+  // A remounted view has another key, so mount.py identifies it by `session`. Views of an offline
+  // page stay mounted and share one session.
   const view = header.session === "still" ? component.key : header.session;
   const all = (window[Symbol.for("headlight.held")] ??= new Map());
   let memory = all.get(view);

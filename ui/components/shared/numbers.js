@@ -1,10 +1,10 @@
-// Numbers as text, with a minus sign where there is something to subtract.
+// Numbers as text, with a typographic minus sign.
 
 function signed(value, digits = 2) {
   return value.toFixed(digits).replace("-0.00", "0.00").replace("-", "−");
 }
 
-// A number for reading: four digits, tiny ones as powers of ten.
+// A number with four digits; tiny ones in scientific notation.
 function fourDigits(value) {
   const size = Math.abs(value);
   const tiny = size !== 0 && size < 0.0005;

@@ -1,4 +1,4 @@
-// The scale below a map: its colours, and what they mean at both ends.
+// The scale below a map: its colours and the labels of both ends.
 
 function buildScale(low, high, ...more) {
   const scale = make("div", "scale");
@@ -7,7 +7,7 @@ function buildScale(low, high, ...more) {
   return scale;
 }
 
-// The ends of a scale of differences, which have names.
+// The labelled ends of a scale of differences.
 function signedEnds({ ends: [low, high], limit }) {
   return [`${low} \u2212${limit}`, `+${limit} ${high}`];
 }

@@ -1,5 +1,5 @@
-// What every view needs: its message, elements, and when to draw. Python puts such files in front
-// of a component's own, since a component is one module without imports (see files.py).
+// What every view needs: its message, its elements, and when to draw. Python prepends the functions
+// that a component calls, since a component is one module without imports (see files.py).
 
 // A message of packing.py as {header, body}; the body is a view, not a copy.
 function unpack(data) {
@@ -17,15 +17,15 @@ function make(tag, className, text) {
   return element;
 }
 
-// Text for the eye: the mark of a word's start (U+2581) is a heavy block in most fonts.
+// Text for display: the word-start mark (U+2581) is a heavy block in most fonts.
 function plain(text) {
   return text.replaceAll("\u2581", "_");
 }
 
-// Calls `draw` now, and again when `root` changes its size, when the theme or the size of a pixel
-// changes, and when a font arrives. Streamlit changes its CSS variables without calling the
-// component again; the probe's colour follows them through a short transition, and its end is an
-// event. Replaces an earlier watch over the same root. Returns: how to stop.
+// Calls `draw` now, and again when `root` is resized, when the theme or the pixel ratio changes, and
+// when a font has loaded. Streamlit changes its CSS variables without calling the component again;
+// the probe's colour follows them through a short transition, whose end is an event. Replaces an
+// earlier watch of the same root. Returns: a function that stops.
 function watch(root, draw) {
   root.unwatch?.();
   const probe = make("i", "probe");
@@ -40,7 +40,7 @@ function watch(root, draw) {
     draw();
   };
   probe.ontransitionend = redraw;
-  // Its first report is of the size that is drawn for, unless the drawing changed it.
+  // The first report repeats the size just drawn, unless drawing changed it.
   const observer = new ResizeObserver(() => drawn === size() || redraw());
   observer.observe(root);
   const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
@@ -57,15 +57,15 @@ function watch(root, draw) {
   return () => root.unwatch();
 }
 
-// "light" or "dark", by the background that the page shows.
+// "light" or "dark", judged by the page's background.
 function themeOf(root) {
   const probe = root.querySelector(".probe");
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
 
-// Remembers what has the focus in a view that is about to be built anew, and how far its lists (a
-// selector) are scrolled. Returns: how to give that back, by the place among buttons and lists.
+// Records which element has the focus in a view that is about to be rebuilt, and how far its lists
+// (a selector) are scrolled. Returns: a function that restores both, by position.
 function remember(root, lists) {
   const all = (what) => [...root.querySelectorAll(what)];
   const focused = all("button").indexOf(root.getRootNode().activeElement);

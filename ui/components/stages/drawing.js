@@ -1,5 +1,5 @@
-// What the pictures of the stages are drawn with. Vectors are strips of cells on the diverging scale;
-// whatever has one number for each key stands over the same columns, so that a key stays in its place.
+// Drawing primitives of the stages. Vectors are strips of cells on the diverging scale; everything
+// with one number per key uses the same columns, so that a key stays in place.
 
 const LONGEST_LABEL = 92; // px
 const WIDEST_COLUMN = 44; // px
@@ -45,7 +45,7 @@ function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
   pen.globalAlpha = 1;
 }
 
-// Where the columns of the keys stand: the same in every stage.
+// The columns of the keys, the same in every stage.
 function columnsOf(at) {
   const column = Math.min(WIDEST_COLUMN, (at.width - at.left - at.right) / at.count);
   return { column, w: column * at.count };
@@ -131,7 +131,7 @@ function keyBars(row, at, { series, low, high, ticks, masked, height = 104 }) {
   row.areas.push({ name: "keys", x: at.left, y: top, w, h, columns: at.count, rows: 1, isKey: true });
 }
 
-// Keys that the mask takes away.
+// Masked keys.
 function hatch(pen, at, top, h) {
   const { column } = columnsOf(at);
   pen.save();
@@ -151,7 +151,7 @@ function hatch(pen, at, top, h) {
   pen.restore();
 }
 
-// An axis that holds all of some values and 0.
+// An axis that includes 0 and all values.
 function range(values) {
   const low = Math.min(0, ...values);
   const high = Math.max(0, ...values);

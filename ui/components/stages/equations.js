@@ -1,4 +1,4 @@
-// The equations of the paper as MathML, which the browser sets by itself.
+// The equations of the paper as MathML, which browsers typeset themselves.
 
 const sub = (base, index) => ["msub", base, index];
 const sup = (base, index) => ["msup", base, index];

@@ -1,6 +1,6 @@
-// The picture of every stage, drawn with what stands in drawing.js.
+// The picture of every stage, drawn with the primitives of drawing.js.
 
-// Draws one stage; sets `row.areas`, what a pointer can hit, and `row.tell`, what is said there.
+// Draws one stage; sets `row.areas`, the hit areas, and `row.tell`, their descriptions.
 function drawStage(row) {
   const { view, canvas } = row;
   row.areas = [];
@@ -16,7 +16,7 @@ function drawStage(row) {
   note(row);
 }
 
-// What is under the pointer, in words, with an outline around it.
+// Describes and outlines what is under the pointer.
 function note(row) {
   const at = row.view.pointed?.stage === row.stage ? row.view.pointed : null;
   const area = at && row.areas.find((each) => each.name === at.area);
@@ -215,7 +215,7 @@ const pens = {
   },
 };
 
-// How sharp the softmax is, with and without the division; what is in use stands out.
+// How sharp the softmax is, with and without the division; the one in use is emphasised.
 function facts(table, at) {
   const names = [["entropy", "entropy", " bit"], ["largest", "largest weight", ""],
                  ["slope", "slope Σ ∂a/∂e", ""]];

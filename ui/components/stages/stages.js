@@ -1,9 +1,9 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O.
 //
 // Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
-// `read`. Choosing a key or switching the scaling redraws every stage here; Python hears of it
-// through shared/held.js. Token text only ever becomes textContent or is drawn on a canvas. What each
-// stage's picture looks like stands in pictures.js, its equation in equations.js.
+// `read`. Choosing a key or switching the scaling redraws every stage here and is reported
+// to Python through shared/held.js. Token text only ever becomes textContent or is drawn on a
+// canvas. Each stage's picture is in pictures.js, its equation in equations.js.
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -65,7 +65,7 @@ function read(header, body) {
   };
 }
 
-// What is chosen, brought into range.
+// The choice, clamped to range.
 function lookedAt(header, held) {
   const key = Number.isInteger(held?.key) && held.key < header.keys.length ? held.key : 0;
   return { key, scaling: held?.scaling !== false };
@@ -107,7 +107,7 @@ function build(root, view) {
   return rows;
 }
 
-// Views of one group stand beside each other: every stage begins at the same height in all of them.
+// Views of a group stand side by side: each stage begins at the same height in all of them.
 function align(root, group) {
   const groups = (window[Symbol.for("headlight.stages")] ??= new Map());
   const members = new Set([...(groups.get(group) ?? []), root].filter((each) => each.isConnected));
@@ -131,7 +131,7 @@ function scalingSwitch() {
   return label;
 }
 
-// Pointing tells the number under the pointer; clicking a key chooses it.
+// Hovering shows the number under the pointer; clicking a key chooses it.
 function listen(row) {
   const { canvas, view } = row;
   const under = (event) => {
@@ -162,7 +162,7 @@ function listen(row) {
   };
 }
 
-// Colours and type of the theme now shown.
+// Colours and fonts of the current theme.
 function look(root, header) {
   const theme = themeOf(root);
   const style = getComputedStyle(root);

@@ -1,5 +1,5 @@
-// Words or tokens in a row, with the log-probability of each below it. What the other side does not
-// have is underlined; the first place that differs is marked. Token text is only ever textContent.
+// Words or tokens in a row, each above its log-probability. Those the other side lacks are
+// underlined; the first difference is marked. Token text only ever becomes textContent.
 
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".strip");
@@ -28,8 +28,8 @@ export default function ({ data, parentElement }) {
   return header.line ? oneLine(root, row) : undefined;
 }
 
-// A text in one line. Where it is longer than its place it scrolls, and it opens where the texts
-// part, with a little of what both share before it.
+// A text in one line. If it does not fit, it scrolls, and opens at the first difference with a
+// little shared text before it.
 function oneLine(root, row) {
   row.dir = "auto";
   const show = () => {

@@ -1,8 +1,8 @@
-// The tree as a picture: where every node lies, and how it is painted.
+// The tree as a picture: the position of every node, and how it is painted.
 //
 // A column is a decoding step and a row a rank, so each column is the beam at that step, best on
-// top. The rows of the beam are tall; below them, behind a line, are the thin rows of what was
-// dropped. Only what is in sight is painted, so a long search costs no more than a short one.
+// top. The rows of the beam are tall; below a line are the thin rows of dropped
+// candidates. Only the visible part is painted, so a long search costs no more than a short one.
 
 const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
@@ -52,7 +52,7 @@ function rectOf(header, size, index) {
   };
 }
 
-/** How large all of it is. */
+/** The size of the whole tree. */
 function extent(header, size, shown) {
   let rank = 0;
   for (const index of shown) rank = Math.max(rank, header.rank[index]);
@@ -63,7 +63,7 @@ function extent(header, size, shown) {
   };
 }
 
-/** Paint what is in sight. Returns: its nodes. */
+/** Paint the visible part. Returns: its nodes. */
 function paintTree(view, state) {
   const { header, size, canvas, left, top, width, height } = view;
   const pen = sharp(canvas, width, height);
@@ -103,7 +103,7 @@ function paintFence(pen, view, left, width) {
 
 function paintEdges(pen, view, state, inSight) {
   const { header, size, ink } = view;
-  // Of a wide beam so much is dropped that its edges would make one grey band.
+  // A wide beam drops so many candidates that their edges would form one grey band.
   const many = header.beam > MOST_DROPPED;
   const near = new Set([state.a, state.b, view.hover]);
   const drawn = (i) =>
@@ -158,7 +158,7 @@ function paintNode(pen, view, state, index, box) {
     pen.stroke();
   }
   if (kind === FINISHED || kind === CUT) {
-    // A bar where the path ends: whole for </s>, broken where the length limit cut it.
+    // A bar at the end of a path: solid for </s>, dashed if the length limit cut it.
     pen.strokeStyle = line === 2 ? ink.accent : ink.text;
     pen.lineWidth = 4 * size.unit;
     pen.setLineDash(kind === CUT ? [3 * size.unit, 3 * size.unit] : []);
@@ -201,7 +201,7 @@ function paintNode(pen, view, state, index, box) {
   }
 }
 
-/** The ring and the letter of a chosen node; the ring of the one that arrows move is whole. */
+/** The ring and letter of a chosen node; the ring that arrows move is solid. */
 function paintMark(pen, view, box, name, colour, active) {
   const { size, ink, font } = view;
   pen.strokeStyle = colour;
@@ -225,7 +225,7 @@ function paintMark(pen, view, box, name, colour, active) {
   pen.fillText(name.toUpperCase(), x, box.y - 0.5);
 }
 
-/** Steps along the top and ranks along the left stay in sight while the tree is moved. */
+/** Steps along the top and ranks along the left stay visible while the tree moves. */
 function paintRulers(pen, view, first, last) {
   const { header, size, ink, font, left, top, width, height } = view;
   pen.fillStyle = ink.paper;
@@ -252,7 +252,7 @@ function paintRulers(pen, view, first, last) {
   }
 }
 
-/** A token cut to a width; remembered until the zoom changes. */
+/** A token shortened to a width; cached until the zoom changes. */
 function shortened(pen, view, text, font, room) {
   const key = `${text} ${font} ${Math.round(room)}`;
   if (!view.fits.has(key)) {
@@ -262,7 +262,7 @@ function shortened(pen, view, text, font, room) {
   return view.fits.get(key);
 }
 
-/** The colours of the theme that the page shows, also as variables for the bar above the tree. */
+/** The colours of the current theme, also as variables for the bar above the tree. */
 function inkOf(root, style, header) {
   const value = (name) => style.getPropertyValue(name).trim();
   const [text, paper] = [value("--st-text-color"), value("--st-background-color")];
@@ -286,7 +286,7 @@ function inkOf(root, style, header) {
   };
 }
 
-/** Any CSS colour as "#rrggbb", which a canvas reads fastest; each is looked up once. */
+/** Any CSS colour as "#rrggbb", the fastest for a canvas; cached. */
 const solids = new Map();
 function solid(colour) {
   if (!solids.has(colour)) {

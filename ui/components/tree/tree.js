@@ -1,7 +1,7 @@
 // The view of a search tree: what is chosen, hidden, zoomed to and scrolled to.
 //
-// Input: one message of ui/components/packing.py, see `encode` in __init__.py. What is chosen goes
-// back to Python as the state `view` once the user rests. Token text is only ever drawn on the
+// Input: one message of ui/components/packing.py, see `encode` in __init__.py. The choice is
+// sent to Python as the state `view` once the user pauses. Token text is only ever drawn on the
 // canvas or set as textContent.
 
 const REST_MS = 250;
@@ -9,7 +9,7 @@ const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
 const LEAST_ZOOM = 0.9; // to open with, where that shows all steps
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
-// component key -> what was chosen last. A view that is mounted anew gets an old message again.
+// Component key -> the last choice, because a remounted view receives its old message again.
 const chosenBefore = (window[Symbol.for("headlight.tree")] ??= new Map());
 const views = new WeakMap();
 
@@ -122,7 +122,7 @@ class TreeView {
     this.reveal(this.state[this.state.slot] ?? this.state.a);
   }
 
-  /** Work out what follows from what is chosen: what is shown, which paths are marked. */
+  /** Derive from the choice which nodes are shown and which paths are marked. */
   settle() {
     const { header, state } = this;
     this.shown = [];
@@ -176,7 +176,7 @@ class TreeView {
     this.height = this.view.clientHeight;
     const inSight = paintTree(this, this.state);
     this.canvas.dataset.painted = String(this.shown.length);
-    // Where to click a node, for tests and for whoever drives the page: "step.rank" to [x, y].
+    // Where to click a node, for tests: "step.rank" to [x, y].
     const places = inSight.slice(0, 400).map((index) => {
       const { x, y, w, h } = this.placeOf(index);
       const name = `${this.header.step[index] + 1}.${this.header.rank[index] + 1}`;
@@ -192,7 +192,7 @@ class TreeView {
     });
   }
 
-  /** Where a node lies in the canvas. */
+  /** A node's position on the canvas. */
   placeOf(index) {
     const { x, y, w, h } = rectOf(this.header, this.size, index);
     return { x: x - this.view.scrollLeft, y: y - this.view.scrollTop, w, h };
@@ -344,14 +344,14 @@ class TreeView {
     this.zoomTo(Math.min(1.2, Math.max(0.12, this.fitting())));
   }
 
-  /** The zoom at which all steps are in sight. */
+  /** The zoom at which all steps are visible. */
   fitting() {
     const one = geometry(this.header, 1, this.type);
     const all = extent(this.header, one, this.shown).width - one.gutter;
     return (this.view.clientWidth - one.gutter) / all;
   }
 
-  /** Zoom around what is chosen. */
+  /** Zoom around the chosen node. */
   zoomTo(zoom) {
     this.zoom = zoom;
     this.fits.clear();
@@ -359,7 +359,7 @@ class TreeView {
     this.reveal(this.state[this.state.slot] ?? this.state.a);
   }
 
-  /** Scroll the view, and never the page, until a node is in sight. */
+  /** Scroll the view, never the page, until a node is visible. */
   reveal(index) {
     if (index === null || index === undefined || !this.size) return;
     const { view } = this;
