@@ -15,6 +15,9 @@ from transformer.search.decoding import (
 )
 from transformer.training.recipe import Recipe
 
+#: In metrics.json: a list of other decodings that were measured, each with its `tests`.
+OTHER_DECODINGS = "other_decodings"
+
 #: Where the named corpora come from and on what terms.
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
@@ -123,14 +126,15 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
     why = (
         "the paper's: on the validation text no other setting is better beyond chance"
         if default == PAPER_DECODING
-        else "chosen on the validation text, where it beats the paper's beyond chance"
+        else "the least departure from the paper's that is better beyond chance on the validation "
+        "text"
     )
     lines = [
-        f"The default is {default}, {why}. Figures are cased sacreBLEU on {tuning['sentences']:,} "
-        f"validation pairs, and the difference to {PAPER_DECODING} with an interval that holds at "
-        f"{100 * tuning['confidence']:.0f}% for all settings at once: a paired bootstrap of "
-        f"{tuning['resamples']:,} resamples of the {tuning['sources']:,} sources, seed "
-        f"{tuning['seed']}.",
+        f"The default is {default}, {why}. The table has cased sacreBLEU on the first "
+        f"{tuning['sentences']:,} validation pairs and the difference to the paper's setting. Its "
+        f"intervals hold with {100 * tuning['confidence']:.0f}% confidence for all settings at "
+        f"once; they come from a paired bootstrap, {tuning['resamples']:,} resamples of the "
+        f"{tuning['sources']:,} different sources, seed {tuning['seed']}.",
         "",
         "| decoding | BLEU on val | difference | interval |",
         "|---|---|---|---|",
@@ -158,16 +162,14 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     tests = metrics["tests"]
     if not tests:
         return ["No text was held out for testing: nothing but the validation text was measured."]
-    measured = [(default_decoding(metrics), tests)]
-    lines = [f"With the default decoding, {measured[0][0]}"]
-    if "tuned" in metrics:
-        tuned = metrics["tuned"]
-        measured.append((Decoding(**tuned["decoding"]), tuned["tests"]))
-        lines[0] += (
-            f"; below it {measured[1][0]}, which scored highest on the validation text and is no "
-            "default, see Decoding"
-        )
-    lines[0] += "."
+    default = default_decoding(metrics)
+    others = [(Decoding(**o["decoding"]), o["tests"]) for o in metrics.get(OTHER_DECODINGS, ())]
+    lines = [
+        f"The first row of a test set is of the default decoding, {default}; the others are for "
+        "comparison, see Decoding."
+        if others
+        else f"All figures are of the default decoding, {default}."
+    ]
     lines += [
         "",
         "| test set | pairs | decoding | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
@@ -175,7 +177,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for name in tests:
-        for decoding, figures in measured:
+        for decoding, figures in [(default, tests), *others]:
             lines.append(_row(name, decoding, figures[name]))
     values = next(iter(tests.values()))
     return [
@@ -204,33 +206,35 @@ def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
 def summary_table(entries: Sequence[CheckpointEntry]) -> str:
     """Tabulate checkpoints in Markdown: shape, default decoding, and figures on every test set.
 
-    A setting that scored higher on the validation text stands beside the default, its figures in
-    brackets. Anyone may have written metrics.json: what is no figure is left out.
+    Other decodings that were measured follow in rows of their own. Anyone may have written
+    metrics.json: what is no figure is left out.
     """
     lines = ["| checkpoint | shape | decoding | measured |", "|---|---|---|---|"]
     for entry in entries:
         if entry.config is None or entry.error is not None:
             lines.append(f"| {entry.name} | cannot be loaded | | |")
             continue
-        config = entry.config
+        config, metrics = entry.config, entry.metrics
         shape = (
             f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}, "
             f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
         )
-        tuned = _mapping(entry.metrics.get("tuned"))
-        other = _mapping(tuned.get("tests"))
-        figures = [
-            _figures(name, _mapping(values), _mapping(other.get(name)))
-            for name, values in _mapping(entry.metrics.get("tests")).items()
-        ]
         # Older files hold the figures of a tuned decoding, under this name.
-        before = _recorded(entry.metrics.get("decoding"))
-        decoding = str(before if "decoding" in entry.metrics else default_decoding(entry.metrics))
-        if other:
-            decoding += f" (tuned: {_recorded(tuned.get('decoding'))})"
-        measured = "; ".join(filter(None, figures)) or "nothing measured"
+        before = metrics.get("decoding")
+        decoding = default_decoding(metrics) if before is None else _recorded(before)
+        measured = _measured(metrics) or "nothing measured"
         lines.append(f"| {entry.name} | {shape} | {decoding} | {measured} |")
+        others = metrics.get(OTHER_DECODINGS)
+        for other in map(_mapping, others if isinstance(others, list) else ()):
+            if figures := _measured(other):
+                lines.append(f"| | | {_recorded(other.get('decoding'))} | {figures} |")
     return "\n".join(lines)
+
+
+def _measured(metrics: Mapping[str, Any]) -> str:
+    """Figures of every test set, "" if there are none."""
+    tests = _mapping(metrics.get("tests"))
+    return "; ".join(filter(None, (_figures(name, _mapping(tests[name])) for name in tests)))
 
 
 def _recorded(record: object) -> Decoding:
@@ -241,18 +245,10 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {key: value for key, value in values.items() if isinstance(value, int | float)}
-
-
-def _figures(name: str, values: Mapping[str, Any], tuned: Mapping[str, Any]) -> str:
-    measured, other = _numbers(values), _numbers(tuned)
-    if name == "reverse_test" and {"exact_match", "sentences"} <= measured.keys():
-        return f"{100 * measured['exact_match']:.2f}% of {measured['sentences']:,} strings reversed"
+def _figures(name: str, values: Mapping[str, Any]) -> str:
+    numbers = {key: value for key, value in values.items() if isinstance(value, int | float)}
+    if name == "reverse_test" and {"exact_match", "sentences"} <= numbers.keys():
+        return f"{100 * numbers['exact_match']:.2f}% of {numbers['sentences']:,} strings reversed"
     titles = {"bleu": "sacreBLEU", "lc_tok_bleu": "lc_tok_bleu"}
-    figures = [
-        f"{measured[key]:.1f}" + (f" ({other[key]:.1f})" if key in other else "") + f" {title}"
-        for key, title in titles.items()
-        if key in measured
-    ]
+    figures = [f"{numbers[key]:.1f} {title}" for key, title in titles.items() if key in numbers]
     return f"{name}: {', '.join(figures)}" if figures else ""

@@ -5,7 +5,8 @@ metrics.json then holds
     default_decoding    what `Translator`, the command line and the app decode with
     decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
     tests               figures of each test set with the default decoding
-    tuned               the same with the setting that scored highest on val, where that is another
+    other_decodings     the same with the setting that scored highest on val and with the paper's,
+                        unless they are the default
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sacrebleu.metrics.bleu import BLEU
 
 from transformer.checkpoint.folder import METRICS
 from transformer.config import ConfigError
-from transformer.evaluation.card import is_toy, model_card
+from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
 from transformer.evaluation.scores import PROTOCOLS, score
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
 from transformer.files.atomic import write_atomic
@@ -84,8 +85,10 @@ def described(
     def report(what: str) -> Callable[[int, int], None]:
         return lambda done, total: progress(what, done, total) if progress is not None else None
 
-    kept = {key: value for key, value in metrics.items() if key not in ("decoding", "tuned")}
-    default, tuning = PAPER_DECODING, None
+    kept = {
+        key: value for key, value in metrics.items() if key not in ("decoding", OTHER_DECODINGS)
+    }
+    default, others = PAPER_DECODING, []
     # BLEU counts words, and the toy's strings are one word each.
     if held_out.val and not is_toy(recipe):
         settings = grid(beams, alphas)
@@ -93,14 +96,20 @@ def described(
             translator, held_out.val[:VAL_PAIRS], settings, on_tried=report("settings tried on val")
         )
         default = tuning.chosen
+        others = [how for how in dict.fromkeys([tuning.best, PAPER_DECODING]) if how != default]
         kept["decoding_on_val"] = tuning.to_dict()
         if "chosen_on_val" in kept:
             kept["chosen_on_val"] = kept["chosen_on_val"] | _figure(tuning, default)
     kept[DEFAULT_DECODING] = default.to_dict()
     kept["tests"] = _tests(translator, recipe, held_out, default, report("test sets"))
-    if tuning is not None and tuning.best != default:
-        figures = _tests(translator, recipe, held_out, tuning.best, report("test sets, tuned"))
-        kept["tuned"] = {"decoding": tuning.best.to_dict(), "tests": figures}
+    if others:
+        kept[OTHER_DECODINGS] = [
+            {
+                "decoding": how.to_dict(),
+                "tests": _tests(translator, recipe, held_out, how, report(f"test sets, {how}")),
+            }
+            for how in others
+        ]
     return kept
 
 

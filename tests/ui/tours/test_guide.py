@@ -127,7 +127,8 @@ def test_masks_are_counted_in_the_model_itself(shipped: Scene) -> None:
 def test_the_score_and_the_length_penalty_agree(shipped: Scene) -> None:
     trace = shipped.trace
     n = len(trace.predicted_ids)
-    score = float(trace.log_probs.sum()) / ((5 + n) / 6) ** 0.6
+    assert trace.search is not None
+    score = float(trace.log_probs.sum()) / ((5 + n) / 6) ** trace.search.alpha
     assert score == pytest.approx(trace.score, rel=1e-3, abs=1e-6)
     asked = question(DECODING, 4, shipped)
     assert asked.options[asked.answer] == f"{trace.score:.3g}".replace("-", "−")
