@@ -1,7 +1,7 @@
-"""What each component is made of in the browser: one table for the app and for offline pages.
+"""The scripts and styles of every component, for the app and for offline pages.
 
-A component is one module without imports and one style sheet. What several of them need stands in
-`shared/`: of its scripts, each gets the functions that it calls. Nothing here needs Streamlit.
+A component is one module without imports and one style sheet. Code shared by several lives in
+`shared/`, of which each gets the functions that it calls. Nothing here needs Streamlit.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from functools import cache
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-#: A word that is no property: `...name` calls a function, `view.name` does not.
+#: An identifier that is not a property: `...name` may call a function, `view.name` does not.
 _WORD = re.compile(r"(?<!\w)(?<!(?<!\.\.)\.)\w+")
 _FUNCTION = re.compile(r"^(?:async )?function (\w+)\(.*?^\}$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a component, in the order in which they make one.
+    """The files of a component, in the order in which they are joined.
 
     Attributes:
-        scripts, styles: paths from the folder of this module.
-        root: class of the element that the script finds; "" where it makes its own.
+        scripts, styles: paths relative to this module's folder.
+        root: class of the element that the script looks up; "" if it creates its own.
     """
 
     scripts: tuple[str, ...]
@@ -38,13 +38,13 @@ def _files(
     folder: str = "",
     root: bool = True,
 ) -> Files:
-    """The files of a component that is named after its script, style, and root element.
+    """Return the files of a component whose script, style and root element share its name.
 
     Args:
-        more: scripts of its folder beside its own.
-        styles: those of `shared/` that its own goes on from.
-        folder: where that is not its name.
-        root: whether it finds an element instead of making one.
+        more: further scripts in its folder.
+        styles: style sheets of `shared/`, placed before its own.
+        folder: its folder, if not its name.
+        root: whether it looks up an element instead of creating one.
     """
     folder = folder or name
     return Files(
@@ -74,22 +74,22 @@ COMPONENTS: dict[str, Files] = {
 
 @cache
 def script(name: str) -> str:
-    """A component's JavaScript as one module: its own, and what it calls of `shared/`."""
+    """Return a component's JavaScript as one module, with the shared functions that it calls."""
     own = stripped(*(_HERE / each for each in COMPONENTS[name].scripts))
     return "\n".join([*_called(own), own])
 
 
 @cache
 def style(name: str) -> str:
-    """A component's CSS."""
+    """Return a component's CSS."""
     return stripped(*(_HERE / each for each in COMPONENTS[name].styles))
 
 
 def stripped(*paths: Path) -> str:
-    """JavaScript or CSS files as one, without what only their readers need.
+    """Join JavaScript or CSS files, without whole-line comments and indentation.
 
-    Streamlit sends a component's script along with everything new that the component shows, so
-    comments on lines of their own and indentation stay here. No text may therefore span lines.
+    Streamlit sends a component's script again with every new message, so size counts. String
+    literals must therefore not span lines.
     """
     return _stripped("\n".join(path.read_text("utf-8") for path in paths))
 
@@ -102,23 +102,23 @@ def _stripped(text: str) -> str:
 
 @cache
 def shared_functions() -> dict[str, str]:
-    """Every function of `shared/` by its name, stripped.
+    """Return every function of `shared/` by name, stripped.
 
-    Raises: `ValueError` where a file holds anything else, which no component would get.
+    Raises: `ValueError` if a file contains anything else, which no component would receive.
     """
-    found: dict[str, str] = {}
+    functions: dict[str, str] = {}
     for path in sorted((_HERE / "shared").glob("*.js")):
         text = path.read_text("utf-8")
         rest = "\n".join(line for line in _FUNCTION.sub("", text).splitlines() if line.strip())
         if any(not line.startswith("//") for line in rest.splitlines()):
             raise ValueError(f"{path.name} holds more than functions: {rest}")
         for match in _FUNCTION.finditer(text):
-            found[match[1]] = _stripped(match[0])
-    return found
+            functions[match[1]] = _stripped(match[0])
+    return functions
 
 
 def _called(own: str) -> list[str]:
-    """The shared functions whose names stand in a script, and those whose names stand in them."""
+    """Return the shared functions named in a script, and those named in these, recursively."""
     functions, called, texts = shared_functions(), dict[str, str](), [own]
     while texts:
         words = set(_WORD.findall(texts.pop()))

@@ -1,9 +1,9 @@
-"""What the reader chose inside a component, kept here and there without sending the view again.
+"""Mounts components and keeps choices in step with the browser without resending a view.
 
-The browser shows a choice at once and reports it. If the next message repeated it, the message
-would differ and everything in it would travel again; so a message keeps saying what was chosen
-when it was made, until its content changes or the choice comes from elsewhere (a link, a widget).
-A counter of choices tells the browser which of the two is newer (`agree` in shared/held.js).
+The browser shows a choice at once and reports it. If the next message contained the new choice, the
+message would differ and all of it would be sent again. A message therefore keeps the choice it was
+made with until its content changes or the choice comes from elsewhere (a link, a widget). A counter
+of choices tells the browser which of the two is newer (`agree` in shared/held.js).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ui.components.packing import pack
 
 
 def component(name: str) -> Any:
-    """The component of this name in `ui.components.files`, to be mounted with `key` and `data`."""
+    """Return a component of `ui.components.files`, to be called with `key` and `data`."""
     root = COMPONENTS[name].root
     return st.components.v2.component(
         f"headlight.{name}",
@@ -31,12 +31,12 @@ def component(name: str) -> Any:
 
 
 def message(key: str, header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
-    """The component's message, the same bytes as before where the browser knows it all.
+    """Return a component's message; the same bytes as before if the browser is up to date.
 
     Args:
-        key: the component's.
+        key: the component's key.
         header, body: its content, see `pack`.
-        held: what is chosen, as JSON would give it back (lists, no tuples).
+        held: the choice, as JSON would return it (lists, no tuples).
     """
     content = hashlib.blake2b(repr(dict(header)).encode("utf-8", "replace"), digest_size=16)
     content.update(body)
@@ -48,11 +48,11 @@ def message(key: str, header: Mapping[str, Any], body: bytes, held: Any) -> byte
 
 
 def listener(key: str, parse: Callable[[Any], Any], take: Callable[[Any], None]) -> Any:
-    """The callback `on_held_change` of a component.
+    """Return the callback `on_held_change` of a component.
 
     Args:
-        parse: the choice that the browser reports, or None where it says nothing that fits.
-        take: called with what `parse` returned, before the script runs again.
+        parse: checks the reported choice; returns None if it is not valid.
+        take: called with the result of `parse`, before the script reruns.
     """
 
     def changed() -> None:

@@ -1,4 +1,4 @@
-"""A sentence in pieces, and other ways to cut it; click a piece or a cut to choose it.
+"""A sentence in pieces, and its other segmentations; click a piece or segmentation to choose it.
 
 `mount.sentence_pieces` shows one segmentation large, each piece over its id; `mount.other_cuts`
 lists others and only what differs in them. Token text travels as JSON and becomes `textContent`.
@@ -16,10 +16,10 @@ from ui.components.packing import pack
 
 Mark = Literal["", "byte", "unknown", "special"]
 
-#: Words take turns with this many tints.
+#: The number of tints that words alternate between.
 _TINTS = 5
 
-#: Longest piece that is written out; what is cut off stands in its tooltip.
+#: Longest piece written in full; the rest is in its tooltip.
 _LONGEST = 28
 
 
@@ -28,12 +28,12 @@ class Piece:
     """One piece on screen.
 
     Attributes:
-        piece: as the vocabulary writes it; an unknown one as it was typed.
-        id: its number.
-        word: which word it belongs to, 0, 1, ...
-        mark: what is special about it.
-        score: its log-probability, or "" where the vocabulary has none.
-        note: said about it when it is pointed at.
+        piece: as in the vocabulary; an unknown one as typed.
+        id: its id.
+        word: index of its word, from 0.
+        mark: its special role, if any.
+        score: its log-probability, or "" if the vocabulary has none.
+        note: shown on hover.
     """
 
     piece: str
@@ -46,14 +46,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Cut:
-    """One row of other cuts.
+    """One row of the list of segmentations.
 
     Attributes:
         label: in front of it ("0.12").
-        share: 0..1, the length of its bar; None draws none.
-        stretches: what is cut differently, each a tuple of pieces; none for the first cut.
-        places: where each stretch stands, "" where its text is there once.
-        text: in place of the stretches, where there are none.
+        share: 0..1, the length of its bar; None for no bar.
+        stretches: the parts segmented differently, each a tuple of pieces; none for the first row.
+        places: where each stretch is, "" if its text occurs once.
+        text: shown if there are no stretches.
         note: for screen readers.
     """
 
@@ -68,19 +68,19 @@ class Cut:
 def still_pieces(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], *, chosen: int, label: str
 ) -> bytes:
-    """The message of the pieces, for a page without a server."""
+    """Return the message of the pieces for an offline page."""
     return pack(pieces_header(pieces, changed, chosen, label), b"")
 
 
 def parse_choice(reported: Any, most: int) -> int | None:
-    """The number that the browser reports, or None where it is not one from 0 to `most`."""
+    """Return the reported number, or None if it is not from 0 to `most`."""
     if not isinstance(reported, int) or isinstance(reported, bool) or not 0 <= reported <= most:
         return None
     return reported
 
 
 def cuts_header(cuts: Sequence[Cut], chosen: int, label: str) -> dict[str, Any]:
-    """The header of a list of segmentations."""
+    """Return the header of a list of segmentations."""
     rows = [
         asdict(cut)
         | {"stretches": [[show_token(p, _LONGEST) for p in part] for part in cut.stretches]}
@@ -92,7 +92,7 @@ def cuts_header(cuts: Sequence[Cut], chosen: int, label: str) -> dict[str, Any]:
 def pieces_header(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], chosen: int, label: str
 ) -> dict[str, Any]:
-    """The header of a sentence in pieces."""
+    """Return the header of a sentence in pieces."""
     shown = [asdict(each) | _labels(each.piece) | {"note": _plain(each.note)} for each in pieces]
     return {
         "kind": "pieces",

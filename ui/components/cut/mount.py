@@ -23,11 +23,11 @@ def sentence_pieces(
     label: str,
     key: str,
 ) -> None:
-    """Show pieces in their order and report the id of the one that is clicked.
+    """Show pieces in order and report the id of the clicked one.
 
     Args:
         changed: stretches of text that normalisation replaced, (before, after).
-        chosen: the id to outline, wherever it stands.
+        chosen: the id to outline, wherever it occurs.
     """
     most = max((each.id for each in pieces), default=0)
     _mount(pieces_header(pieces, changed, chosen, label), key, most, on_choose)
@@ -41,7 +41,7 @@ def other_cuts(
     label: str,
     key: str,
 ) -> None:
-    """List cuts and report the number, from 0, of the one that is clicked."""
+    """List segmentations and report the 0-based number of the clicked one."""
     _mount(cuts_header(cuts, chosen, label), key, len(cuts) - 1, on_choose)
 
 

@@ -1,11 +1,11 @@
 """All layers and heads of a kind of attention in a grid; click or press Enter to choose a map.
 
-Several kinds may travel together: then tabs above the grid change to another one in the browser,
-without waiting for the server, which hears of it afterwards.
+Several kinds may be sent together: tabs above the grid then switch between them in the browser,
+which reports the choice afterwards.
 
 With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it. The
-last row combines all layers and the last column all heads, so that every map one can read is a cell
-one can choose, with the mouse and with the keyboard.
+last row combines all layers and the last column all heads, so that every map is a cell that mouse
+and keyboard can choose.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from transformer.measures.heads import Head, How, widen
 from transformer.types import Floats
 from ui.components.packing import attention_look, deflate, still
 
-#: Sides longer than this are shrunk before they are sent. A cell of the grid is never that wide.
+#: Longer sides are shrunk before sending; no cell of the grid is wider.
 MAX_SIDE = 128
 
-#: Weights up to which all kinds travel together (6+6 layers of 8 heads: to about 200 tokens). Made
-#: in half a second, it is a message of 2 MB at most.
+#: Number of weights up to which all kinds are sent together (6+6 layers of 8 heads: about 200
+#: tokens), in a message of at most 2 MB made in half a second.
 MOST_AT_ONCE = 6_000_000
 
 
-#: A cell: (layer, head), 0-based; None is all of them, combined.
+#: A cell: (layer, head), 0-based; None combines all of them.
 Cell = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """What the grid shows of one kind of attention: made once, drawn many times.
+    """One kind of attention, encoded for the grid.
 
     Attributes:
-        body: [bytes], what the maps are and the maps, as `fold` has them, deflated.
-        rows, columns: of the grid, the combined ones among them.
+        body: [bytes], the deflated header and maps, see `fold`.
+        rows, columns: of the grid, including the combined ones.
     """
 
     body: NDArray[np.uint8]
@@ -55,8 +55,8 @@ class Tab:
     """One of several kinds that a grid can show.
 
     Attributes:
-        title: what it is called.  short: the same where there is little room.
-        sheet: its maps; None where they are sent when it is chosen.
+        title: its name.  short: a shorter name for narrow windows.
+        sheet: its maps; None if they are sent once it is chosen.
     """
 
     title: str
@@ -73,10 +73,10 @@ def grid_sheet(
     how: How = "mean",
     dimmed_keys: Sequence[int] = (),
 ) -> Sheet:
-    """The sheet for the maps [L, H, queries, keys], any number of layers and heads.
+    """Return the sheet of maps [L, H, queries, keys].
 
     Args:
-        label: what a screen reader calls the grid.
+        label: name of the grid for screen readers.
         how: how the last row and column combine layers and heads.
         dimmed_keys: columns covered in grey.
 
@@ -109,26 +109,26 @@ def grid_sheet(
 
 
 def still_grid(shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "") -> bytes:
-    """The grid's message for a page without a server; see `mount.attention_grid`.
+    """Return the grid's message for an offline page; see `mount.attention_grid`.
 
-    What follows the choice there is called `[layer, head]`, or `[layer, head, kind]` under tabs.
+    Views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` under tabs.
     """
     header, body = content(as_tabs(shown), cell_width=120, markable=False)
     return still({**header, "still": True}, body, [*chosen, [], kind])
 
 
 def as_tabs(shown: Sheet | Mapping[str, Tab]) -> Mapping[str, Tab]:
-    """The tabs of what is shown; one kind alone is a tab without a name."""
+    """Return the tabs by name; a single kind is a nameless tab."""
     return {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
 
 
 def content(
     tabs: Mapping[str, Tab], *, cell_width: int, markable: bool
 ) -> tuple[dict[str, Any], bytes]:
-    """The header and body of the grid's message, without what is chosen.
+    """Return the header and body of the grid's message, without the choice.
 
     Args:
-        cell_width: most pixels that a map may take across.
+        cell_width: largest width of a map in pixels.
         markable: whether heads can be marked.
     """
     kinds = [
@@ -140,7 +140,7 @@ def content(
 
 
 def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
-    """The cell that the browser reports, or None where it says nothing that fits these sizes."""
+    """Return the reported cell, or None if it is not valid for these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
     for number, limit in zip(reported, (n_layers, n_heads), strict=True):
@@ -152,7 +152,7 @@ def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
 
 
 def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
-    """The heads that the browser says are marked, or None where that does not fit these sizes."""
+    """Return the reported marked heads, or None if they are not valid for these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) > n_layers * n_heads:
         return None
     heads = []
@@ -167,9 +167,9 @@ def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] 
 def shrink(
     maps: NDArray[np.uint8], dimmed_keys: Sequence[int], side: int = MAX_SIDE
 ) -> tuple[NDArray[np.uint8], list[int]]:
-    """Maps of at most `side` by `side`, each cell the largest weight of its block.
+    """Shrink maps to at most `side` by `side`, keeping the largest weight of each block.
 
-    Dimmed columns do not count, and a block of nothing else is dimmed. The order stays.
+    Dimmed columns are ignored, and a block of dimmed columns only is dimmed.
 
     Returns: the maps [..., n, m] and the dimmed columns among the m.
     """
@@ -189,7 +189,7 @@ def shrink(
 
 
 def fold(maps: NDArray[np.uint8], how: How) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Maps [R, C, n, m] of a grid with combined ones, in two parts that pack well.
+    """Split a grid's maps [R, C, n, m] into two parts that compress well.
 
     Returns: the single heads [R - 1, C - 1, n, m]; and the combined maps, the last column from top
     to bottom and then the last row without its last one [R + C - 1, n, m], each as the difference
@@ -212,12 +212,12 @@ def fold(maps: NDArray[np.uint8], how: How) -> tuple[NDArray[np.uint8], NDArray[
 
 
 def _mean(sums: NDArray[np.uint32], count: int) -> NDArray[np.uint8]:
-    """Rounded half up, in whole numbers: JavaScript comes to the same."""
+    """Return the integer mean, rounded half up as in JavaScript."""
     return ((2 * sums + count) // (2 * count)).astype(np.uint8)
 
 
 def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[list[list[float]]]:
-    """What stands out in each cell [R, C, n, m]: the numbers of the sentence about it.
+    """Return the numbers in the sentence about each cell [R, C, n, m].
 
     Returns: for each cell the query, key and size of its largest weight, over how many keys its
     rows spread on average (2 to the power of their entropy in bits; 0 where rows are no
@@ -238,7 +238,7 @@ def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[lis
 
 
 def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -> str:
-    """What the cell in this row and column of a grid with combined ones is called."""
+    """Return the name of a cell in a grid with combined maps."""
     over = "mean over" if how == "mean" else "maximum over"
     if row == rows - 1 and column == columns - 1:
         return f"{over.capitalize()} all layers and heads"

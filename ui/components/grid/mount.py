@@ -24,23 +24,23 @@ def attention_grid(
     kind: str = "",
     on_kind: Callable[[str], None] | None = None,
 ) -> None:
-    """Show every map of a kind and report the one that is chosen.
+    """Show every map of a kind and report the chosen one.
 
     Args:
-        shown: the maps of one kind, or what the tabs of several show, by name.
-        chosen: the cell to outline where no heads are marked. A kind without this layer or head
+        shown: the maps of one kind, or several tabs by name.
+        chosen: the cell to outline if no heads are marked. A kind that lacks this layer or head
             shows all of them combined, as with None.
         on_choose: called with the new cell before the script reruns; no heads are marked then.
-        cell_width: most pixels that a map may take across.
-        marked: heads to outline in place of the cell, as far as the kind shown has them.
-        on_mark: called with the heads now marked, at least one; None marks nothing.
-        kind: the name of the tab to show; its sheet must be there.
-        on_kind: called first, with the tab that is shown, also where that is no other one.
+        cell_width: largest width of a map in pixels.
+        marked: heads to outline instead of the cell, as far as the kind has them.
+        on_mark: called with the marked heads, at least one; None disables marking.
+        kind: the name of the tab to show, which must have a sheet.
+        on_kind: called first, with the current tab, even if it has not changed.
     """
     tabs = as_tabs(shown)
     header, body = content(tabs, cell_width=cell_width, markable=on_mark is not None)
     held = [*chosen, [list(head) for head in marked], kind]
-    # What came from here may come back, also what no kind has.
+    # Choices made elsewhere may be reported back even if no kind has them.
     sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
     layers, heads = (
         max([*sizes, *(1 + at for at in ours if at is not None)])

@@ -1,4 +1,4 @@
-"""The grid on differences of two models' maps: two colours around none, one scale for all cells."""
+"""The grid of differences between two models' maps: diverging colours, one scale for all cells."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer.types import Floats
 from ui.components.grid import MAX_SIDE, Sheet, fold, name_of
 from ui.components.packing import attention_look, colours_as_text, deflate
 
-#: The byte of no difference.
+#: The byte for a difference of 0.
 _MIDDLE = 128
 
 
@@ -31,20 +31,20 @@ def difference_sheet(
     how: How = "mean",
     dimmed_keys: Sequence[int] = (),
 ) -> Sheet:
-    """The sheet of one - other, head by head; `mount.attention_grid` shows it like any other.
+    """Return the sheet of `one - other`, head by head; `mount.attention_grid` shows it.
 
-    Heads that only one side has have no cell. The last row and column are the one side's combined
-    maps less the other's, over all heads that each has.
+    Heads that only one side has are left out. The last row and column are differences of combined
+    maps, over all heads of each side.
 
     Args:
         one, other: [L, H, n, m] each, with the same queries and keys.
-        label: what a screen reader calls the grid.
-        ends: what the ends of the scale are called, the negative one first.
+        label: name of the grid for screen readers.
+        ends: names of the ends of the scale, the negative one first.
         how: how the last row and column combine layers and heads.
         dimmed_keys: columns covered in grey.
 
     Sides above `MAX_SIDE` are shrunk by taking the largest difference of each block, of either
-    sign. Raises `ValueError` where queries or keys differ in number.
+    sign. Raises `ValueError` if the numbers of queries or keys differ.
     """
     left, right = _common(one, other, how)
     apart = difference(left, right)
@@ -83,7 +83,7 @@ def difference_sheet(
 
 
 def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:
-    """Differences as bytes, 0 to 255 for -limit to limit; 128 is none."""
+    """Return differences as bytes, 0 to 255 for -limit to limit; 128 is 0."""
     share = np.clip(apart.astype(np.float64) / limit, -1, 1)
     result: NDArray[np.uint8] = np.rint(127.5 * (share + 1)).astype(np.uint8)
     return result
@@ -92,9 +92,9 @@ def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:
 def shrink(
     maps: NDArray[np.uint8], dimmed_keys: Sequence[int], side: int = MAX_SIDE
 ) -> tuple[NDArray[np.uint8], list[int]]:
-    """Maps of at most `side` by `side`, each cell the byte of its block farthest from none.
+    """Shrink maps to at most `side` by `side`, keeping the largest difference of each block.
 
-    Dimmed columns do not count, and a block of nothing else is dimmed.
+    Dimmed columns are ignored, and a block of dimmed columns only is dimmed.
 
     Returns: the maps [..., n, m] and the dimmed columns among the m.
     """
@@ -114,7 +114,7 @@ def shrink(
 
 
 def _common(one: Floats, other: Floats, how: How) -> tuple[Floats, Floats]:
-    """Both sides widened, without the heads that only one of them has."""
+    """Return both sides widened, with their common heads only."""
     layers, heads = np.minimum(one.shape[:2], other.shape[:2]).tolist()
     rows, columns = [*range(layers), -1], [*range(heads), -1]
     left, right = (widen(maps, how)[rows][:, columns] for maps in (one, other))

@@ -30,20 +30,20 @@ Selection = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """What the lens shows.
+    """A map for the lens.
 
     Attributes:
         weights: [queries, keys].
         query_tokens, key_tokens: the labels.
-        name: what it is ("Layer 2, head 3"), for screen readers.
-        query_title, key_title: what the axes hold; shown after "query:" and "key:".
-        query_notes: [queries] or nothing: said about a query when the pointer is in its row.
-        dimmed_keys: columns covered in grey; hovering still tells their values.
-        causal: keys after the query are masked; they are drawn apart from weights of 0.
-        signed: the weights are differences, -1 to 1, on a scale of two colours whose ends, the
-            negative one first, are called so; None for weights.
+        name: its name for screen readers ("Layer 2, head 3").
+        query_title, key_title: axis titles; shown after "query:" and "key:".
+        query_notes: [queries] or empty: shown when the pointer is in a query's row.
+        dimmed_keys: columns covered in grey; hovering still shows their values.
+        causal: keys after the query are masked; they look different from weights of 0.
+        signed: for differences, -1 to 1, the names of the ends of a diverging scale, the negative
+            one first; None for weights.
 
-    Raises: `ValueError` where the shape is not [queries, keys].
+    Raises: `ValueError` if the shape is not [queries, keys].
     """
 
     weights: Floats
@@ -61,7 +61,7 @@ class Map:
         check_map(self.weights, self.query_tokens, self.key_tokens)
 
     def header(self, max_height: int) -> dict[str, Any]:
-        """The message's header, without what is selected."""
+        """Return the message's header, without the selection."""
         tell = describe_difference if self.signed else describe
         described = tell(self.weights, self.query_tokens, self.key_tokens)
         look = attention_look()
@@ -83,17 +83,17 @@ class Map:
         }
 
     def body(self) -> bytes:
-        """The weights as float32, row by row."""
+        """Return the weights as float32, row by row."""
         return np.ascontiguousarray(self.weights, dtype="<f4").tobytes()
 
 
 def still_lens(shown: Map, max_height: int = 640) -> bytes:
-    """The lens's message for a page without a server."""
+    """Return the lens's message for an offline page."""
     return still({**shown.header(max_height), "selectable": False}, shown.body(), [[], []])
 
 
 def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
-    """What the browser says is selected, or None where it says nothing that fits this map."""
+    """Return the reported selection, or None if it is not valid for this map."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
     sides = []

@@ -22,10 +22,10 @@ def attention_lens(
     """Show one map.
 
     Args:
-        max_height: pixels that labels and cells may take together.
+        max_height: largest height of labels and cells together, in pixels.
         selected: tokens whose labels are marked.
-        on_select: called with what is selected, before the script reruns, when a label is clicked;
-            None makes labels that cannot be clicked.
+        on_select: called with the selection before the script reruns, when a label is clicked; None
+            makes labels inactive.
     """
     header = {**shown.header(max_height), "selectable": on_select is not None}
     if on_select is None:

@@ -30,13 +30,13 @@ class Drawing:
     """The lines of some heads.
 
     Attributes:
-        header: as in the message, without what is chosen.
+        header: the message's header, without the choice.
         body: [bytes]: uint32 counts of the lines of each [head, query], then for each line its key
             (upper 16 bits) and weight (lower 16 bits, 65535 = 1), head by head, query by query.
-        heads: the heads in the order of their colours' claims.
+        heads: the heads, in order of colour assignment.
         shape: layers, heads, queries, keys of the model's maps.
-        lines: how many.
-        share: of the heads' weight that the lines hold, 0 to 1.
+        lines: number of lines.
+        share: the share of the heads' weight that the lines hold, 0 to 1.
     """
 
     header: dict[str, Any]
@@ -60,13 +60,13 @@ def drawing(
     dimmed_keys: Sequence[int] = (),
     causal: bool = False,
 ) -> Drawing:
-    """The lines of some heads among the maps [L, H, queries, keys].
+    """Return the lines of some heads of the maps [L, H, queries, keys].
 
     Args:
-        heads: any, possibly none; colours of up to 16 are easy to tell apart.
-        mass: of each query and head the fewest lines that hold this share are kept.
-        query_notes: [queries] or nothing: said about a query that is pointed at.
-        dimmed_keys: their lines are left out, after the share was taken of all weights.
+        heads: any number; up to 16 colours are easy to tell apart.
+        mass: for each query and head, the fewest lines with this share of its weight are kept.
+        query_notes: [queries] or empty: shown when a query is hovered.
+        dimmed_keys: keys whose lines are dropped, after the share was taken of all weights.
         causal: keys after the query are masked.
     """
     shape = maps.shape
@@ -102,16 +102,16 @@ def drawing(
 
 
 def still_lines(drawn: Drawing, pinned: Pin | None = None) -> bytes:
-    """The message for a page without a server: the legend switches what was sent."""
+    """Return the message for an offline page; its legend switches the heads that were sent."""
     header = {**drawn.header, "max_height": 640, "fixed": True}
     return still(header, drawn.body.tobytes(), choice(drawn, pinned))
 
 
 def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
-    """A colour number for each head, no two alike; up to 16 heads get the first 16.
+    """Return a distinct colour number for each head; up to 16 heads get the first 16.
 
-    A head takes its own number where that is free and the next free one otherwise, so that heads
-    of one layer keep their colours while others come and go.
+    A head takes its own number if it is free, else the next free one, so that heads of one layer
+    keep their colours while others come and go.
     """
     taken: set[int] = set()
     slots = []
@@ -127,7 +127,7 @@ def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
 def parse_held(
     reported: Any, shape: tuple[int, int, int, int]
 ) -> tuple[tuple[Head, ...], Pin | None] | None:
-    """The heads and the pinned token that the browser reports; None where they do not fit."""
+    """Return the reported heads and pinned token, or None if they are not valid."""
     n_layers, n_heads, n, m = shape
     if not isinstance(reported, dict) or not isinstance(reported.get("heads"), list):
         return None
@@ -151,7 +151,7 @@ def parse_held(
 
 
 def choice(drawn: Drawing, pinned: Pin | None) -> dict[str, Any]:
-    """What is chosen, as the browser reports it and `parse_held` reads it."""
+    """Return the choice as the browser reports it and `parse_held` reads it."""
     return {
         "heads": [list(head) for head in drawn.heads],
         "pin": None if pinned is None else list(pinned),

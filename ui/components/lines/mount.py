@@ -19,12 +19,12 @@ def attention_lines(
     key: str,
     max_height: int = 320,
 ) -> None:
-    """Show the lines, and a legend in which heads are switched on and off.
+    """Show the lines and a legend that switches heads on and off.
 
     Args:
-        pinned: the token whose lines alone are shown until another is pointed at.
+        pinned: the token whose lines alone are shown until another is hovered.
         on_change: called with the heads and the pinned token before the script reruns.
-        max_height: pixels that the tokens may take before they scroll.
+        max_height: largest height of the tokens in pixels; beyond it they scroll.
     """
     header = {**drawn.header, "max_height": max_height, "fixed": False}
 

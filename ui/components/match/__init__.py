@@ -1,7 +1,7 @@
-"""How alike each head of one model is to each head of another, with the best pairing marked.
+"""Similarity of every head of one model to every head of another, with the best pairing marked.
 
-Rows are heads of the one, columns heads of the other, a gap after each layer. A click, or Enter on
-the cell under the cursor, chooses a pair.
+Rows are heads of the first model, columns heads of the second, with a gap after each layer.
+A click, or Enter on the cell under the cursor, chooses a pair.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from numpy.typing import NDArray
 
 from ui.components.packing import attention_look, still
 
-#: A head of the one and a head of the other, both counted through all layers from 0.
+#: A head of each model, both 0-based and counted through all layers.
 HeadPair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """What the view shows.
+    """The similarities to show.
 
     Attributes:
         values: [A, B], 0 to 1.
-        shapes: (layers, heads) of the one and of the other; A and B are their products.
+        shapes: (layers, heads) of both models; A and B are their products.
         pairs: the pairing to mark.
-        names: what the one and the other are called.
-        about: said to a screen reader after "How alike ... are".
+        names: the names of both models.
+        about: added to the label for screen readers.
 
-    Raises: `ValueError` where the shapes do not agree.
+    Raises: `ValueError` if the shapes disagree.
     """
 
     values: NDArray[np.floating]
@@ -46,7 +46,7 @@ class Likeness:
             raise ValueError(f"similarities of shape {self.values.shape}; expected {expected}")
 
     def header(self) -> dict[str, Any]:
-        """The message's header, without what is chosen."""
+        """Return the message's header, without the choice."""
         best = max(self.pairs, key=lambda pair: self.values[pair], default=(0, 0))
         return {
             "label": f"How alike {self.names[0]} (rows) and {self.names[1]} (columns) are, head by "
@@ -64,29 +64,29 @@ class Likeness:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """What the colour scale runs over: similarities of real heads are far from 0."""
+        """Return the ends of the colour scale; similarities of real heads are far from 0."""
         low, high = float(self.values.min()), float(self.values.max())
         low, high = math.floor(low * 100) / 100, math.ceil(high * 100) / 100
         return (low, high) if high - low >= 0.01 else (0.0, 1.0)
 
     def body(self) -> bytes:
-        """The similarities as float32, row by row."""
+        """Return the similarities as float32, row by row."""
         return np.ascontiguousarray(self.values, dtype="<f4").tobytes()
 
 
 def head_name(at: int, shape: tuple[int, int]) -> str:
-    """A head counted through all layers as `layer.head`, both from 1."""
+    """Return the name `layer.head`, both 1-based, of a head counted through all layers."""
     layer, head = divmod(at, shape[1])
     return f"{layer + 1}.{head + 1}"
 
 
 def still_matches(shown: Likeness, chosen: HeadPair) -> bytes:
-    """The message for a page without a server."""
+    """Return the message for an offline page."""
     return still(shown.header(), shown.body(), list(chosen))
 
 
 def parse_pair(reported: Any, rows: int, columns: int) -> HeadPair | None:
-    """The pair that the browser reports, or None where it says nothing that fits."""
+    """Return the reported pair, or None if it is not valid."""
     if not isinstance(reported, Sequence) or isinstance(reported, str) or len(reported) != 2:
         return None
     for at, limit in zip(reported, (rows, columns), strict=True):

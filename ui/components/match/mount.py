@@ -14,10 +14,10 @@ _component = component("match")
 def head_matches(
     shown: Likeness, *, chosen: HeadPair, on_choose: Callable[[HeadPair], None], key: str
 ) -> None:
-    """Show the similarities and report the pair that is chosen.
+    """Show the similarities and report the chosen pair.
 
     Args:
-        chosen: the pair to outline; outside of the matrix it is none.
+        chosen: the pair to outline; none if outside the matrix.
         on_choose: called with the new pair before the script reruns.
     """
     n, m = shown.values.shape

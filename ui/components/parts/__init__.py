@@ -1,6 +1,6 @@
 """A matrix as a sum of others: small maps with signs between them, and their sum, on one scale.
 
-Pointing at a cell marks it in every map and writes the sum out.
+Hovering a cell marks it in every map and writes out the sum.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def parts_message(
     label: str,
     total_name: str,
 ) -> bytes:
-    """The message: a header, the parts and the total as float32 [n, n], row by row.
+    """Return the message: a header, the parts and the total as float32 [n, n], row by row.
 
     Args:
         parts: by name, each [n, n]; rows are queries, columns keys.
-        total: [n, n], what they add up to.
+        total: [n, n], their sum.
         tokens: [n], of rows and columns.
-        mask: [n, n]; entries that are False are drawn apart, and no scale counts them.
-        label: what a screen reader calls the whole.
-        total_name: what the total is called.
+        mask: [n, n]; False entries look different and do not affect the scale.
+        label: name of the view for screen readers.
+        total_name: name of the total.
 
-    Raises: `ValueError` where shapes do not agree.
+    Raises: `ValueError` if shapes disagree.
     """
     n = len(tokens)
     arrays = [*parts.values(), total]

@@ -2,7 +2,7 @@
 
 `encode` turns a trace into one message, all layers and heads at once; `mount.player` puts it on a
 page. Stepping and choosing a layer or head then happen in the browser without a rerun; taking
-another token than the model did is reported, and Python decodes on from there.
+another token than the model did is reported, and Python continues decoding from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformer.trace.records import Trace
 from transformer.types import Bools
 from ui.components.packing import attention_colours, pack
 
-#: Up to this many weights travel as 16-bit integers (four exact decimals), more as 8-bit ones.
+#: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
 
 #: Rows of the list of next tokens.
@@ -29,7 +29,7 @@ MOST_ALTERNATIVES = 8
 
 @dataclass(frozen=True)
 class PlayerPlace:
-    """Where the player stands.
+    """A place in the player.
 
     Attributes:
         step: 1-based decoding step.
@@ -43,10 +43,10 @@ class PlayerPlace:
 
 @dataclass(frozen=True)
 class Taken:
-    """A token that the user wants in place of the model's.
+    """A token that the user takes instead of the model's.
 
     Attributes:
-        place: where the player stands; the token is to come at its step.
+        place: the player's place; the token is taken at its step.
         token: its id.
     """
 
@@ -55,9 +55,9 @@ class Taken:
 
 
 def place_in(held: Any, trace_id: str) -> PlayerPlace | None:
-    """The place a player reported, or None where it reported nothing usable for this trace.
+    """Return the reported place, or None if it is not valid for this trace.
 
-    What comes from a browser is not believed.
+    Browser input is not trusted.
     """
     return _place(_reported(held, "view", trace_id))
 
@@ -70,9 +70,9 @@ def _place(said: Mapping[str, Any]) -> PlayerPlace | None:
 
 
 def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
-    """The token that the user took instead, or None where nothing usable was reported.
+    """Return the token that the user took, or None if the report is not valid.
 
-    Only what the trace offers at that step can be taken, without those of `never`.
+    Only the trace's alternatives at that step can be taken, except those in `never`.
     """
     said = _reported(held, "steer", trace_id)
     place, token = _place(said), said.get("token")
@@ -97,22 +97,22 @@ def encode(
     group: str = "",
     follows: bool = False,
 ) -> bytes:
-    """Everything the player shows of a trace, as one message (see `ui.components.packing`).
+    """Return everything the player shows of a trace as one message (see `ui.components.packing`).
 
     Args:
-        trace_id: names the trace; comes back with every report.
-        place: where to open; out of range it is brought into range, or to the mean.
-        nonce: a new number makes a player that is already open go to `place`.
-        words: whether columns are whole words; steps are tokens always.
+        trace_id: identifies the trace in every report.
+        place: where to open; clamped to range, or to the mean.
+        nonce: a new number moves an open player to `place`.
+        words: whether columns are whole words; steps are always tokens.
         alpha: exponent of the length penalty in the running score.
         never: token ids that cannot be taken.
-        steerable: whether anybody answers when another token is taken.
-        origin: where the maps come from, said where they were not compared with teacher forcing.
-        group: players on screen with one group's name move together; "" moves alone.
-        follows: whether another one of the group has the buttons to step.
+        steerable: whether another token can be taken.
+        origin: the source of the maps, shown if they were not compared with teacher forcing.
+        group: players of one group move together; "" moves alone.
+        follows: whether another player of the group has the step buttons.
 
-    The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits where there
-    are more than `WIDE_LIMIT`. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
+    The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits for more than
+    `WIDE_LIMIT` weights. First `trace.cross`, [Ld, H, T, S] in C order; then, for each layer
     and head, the T (T + 1) / 2 weights of `trace.decoder_self` on and below the diagonal, row after
     row.
     """
@@ -162,7 +162,7 @@ def encode(
 
 
 def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
-    """Names and spans of the columns of both maps, and the spans of the lane of target tokens."""
+    """Return names and spans of the columns of both maps, and spans of the target lane."""
     n_steps = len(trace.predicted_tokens)
     # The lane shows the decoder's input and the last prediction, which nothing reads.
     lane = (*trace.tgt_tokens, trace.predicted_tokens[-1])
@@ -190,7 +190,7 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
 
 
 def scientific(number: float) -> str:
-    """One digit and a power of ten: "5e-7"."""
+    """Return one digit and a power of ten: "5e-7"."""
     digit, _, power = f"{number:.0e}".partition("e")
     return f"{digit}e{int(power)}" if number else "0"
 
@@ -204,7 +204,7 @@ def _shown(tokens: Sequence[str]) -> list[str]:
 
 
 def _alternatives(trace: Trace) -> list[list[list[Any]]]:
-    """For every step, [token, probability, id, whether sampling cut it off] of the best."""
+    """Return [token, probability, id, whether sampling excluded it] of the best of each step."""
     n_steps, width = trace.top_ids.shape
     allowed: Bools = (
         np.ones((n_steps, width), dtype=np.bool_) if trace.allowed is None else trace.allowed
@@ -223,13 +223,13 @@ def _alternatives(trace: Trace) -> list[list[list[Any]]]:
 
 
 def _rank(chosen: int, ids: list[int]) -> int:
-    """Place of the chosen token among the alternatives shown, -1 where it is not among them."""
+    """Return the index of the chosen token among the alternatives shown, or -1."""
     shown = ids[:MOST_ALTERNATIVES]
     return shown.index(chosen) if chosen in shown else -1
 
 
 def _reported(held: Any, name: str, trace_id: str) -> Mapping[str, Any]:
-    """What a player says under a name about this trace, nothing where it says nothing."""
+    """Return a player's report of this name for this trace; empty if there is none."""
     said = held.get(name) if isinstance(held, Mapping) else None
     return said if isinstance(said, Mapping) and said.get("trace") == trace_id else {}
 

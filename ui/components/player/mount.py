@@ -20,7 +20,7 @@ def player(
 
     Args:
         message: from `encode`.
-        on_view_change: called once the user rests; `place_in(st.session_state[key])` is the place.
+        on_view_change: called once the user pauses; `place_in(st.session_state[key])` is the place.
         on_steer_change: called when the user takes another token, see `taken_in`.
     """
     _component(

@@ -1,7 +1,7 @@
 """Inside a head: one query followed through the stages of attention, all numbers in one message.
 
-The reader chooses a key and switches the scaling in the browser, where every stage is redrawn at
-once; Python is told and keeps the choice.
+The reader chooses a key and switches the scaling in the browser, which redraws every stage at once
+and reports the choice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ui.components.packing import colours_as_text, still
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of the story: what happens, in words; its equation and picture are drawn by `id`.
+    """One stage in words; its equation and picture are drawn by `id`.
 
     Attributes:
         section: of the paper.
@@ -92,7 +92,7 @@ STAGES: tuple[Stage, ...] = (
     ),
 )
 
-#: Said in place of a picture where nothing is masked.
+#: Shown instead of a picture if nothing is masked.
 UNMASKED = {
     "encoder_self": "Nothing is masked in the encoder: the whole sentence is there from the start.",
     "cross": "Nothing is masked here: the whole source is there before the first word is written.",
@@ -101,7 +101,7 @@ UNMASKED = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the reader chose: a key, 0-based, and whether to divide by sqrt(d_k)."""
+    """The reader's choice: a key, 0-based, and whether to divide by sqrt(d_k)."""
 
     key: int
     scaling: bool = True
@@ -110,13 +110,13 @@ class Chosen:
 def still_stages(
     stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen
 ) -> bytes:
-    """The message for a page without a server."""
+    """Return the message for an offline page."""
     header, body = content(stages, names, difference)
     return still(header, body, choice(chosen))
 
 
 def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
-    """The choice that the browser reports, or None where it says nothing that fits."""
+    """Return the reported choice, or None if it is not valid."""
     if not isinstance(reported, Mapping):
         return None
     key, scaling = reported.get("key"), reported.get("scaling")
@@ -126,16 +126,16 @@ def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
 
 
 def choice(chosen: Chosen) -> dict[str, Any]:
-    """What is chosen, as the browser reports it and `parse_choice` reads it."""
+    """Return the choice as the browser reports it and `parse_choice` reads it."""
     return {"key": chosen.key, "scaling": chosen.scaling}
 
 
 def content(
     stages: HeadStages, names: tuple[str, str], difference: float
 ) -> tuple[dict[str, Any], bytes]:
-    """The header, and the arrays as float32 one after another, as `read` in stages.js takes them.
+    """Return the header, and the arrays as consecutive float32, as `read` in stages.js expects.
 
-    q, K, V and both rows of weights are enough: the browser multiplies them itself.
+    q, K, V and both rows of weights are enough; the browser multiplies them.
     """
     facts = {
         way: vars(spread(stages.weighing(way == "scaled").weights))

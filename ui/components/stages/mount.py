@@ -24,10 +24,10 @@ def head_stages(
     """Show the stages.
 
     Args:
-        names: what queries and keys are tokens of ("translation", "source").
-        difference: largest difference of the weights to the trace's, shown below the story.
+        names: the texts of queries and keys ("translation", "source").
+        difference: largest difference of the weights from the trace's, shown below the stages.
         on_choose: called with a new choice before the script runs again.
-        group: stories with one group's name stand side by side, stage by stage, in few words.
+        group: views of one group stand side by side, stage by stage, with less text.
     """
     header, body = content(stages, names, difference)
     if group:

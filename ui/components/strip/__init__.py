@@ -1,4 +1,4 @@
-"""A sentence in a row: words or tokens, their log-probabilities, what differs underlined."""
+"""A sentence in a row: words or tokens, log-probabilities, differences underlined."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ def strip_message(
     one_line: bool = False,
     lead: str = "",
 ) -> bytes:
-    """The message.
+    """Return the message.
 
     Args:
         tokens: any text.
-        log_probs: one a token, in nats; or nothing, for a text that nobody predicted.
+        log_probs: one per token, in nats; or empty, for a text that was not predicted.
         differing: positions to underline.
-        label: what a screen reader calls the row.
-        parts_at: the position to mark as the first that differs.
-        lead: stands in front, as a name of the row.
-        one_line: keep to one line that scrolls sideways, opened where the texts part.
+        label: name of the row for screen readers.
+        parts_at: the position to mark as the first difference.
+        lead: name of the row, shown in front.
+        one_line: use one line that scrolls sideways, opened at the first difference.
 
-    Raises: `ValueError` where there is not one number a token.
+    Raises: `ValueError` if there is not one number per token.
     """
     if log_probs and len(log_probs) != len(tokens):
         raise ValueError(f"{len(log_probs)} log-probabilities for {len(tokens)} tokens")

@@ -2,7 +2,7 @@
 
 `encode` turns a tree into one message; `mount.beam_tree_view` puts it on a page. Moving, zooming,
 hiding what was dropped, and choosing nodes A and B happen in the browser; Python is told once the
-user rests.
+user pauses.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _KINDS = tuple(OUTCOMES)
 
 @dataclass(frozen=True)
 class TreeChoice:
-    """What is chosen in the tree.
+    """The choice in the tree.
 
     Attributes:
         a, b: indices of nodes, or None.
-        dropped: whether candidates that were dropped are shown.
+        dropped: whether dropped candidates are shown.
     """
 
     a: int | None
@@ -36,15 +36,15 @@ class TreeChoice:
 
 
 def branch_colours(theme: str) -> tuple[str, str]:
-    """The colours of A and B: hex, apart from the accent and from each other."""
+    """Return the colours of A and B as hex, distinct from the accent and from each other."""
     colours = categorical(4, "dark" if theme == "dark" else "light")
     return colours[1], colours[3]
 
 
 def choice_in(held: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
-    """What a view reported, or None where it reported nothing usable for this tree.
+    """Return the reported choice, or None if it is not valid for this tree.
 
-    What comes from a browser is not believed.
+    Browser input is not trusted.
     """
     view = held.get("view") if isinstance(held, Mapping) else None
     if not isinstance(view, Mapping) or view.get("tree") != tree_id:
@@ -65,14 +65,14 @@ def choice_in(held: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
 def encode(
     tree: Tree, tree_id: str, start: TreeChoice, label: str, nonce: int = 0, *, single: bool = False
 ) -> bytes:
-    """Everything that the view shows of a tree, as one message (see `ui.components.packing`).
+    """Return everything the view shows of a tree as one message (see `ui.components.packing`).
 
     Args:
-        tree_id: names the tree; comes back with every report.
-        start: what to show chosen.
+        tree_id: identifies the tree in every report.
+        start: the initial choice.
         label: the tree in words, for screen readers.
-        nonce: a new number makes a view that is already open take `start`.
-        single: one node is chosen, A, and none to compare it with.
+        nonce: a new number resets an open view to `start`.
+        single: only one node, A, can be chosen.
     """
     texts: dict[str, int] = {}
     for node in tree.nodes:
@@ -93,7 +93,7 @@ def encode(
         "total": [_finite(node.total) for node in tree.nodes],
         "score": [_finite(node.score) for node in tree.nodes],
         "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
-        # 2: on the winner's path, 1: on the path of another one that ended, 0: neither.
+        # 2: on the winner's path, 1: on the path of another finished one, 0: neither.
         "line": [
             2 if node.index in winner else int(node.index in tree.alive) for node in tree.nodes
         ],
@@ -105,7 +105,7 @@ def encode(
 
 
 def encode_branches(comparison: Comparison) -> bytes:
-    """The message that `branches` draws."""
+    """Return the message that `branches` draws."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
         return [[_shown(node.token), _finite(node.log_prob)] for node in nodes]
@@ -125,5 +125,5 @@ def _shown(token: str) -> str:
 
 
 def _finite(value: float) -> float:
-    """Four decimals; what JSON cannot carry, a token that is impossible, as a very low number."""
+    """Round to four decimals; -inf, which JSON cannot represent, becomes a very low number."""
     return round(max(value, -1e6), 4)

@@ -17,12 +17,12 @@ def beam_tree_view(message: bytes, *, key: str, on_view_change: Callable[[], Non
 
     Args:
         message: from `encode`.
-        on_view_change: called once the user rests; `choice_in(st.session_state[key], ...)` is what
-            was chosen.
+        on_view_change: called once the user pauses; `choice_in(st.session_state[key], ...)` is the
+            choice.
     """
     _tree(key=key, data=message, on_view_change=on_view_change)
 
 
 def branches(comparison: Comparison, *, key: str) -> None:
-    """Show two paths as two rows of tokens with their log-probabilities, common ones once."""
+    """Show two paths as rows of tokens with log-probabilities; the shared prefix once."""
     _branches(key=key, data=encode_branches(comparison))
