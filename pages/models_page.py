@@ -41,8 +41,8 @@ with info.popover("How", icon=":material/info:", type="tertiary"):
         "all, and nothing that is here already is changed."
     )
     st.caption(
-        "A browser on the server's own machine may import; others only where the app was started "
-        "with HEADLIGHT_IMPORT=on, and nobody where it is off. Folders are taken from the "
+        "Whoever started the server may import, by the link that it printed; others only if it was "
+        "started with HEADLIGHT_IMPORT=on, and nobody if it is off. Folders are taken from the "
         f"configured roots alone ({plain(', '.join(root.name for root in checkpoint_roots()))}, "
         "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
     )

@@ -72,7 +72,7 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callab
 
     def run(root: Path = random_checkpoints, at: str = "", **query: str) -> AppTest:
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-        monkeypatch.setenv("HEADLIGHT_IMPORT", "on")  # there is no browser to be local
+        monkeypatch.setenv("HEADLIGHT_IMPORT", "on")  # no token is needed
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
         app.query_params.update(query)
         if at:

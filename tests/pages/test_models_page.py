@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from tests.transformer.importers.hub_site import NAME, Hub, serving
 from tests.transformer.importers.models import make_folder
 from transformer.checkpoint.folder import inspect_checkpoint
+from ui.frame import import_access
 from ui.models import import_jobs
 
 RunApp = Callable[..., AppTest]
@@ -257,11 +258,16 @@ def test_a_public_server_offers_no_import(
 ) -> None:
     app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
     assert app.button(key="import_button")
-    for setting in ("off", "no", ""):  # without a setting: AppTest is no browser of this machine
+    for setting in ("off", "no", ""):
         monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
         app.run()
         assert not [each for each in app.button if each.key == "import_button"]
         assert "HEADLIGHT_IMPORT" in app.info[0].value.replace("\\", "")
+    app.text_input(key="import_token").input("x" * 32).run()
+    assert "not this server" in app.toast[0].value
+    app.text_input(key="import_token").input(f" {import_access.token()}").run()
+    assert app.button(key="import_button")
+    assert import_access.token() not in str(app.query_params)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,8 @@ from typing import Any
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
+from ui.frame.import_access import invitation
+
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -96,10 +98,13 @@ _SLOW = ("transformer.translator", "altair")
 async def begin(app: Any) -> AsyncIterator[None]:
     """Have the server take app.py for every address from the start, not the files in `pages/`.
 
-    The slow libraries are imported meanwhile; whoever comes earlier waits for the same import.
+    The slow libraries are imported meanwhile; whoever comes earlier waits for the same import. The
+    link that lets its opener import models is printed.
     """
     PagesManager.uses_pages_directory = False
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
+    if (line := invitation()) is not None:
+        print(line, flush=True)  # noqa: T201 - to whoever started the server
     yield
 
 

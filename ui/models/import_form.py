@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import streamlit as st
 
@@ -16,6 +15,7 @@ from transformer.importers.registry import FORMATS, Format
 from ui.core import url_state
 from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound
+from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.models.import_jobs import Job, begin
 from ui.models.import_plan import (
     Plan,
@@ -28,14 +28,10 @@ from ui.models.import_plan import (
     in_bytes,
     plan_folder,
     plan_hub,
-    switched_off,
 )
 from ui.work.roots import checkpoint_roots, without_root
 
-_JOB, _FOUND = "headlight_import", "headlight_hub_model"
-
-#: Headers that a browser's request has only where another server handed it on.
-_HANDED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+_JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"
 
 
 def _parse_short(raw: str) -> str:
@@ -51,40 +47,6 @@ HUB: Param[str] = Param("hub", _parse_short, "")
 NEW_NAME: Param[str] = Param("as", _parse_short, "")
 
 
-def is_local(address: str | None, headers: Mapping[str, str]) -> bool:
-    """Whether a browser runs on this machine, as far as its request tells.
-
-    Args:
-        address: of the browser; Streamlit gives None for this machine.
-        headers: of its request. A name that is not this machine's, or the mark of a server in
-            between, makes it a stranger's.
-    """
-    known = {name.lower(): value for name, value in headers.items()}
-    if any(name in known for name in _HANDED_ON):
-        return False
-    return (address is None or _is_loopback(address)) and (
-        "host" not in known or _is_loopback(_host(known["host"]))
-    )
-
-
-def _host(value: str) -> str:
-    if value.startswith("["):
-        return value[1:].partition("]")[0]
-    return value.rpartition(":")[0] or value
-
-
-def _is_loopback(name: str) -> bool:
-    if name.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    # A server on both protocols writes IPv4's addresses as ::ffff:127.0.0.1.
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
-
-
 def bring(entry: Entry) -> None:
     """Fill the form with a folder that is here and not imported yet."""
     kind = next((each for each in FORMATS.values() if each.fits(entry.path)), None)
@@ -98,9 +60,12 @@ def bring(entry: Entry) -> None:
 
 def draw_import(use: Callable[[str], None]) -> None:
     """Draw the form, or why there is none, and the import that this session began."""
-    why = switched_off(is_local(st.context.ip_address, st.context.headers)) or cannot_write()
+    take_token()
+    why = refusal() or cannot_write()
     if why is not None:
         st.info(plain(why), icon=":material/lock:")
+        if wants_token():
+            _draw_token()
         _draw_command()
         return
     job: Job | None = st.session_state.get(_JOB)
@@ -112,6 +77,17 @@ def draw_import(use: Callable[[str], None]) -> None:
         _draw_plan(plan)
     else:
         st.caption(f"A {plain(kind.title)} model holds {plain(kind.holds)}.")
+
+
+def _draw_token() -> None:
+    """The box that takes the token which the server printed."""
+
+    def take() -> None:
+        typed = st.session_state.pop(_TOKEN_BOX, "")
+        if typed and not admit(typed):
+            st.toast("That is not this server's token.", icon=":material/error:")
+
+    st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
 
 
 def _draw_command() -> None:

@@ -15,9 +15,6 @@ from transformer.files.safe import check_file
 from transformer.importers.registry import Format
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
 
-#: "on" lets every visitor import, "off" none; without it, those whose browser runs on this machine.
-VARIABLE = "HEADLIGHT_IMPORT"
-
 #: What a new checkpoint may be called: a plain name of a folder.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -51,24 +48,6 @@ class Plan:
     read: int
     disk: int
     memory: int
-
-
-def switched_off(local: bool) -> str | None:
-    """Why this visitor cannot import, None for those who can.
-
-    Args:
-        local: whether the visitor's browser runs on this machine.
-    """
-    setting = os.environ.get(VARIABLE, "").strip().lower()
-    if setting in ("on", "1", "true", "yes") or (not setting and local):
-        return None
-    if not setting:
-        return (
-            "Without a setting, only a browser on the server's own machine can import, since an "
-            f"import takes disk and memory. To offer it to everybody, start the app with "
-            f"{VARIABLE}=on."
-        )
-    return f"Importing from the app is switched off on this server ({VARIABLE}={setting[:20]})."
 
 
 def cannot_write() -> str | None:

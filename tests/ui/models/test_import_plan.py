@@ -11,7 +11,6 @@ from transformer.errors import CheckpointError
 from transformer.files.hub import HubFile, HubModel
 from transformer.importers.registry import FORMATS
 from ui.models import import_plan
-from ui.models.import_form import is_local
 from ui.models.import_plan import (
     MEMORY_PER_BYTE,
     cannot_write,
@@ -24,7 +23,6 @@ from ui.models.import_plan import (
     in_bytes,
     plan_folder,
     plan_hub,
-    switched_off,
 )
 
 MARIAN = FORMATS["marian"]
@@ -45,7 +43,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     make(root / "a" / "theirs")
     make(tmp_path / "elsewhere")
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    monkeypatch.delenv("HEADLIGHT_IMPORT", raising=False)
     return root
 
 
@@ -134,42 +131,6 @@ def test_what_does_not_fit_is_refused(
 def test_this_machine_has_room() -> None:
     assert (free_disk() or 0) > 0
     assert (free_memory() or 1) > 0
-
-
-def test_who_may_import(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert switched_off(local=True) is None
-    assert "HEADLIGHT_IMPORT=on" in str(switched_off(local=False))
-    for setting in ("on", "ON", "1"):
-        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
-        assert switched_off(local=False) is None
-    for setting in ("off", "0", "no", "whatever"):
-        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
-        assert "switched off" in str(switched_off(local=True))
-
-
-@pytest.mark.parametrize(
-    ("address", "headers", "local"),
-    [
-        (None, {}, True),
-        (None, {"Host": "localhost:8501"}, True),
-        (None, {"Host": "127.0.0.1:8501"}, True),
-        (None, {"Host": "[::1]:8501"}, True),
-        ("127.0.0.2", {"Host": "localhost"}, True),
-        ("::ffff:127.0.0.1", {"Host": "127.0.0.1:8501"}, True),
-        ("::ffff:192.168.1.5", {"Host": "127.0.0.1:8501"}, False),
-        ("192.168.1.5", {"Host": "localhost:8501"}, False),
-        ("not an address", {}, False),
-        (None, {"Host": "demo.example.org"}, False),
-        (None, {"Host": "localhost.example.org:8501"}, False),
-        (None, {"Host": "127.0.0.1:8501", "X-Forwarded-For": "127.0.0.1"}, False),
-        (None, {"Host": "localhost", "Forwarded": "for=127.0.0.1"}, False),
-        (None, {"host": "localhost", "x-real-ip": "::1"}, False),
-    ],
-)
-def test_a_browser_of_this_machine(
-    address: str | None, headers: dict[str, str], local: bool
-) -> None:
-    assert is_local(address, headers) is local
 
 
 def test_a_folder_that_cannot_be_written_to(

@@ -1,0 +1,110 @@
+"""Who may import: only a session that gave the token, however its requests came here."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.pages.session import Session
+from tests.servers import serving
+from ui.frame import import_access
+
+Rewrite = Callable[[bytes], bytes]
+
+
+@contextmanager
+def forwarder(address: str, rewrite: Rewrite) -> Iterator[str]:
+    """A server between that passes everything on, the head of each request rewritten."""
+    host, _, port = address.removeprefix("http://").partition(":")
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listening.accept()
+                server = socket.create_connection((host, int(port)))
+                ends.callback(client.close)
+                ends.callback(server.close)
+                head = b""
+                while b"\r\n\r\n" not in head:
+                    head += client.recv(4096)
+                server.sendall(rewrite(head))
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    with ExitStack() as ends, socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        listening.shutdown(socket.SHUT_RDWR)
+
+
+def host(name: bytes) -> Rewrite:
+    return lambda head: re.sub(rb"(?i)\r\nhost: [^\r]*", b"\r\nHost: " + name, head, count=1)
+
+
+SHAPES: dict[str, Rewrite] = {
+    "a browser of this machine": lambda head: head,
+    "a forwarder, and a forged Host": host(b"localhost"),
+    "a proxy that rewrites Host": host(b"127.0.0.1:8501"),
+    "a proxy that says for whom": lambda head: host(b"demo.example.org")(head).replace(
+        b"\r\n", b"\r\nX-Forwarded-For: 203.0.113.9\r\n", 1
+    ),
+}
+
+
+def texts(session: Session) -> str:
+    return " ".join(str(element) for element in session.elements)
+
+
+def may_import(session: Session) -> bool:
+    """Whether the form is there, and not what stands in its place."""
+    shown = texts(session)
+    assert ("Name of the new checkpoint" in shown) != ("the link that the server printed" in shown)
+    return "Name of the new checkpoint" in shown
+
+
+@pytest.mark.timeout(300)
+def test_only_the_token_counts(
+    tmp_path: Path, random_checkpoints: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HEADLIGHT_IMPORT", raising=False)
+    log = tmp_path / "log"
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(log, checkpoints=random_checkpoints))
+        (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())
+        for shape, rewrite in SHAPES.items():
+            address = stack.enter_context(forwarder(server.address, rewrite))
+            with Session(address) as stranger:
+                stranger.open("models")
+                assert not may_import(stranger), shape
+                stranger.open("models", token="x" * 32)
+                assert not may_import(stranger), shape
+            with Session(address) as owner:
+                owner.open("models", token=token)
+                assert may_import(owner), shape
+                assert token.encode() not in owner.received
+                owner.open("models")  # for as long as the session lasts
+                assert may_import(owner), shape
+
+
+def test_a_setting_decides_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    for setting in ("on", "ON", "1"):
+        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
+        assert import_access.refusal() is None
+        assert import_access.invitation() is None
+    for setting in ("off", "0", "no", "whatever"):
+        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
+        assert "switched off" in str(import_access.refusal())
+        assert import_access.invitation() is None
+        assert not import_access.admit(import_access.token())

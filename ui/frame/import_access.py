@@ -1,0 +1,85 @@
+"""Who may import models in the app: nobody, unless whoever runs the server says so.
+
+`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody. Without a setting the server prints a
+link with a token when it starts, as Jupyter does; a session that opens the link, or types the token
+into the Models page, may import until it ends. What a request says of itself counts for nothing:
+behind a proxy on the same machine everybody comes from there.
+"""
+
+from __future__ import annotations
+
+import functools
+import hmac
+import os
+import secrets
+
+import streamlit as st
+from streamlit import config
+
+from ui.core import url_state
+from ui.core.url_state import Param, text
+
+VARIABLE = "HEADLIGHT_IMPORT"
+
+#: The token in an opened link. It is taken out of the URL at once and shown in no link.
+TOKEN: Param[str] = Param("token", text(200), "")
+
+_ADMITTED = "headlight_may_import"
+
+
+@functools.cache
+def token() -> str:
+    """Return this server's token, 192 random bits that change with every start."""
+    return secrets.token_urlsafe(24)
+
+
+def invitation() -> str | None:
+    """Return the line to print when the server starts; None if a setting decides already."""
+    if _setting():
+        return None
+    scheme = "https" if config.get_option("server.sslCertFile") else "http"
+    port = config.get_option("server.port")
+    base = (config.get_option("server.baseUrlPath") or "").strip("/")
+    path = "/".join(part for part in (base, "models") if part)
+    return (
+        "  To import models in the app, open this link (others only look):\n"
+        f"  {scheme}://localhost:{port}/{path}?{TOKEN.name}={token()}"
+    )
+
+
+def take_token() -> None:
+    """Admit this session if its URL brought the token; forget what was brought either way."""
+    brought = url_state.get(TOKEN)
+    url_state.forget(TOKEN)
+    if brought:
+        admit(brought)
+
+
+def admit(given: str) -> bool:
+    """Let this session import if it gives the token."""
+    right = not _setting() and hmac.compare_digest(given.strip().encode(), token().encode())
+    if right:
+        st.session_state[_ADMITTED] = True
+    return right
+
+
+def refusal() -> str | None:
+    """Return why this session may not import, None if it may."""
+    setting = _setting()
+    if setting in ("on", "1", "true", "yes") or (not setting and st.session_state.get(_ADMITTED)):
+        return None
+    if setting:
+        return f"Importing from the app is switched off on this server ({VARIABLE}={setting[:20]})."
+    return (
+        "To import here, open the link that the server printed when it started, or type the token "
+        f"at its end. To let every visitor import, start the app with {VARIABLE}=on."
+    )
+
+
+def wants_token() -> bool:
+    """Whether the token would let this session import."""
+    return not _setting() and refusal() is not None
+
+
+def _setting() -> str:
+    return os.environ.get(VARIABLE, "").strip().lower()
