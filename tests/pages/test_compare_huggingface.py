@@ -75,7 +75,8 @@ def test_every_view_works_or_says_why(
         assert not app.exception and not app.error
         if topic in INSIDE:
             infos = [each.value for each in app.main.info]
-            assert {text[2] for text in infos if text.startswith(("**A", "**B"))} == foreign
+            letters = [text[2] for text in infos if text.startswith(("**A", "**B"))]
+            assert sorted(letters) == sorted(foreign)
         if topic == "tokens":
             assert len(messages(app, "headlight.cut")) == 2
     app.segmented_control(key="topic_widget").set_value("maps").run()

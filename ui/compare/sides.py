@@ -67,14 +67,22 @@ class Pair:
     def rows(self, *draws: Callable[[Side], object]) -> None:
         """Draw rows of two columns; the first row says why a side is not shown."""
         for number, draw in enumerate(draws):
-            for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
-                reason = self.reasons.get(side.letter)
-                with column.container():
-                    if reason is None:
-                        draw(side)
-                    elif not number:
-                        spec = self.room.spec
-                        st.info(f"{side.lead}{plain(reason)}", icon=spec.icon if spec else None)
+            self._row(draw, self._say_why if number == 0 else None)
+
+    def _row(
+        self, draw: Callable[[Side], object], absent: Callable[[Side], object] | None = None
+    ) -> None:
+        for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
+            with column.container():
+                if side.letter not in self.reasons:
+                    draw(side)
+                elif absent is not None:
+                    absent(side)
+
+    def _say_why(self, side: Side) -> None:
+        spec = self.room.spec
+        reason = plain(self.reasons[side.letter])
+        st.info(f"{side.lead}{reason}", icon=spec.icon if spec else None)
 
     def links(self, settings: Callable[[Side], Mapping[str, str]] = lambda side: {}) -> None:
         """Draw a row of links to the whole page of each side.
@@ -82,7 +90,7 @@ class Pair:
         Args:
             settings: of that page, as raw strings.
         """
-        self.rows(lambda side: self._link(side, settings(side)))
+        self._row(lambda side: self._link(side, settings(side)))
 
     def _link(self, side: Side, settings: Mapping[str, str]) -> None:
         spec, view = self.room.spec, side.view
