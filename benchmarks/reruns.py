@@ -1,10 +1,10 @@
 """What one rerun of the app costs, counted: forward passes, folder scans, keys, jobs, bytes.
 
-    python benchmarks/reruns.py [--tree DIR] [--json]
+    python benchmarks/reruns.py [--tree DIR] [--checkpoints DIR] [--json]
 
 Every page is opened, run again with nothing changed, and given a new sentence, in Streamlit's own
-test runner and with the shipped checkpoints. Nothing here depends on how fast the machine is, so
-two trees can be compared by two runs: `--tree` counts in another checkout of this project.
+test runner, with the shipped checkpoints or those of another folder. Nothing here depends on how
+fast the machine is, so two trees are compared by two runs: `--tree` counts in another checkout.
 
     forward passes   calls of the encoder and of the decoder, of the reference and the fast ones
     scans            folders below checkpoints/ that are listed, a listing of all of them included
@@ -168,18 +168,20 @@ def main() -> None:
     """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
     parser.add_argument("--tree", type=Path, default=ROOT)
+    parser.add_argument("--checkpoints", type=Path, help="default: those of the tree")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     tree = given.tree.resolve()
     sys.path[0] = str(tree)
     os.chdir(tree)
-    os.environ["HEADLIGHT_CHECKPOINTS"] = str(tree / "checkpoints")
+    root = (given.checkpoints or tree / "checkpoints").resolve()
+    os.environ["HEADLIGHT_CHECKPOINTS"] = str(root)
     for page in (tree / "ui").rglob("*.py"):  # all that may hold a name that is counted
         name = ".".join(page.relative_to(tree).with_suffix("").parts)
         importlib.import_module(name.removesuffix(".__init__"))
-    count(tree / "checkpoints")
+    count(root)
     found = {at or "translate": costs(tree, at) for at in PAGES}
-    n_checkpoints = sum(each.is_dir() for each in (tree / "checkpoints").iterdir())
+    n_checkpoints = sum(each.is_dir() for each in root.iterdir())
     if given.json:
         print(json.dumps({"checkpoints": n_checkpoints, "aims": AIMS, "pages": found}, indent=1))
         return

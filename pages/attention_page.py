@@ -6,7 +6,7 @@ import streamlit as st
 
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.attention.cached import get_maps
+from ui.attention.cached import get_maps, wanted
 from ui.attention.choice import DISPLAYS, kinds_of
 from ui.attention.downloads import offer
 from ui.attention.maps import story_of
@@ -25,7 +25,7 @@ from ui.core.units import units_control
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
-from ui.work.cache import get_trace
+from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
 
 require_frame()
@@ -71,6 +71,13 @@ def draw_kinds(trace: Trace) -> None:
     )  # fmt: skip
 
 
+def opening(trace: Trace) -> Plan:
+    """What the page opens with, made in the job of the trace."""
+    settle_tokens(trace)
+    settle_kind(trace)
+    yield from wanted(trace, read_choice(trace))
+
+
 @fragment
 def maps(view: View) -> None:
     """Controls and one of the views. Runs again by itself when something here is chosen."""
@@ -95,6 +102,7 @@ def maps(view: View) -> None:
         units_control()
         draw_dim()
     choice = read_choice(trace)
+    prepare(view, wanted(trace, choice))
     found = get_maps(view, trace, choice)
     hint.markdown(HINTS[choice.display])
     if choice.display != "heads":
@@ -112,5 +120,5 @@ def maps(view: View) -> None:
 
 url_state.show(*PARAMS)
 now = current_view()
-settle_tokens(get_trace(now))  # here, where its progress and messages replace the page
+get_trace(now, opening)  # here, where its progress and messages replace the page
 maps(now)

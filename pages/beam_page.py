@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from figures.outcomes import why_the_winner_won
 from transformer.trace.records import Trace
 from ui.beam.downloads import offer_panel, offer_tree
 from ui.beam.panels import (
+    TREE,
     compare_panel,
     draw_tree,
     finished_panel,
     node_panel,
     search_of,
-    tree_of,
 )
 from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, A, B, follow, settle, start_of
 from ui.core import url_state
@@ -22,7 +24,7 @@ from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
-from ui.work.cache import get_trace
+from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -70,6 +72,12 @@ def say_why_there_is_none(view: View, trace: Trace) -> None:
     )
 
 
+def opening(view: View, trace: Trace) -> Plan:
+    """The tree that the page opens with, made in the job of the trace."""
+    if trace.search is not None:
+        settle(view, (yield TREE))
+
+
 @fragment
 def story(view: View) -> None:
     """The page. Runs again by itself when something in it is chosen."""
@@ -104,7 +112,5 @@ def story(view: View) -> None:
 
 url_state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
 now = current_view()
-# Here, where its progress and messages replace the page.
-if get_trace(now).search is not None:
-    settle(now, tree_of(now))
+get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
 story(now)

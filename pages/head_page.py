@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -31,8 +32,8 @@ from ui.head.settings import (
     place_now,
     settle,
 )
-from ui.head.views import draw_kinds, draw_stages, get_stages
-from ui.work.cache import get_trace
+from ui.head.views import draw_kinds, draw_stages, get_stages, stages_at
+from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -97,6 +98,11 @@ def draw_way_back(place: HeadChoice) -> None:
     )  # fmt: skip
 
 
+def opening(view: View, trace: Trace) -> Plan:
+    """The stages that the page opens with, made in the job of the trace."""
+    yield stages_at(place_now(view, trace))
+
+
 @fragment
 def story(view: View) -> None:
     """Controls and stages. Runs again by itself when something here is chosen."""
@@ -127,5 +133,5 @@ st.markdown(
 )
 now = current_view()
 settle(now)
-get_trace(now)  # here, where its progress and messages replace the page
+get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
 story(now)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from figures.tokens import ADDED, name, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
+from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized
@@ -17,10 +20,19 @@ from ui.core.widgets import bound
 from ui.frame.pages import require_frame
 from ui.tokens import settings, words
 from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
-from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary, get_reading
-from ui.tokens.views import Reading, near, plane_of, tokenizer_of
-from ui.work.cache import get_trace, get_translator
-from ui.work.computed import computed
+from ui.tokens.panels import (
+    draw_cuts,
+    draw_sentence,
+    draw_texts,
+    draw_vocabulary,
+    get_reading,
+    near_token,
+    other_cuts_of,
+    reading_of,
+    vectors,
+)
+from ui.tokens.views import Reading, tokenizer_of
+from ui.work.cache import Plan, computed, get_trace, get_translator
 from ui.work.progress import fragment
 
 require_frame()
@@ -48,10 +60,7 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """The nearest tokens in every embedding matrix."""
     number, pieces = url_state.get(settings.COUNT), tokenizer.pieces
-    found = computed(
-        view, "near", (side, token, number),
-        lambda model, trace: near(model, token, number, side),
-    )  # fmt: skip
+    found = computed(view, *near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
     place.slider("Neighbours", 3, 30, **bound(settings.COUNT), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
@@ -67,9 +76,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """The sentence's vectors, without and with positions, on the same axes."""
     number = url_state.get(settings.BACKGROUND)
-    found = computed(
-        view, "plane", (side, number), lambda model, trace: plane_of(model, trace, side, number)
-    )
+    found = computed(view, *vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])
@@ -92,6 +99,18 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
     offer_plane(place, view, side, number)
+
+
+def opening(view: View, trace: Trace) -> Plan:
+    """What the page opens with, made in the job of the trace."""
+    settings.settle(view)
+    side = settings.side_now()
+    tokenizer = tokenizer_of(get_translator(view), side)
+    reading = yield reading_of(view, side)
+    yield other_cuts_of(reading, tokenizer)
+    token = settings.token_now(reading, tokenizer.vocab_size)
+    yield near_token(side, token, url_state.get(settings.COUNT))
+    yield vectors(side, url_state.get(settings.BACKGROUND))
 
 
 @fragment
@@ -121,5 +140,5 @@ st.markdown(
     "its place."
 )
 now = current_view()
-get_trace(now)  # here, where its progress and messages replace the page
+get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
 story(now)

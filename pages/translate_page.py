@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
+from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.units import units_control
+from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
 from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
@@ -17,6 +20,7 @@ from ui.translate.player import (
     is_open,
     open_player,
     place_now,
+    player_message,
     remember,
     settle_step,
     within,
@@ -28,7 +32,7 @@ from ui.translate.words import (
     say_what_is_wrong,
     scored,
 )
-from ui.work.cache import get_trace
+from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -74,6 +78,14 @@ def story(view: View) -> None:
     link.code(url_state.link(), language=None, wrap_lines=True)
 
 
+def opening(view: View, trace: Trace) -> Plan:
+    """What the page opens with, made in the job of the trace."""
+    if why_no_player(trace) is None:
+        side, words = Side(view, trace), url_state.get(UNITS) == "words"
+        settle(side)
+        yield player_message(side, words=words, steerable=view.kind == "checkpoint")
+
+
 def settle(side: Side) -> None:
     """Decide where the player opens: where it stood, where a link says, or at a telling step."""
     asked = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
@@ -86,9 +98,8 @@ def settle(side: Side) -> None:
 
 url_state.show(url_state.STEP, url_state.LAYER, url_state.HEAD)
 view = current_view()
-missing = why_no_player(get_trace(view))
+missing = why_no_player(get_trace(view, partial(opening, view)))
 if missing is None:
-    settle(Side(view, get_trace(view)))
     story(view)
 else:
     st.info(missing, icon=":material/translate:")

@@ -5,41 +5,31 @@ from __future__ import annotations
 from dataclasses import replace
 
 from transformer.trace.records import Trace
+from transformer.types import AttentionKind
 from ui.attention.choice import AttentionChoice, kinds_of
 from ui.attention.maps import Maps, drawing_of, maps_of, sheet_of, tab_of
 from ui.components.grid import MOST_AT_ONCE, Sheet, Tab
 from ui.components.lines import Drawing
 from ui.core.view import View
-from ui.work.computed import computed
+from ui.work.cache import Computation, Plan, computed
 
 
 def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
     """`maps_of`, made once where it takes work."""
     if choice.units == "tokens":
         return maps_of(trace, choice.kind, choice.units)
-    kind, units = choice.kind, choice.units
-    return computed(view, "words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
+    return computed(view, *_by_words(choice.kind, choice.units))
 
 
 def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
     """What the grid shows."""
-    return computed(
-        view, "grid", (choice.kind, choice.units, choice.how, choice.dim),
-        lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
-    )  # fmt: skip
+    return computed(view, *_sheet(choice))
 
 
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
     """What the grid shows of every kind: all maps at once as long as that is quick."""
-    kinds = kinds_of(trace)
-    at_once = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
-    tabs: dict[str, Tab] = {}
-    for kind in kinds:
-        sheet = None
-        if at_once or kind == choice.kind:
-            sheet = get_sheet(view, replace(choice, kind=kind))
-        tabs[kind] = tab_of(trace, kind, sheet)
-    return tabs
+    sheets = {kind: get_sheet(view, replace(choice, kind=kind)) for kind in _at_once(trace, choice)}
+    return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
 
 
 def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int]:
@@ -51,7 +41,41 @@ def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int
 
 def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
     """The lines of the chosen heads."""
-    return computed(
-        view, "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),
+    return computed(view, *_drawing(choice))
+
+
+def wanted(trace: Trace, choice: AttentionChoice) -> Plan:
+    """All that a view of the page asks for, to be made in one job."""
+    if choice.units != "tokens":
+        for kind in kinds_of(trace) if choice.display == "grid" else (choice.kind,):
+            yield _by_words(kind, choice.units)
+    if choice.display == "grid":
+        for kind in _at_once(trace, choice):
+            yield _sheet(replace(choice, kind=kind))
+    elif choice.display == "heads":
+        yield _drawing(choice)
+
+
+def _at_once(trace: Trace, choice: AttentionChoice) -> list[AttentionKind]:
+    """The kinds whose grids are sent together: all of them as long as that is quick."""
+    kinds = kinds_of(trace)
+    quick = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
+    return [kind for kind in kinds if quick or kind == choice.kind]
+
+
+def _by_words(kind: AttentionKind, units: str) -> Computation[Maps]:
+    return Computation("words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
+
+
+def _sheet(choice: AttentionChoice) -> Computation[Sheet]:
+    return Computation(
+        "grid", (choice.kind, choice.units, choice.how, choice.dim),
+        lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
+    )  # fmt: skip
+
+
+def _drawing(choice: AttentionChoice) -> Computation[Drawing]:
+    return Computation(
+        "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),
         lambda _, trace: drawing_of(maps_of(trace, choice.kind, choice.units), choice),
     )  # fmt: skip

@@ -41,8 +41,10 @@ from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.frame.steering import begin_with
-from ui.work.cache import get_translator
-from ui.work.computed import computed
+from ui.work.cache import Computation, computed, get_translator
+
+#: The tree of a search.
+TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tree(trace))
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ def search_of(view: View, trace: Trace) -> Search:
 
 def tree_of(view: View) -> Tree:
     """The tree of the view's search."""
-    tree: Tree = computed(view, "beam-tree", (), lambda _, trace: beam_tree(trace))
-    return tree
+    return computed(view, *TREE)
 
 
 def draw_tree(

@@ -16,7 +16,7 @@ from ui.core.view import View
 from ui.head.choice import HeadChoice
 from ui.head.exhibits import KINDS, difference, stages_of
 from ui.head.settings import KIND, bound_kind
-from ui.work.computed import computed
+from ui.work.cache import Computation, computed
 
 
 def draw_kinds(where: DeltaGenerator) -> AttentionKind:
@@ -30,7 +30,12 @@ def draw_kinds(where: DeltaGenerator) -> AttentionKind:
 
 def get_stages(view: View, place: HeadChoice) -> HeadStages:
     """The numbers of one query in one head."""
-    return computed(view, "head", place, stages_of(place))
+    return computed(view, *stages_at(place))
+
+
+def stages_at(place: HeadChoice) -> Computation[HeadStages]:
+    """`get_stages` as a computation."""
+    return Computation("head", place, stages_of(place))
 
 
 def draw_stages(

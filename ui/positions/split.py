@@ -23,8 +23,8 @@ from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.positions.exhibits import split_figure, split_message
-from ui.work.cache import get_trace, get_translator
-from ui.work.computed import computed, result_of
+from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
+from ui.work.computed import result_of
 from ui.work.models import translator
 from ui.work.progress import fragment
 
@@ -42,8 +42,23 @@ def draw_split(view: View, config: ModelConfig) -> None:
     if reason is not None:
         st.info(plain(reason), icon=":material/block:")
         return
-    get_trace(view)  # here, where its progress and messages replace the section
+    # Here, where its progress and messages replace the section.
+    get_trace(view, _opening)
     _maps(view)
+
+
+def _opening(trace: Trace) -> Plan:
+    """The split that the section opens with, made in the job of the trace."""
+    kind, head = _place_in(trace)
+    yield Computation("split", (kind, head), _make(kind, head))
+
+
+def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
+    """The kind and the head that are split: as chosen, else a head that works by position."""
+    kind = SIDES[url_state.get(SPLIT)][1]
+    maps = trace.attention(kind)[0]  # [H, n, n]
+    asked = url_state.get(HEAD)
+    return kind, asked - 1 if asked is not None and asked <= len(maps) else most_positional(maps)
 
 
 @fragment
@@ -63,12 +78,9 @@ def _maps(view: View) -> None:
         "Side", list(SIDES), format_func=lambda side: SIDES[side][0],
         label_visibility="collapsed", required=True, **bound(SPLIT),
     )  # fmt: skip
-    kind = SIDES[url_state.get(SPLIT)][1]
-    maps = trace.attention(kind)[0]  # [H, n, n]
-    asked = url_state.get(HEAD)
-    head = asked - 1 if asked is not None and asked <= len(maps) else most_positional(maps)
+    kind, head = _place_in(trace)
     with heads:
-        _choose_head(head, len(maps))
+        _choose_head(head, trace.attention(kind).shape[1])
     split = computed(view, "split", (kind, head), _make(kind, head))
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(

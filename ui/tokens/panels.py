@@ -7,6 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.markdown import plain
 from figures.tokens import length_bars, name
+from transformer.measures.neighbours import Neighbours
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
@@ -22,15 +23,18 @@ from ui.tokens import settings, words
 from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import (
     OtherCut,
+    Plane,
     Reading,
     cuts_of,
     cuts_shown,
     kinds_of,
+    near,
     pieces_shown,
+    plane_of,
     read_side,
     signed,
 )
-from ui.work.computed import computed
+from ui.work.cache import Computation, computed
 
 #: Rows of the vocabulary that are listed at a time.
 _MOST_ROWS = 500
@@ -65,20 +69,43 @@ def draw_sentence(
 
 def get_reading(view: View, side: TextSide) -> Reading:
     """The text of one side of a model whose vocabulary can be looked into."""
+    return computed(view, *reading_of(view, side))
+
+
+def reading_of(view: View, side: TextSide) -> Computation[Reading]:
+    """`get_reading` as a computation."""
     typed = view.request.sentence
-    return computed(
-        view, "reading", side, lambda model, trace: read_side(model, trace, side, typed)
+    return Computation("reading", side, lambda model, trace: read_side(model, trace, side, typed))
+
+
+def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[OtherCut, ...]]:
+    """Other cuts of a text, as the settings say."""
+    dropout, seed = url_state.get(settings.DROPOUT), url_state.get(settings.CUT_SEED)
+    text = reading.typed
+    return Computation(
+        "cuts", (reading.side, dropout, seed),
+        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
+    )  # fmt: skip
+
+
+def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
+    """The nearest tokens of one."""
+    return Computation(
+        "near", (side, token, count), lambda model, trace: near(model, token, count, side)
     )
+
+
+def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
+    """The vectors of one side's tokens, in a plane."""
+    return Computation(
+        "plane", (side, n_background),
+        lambda model, trace: plane_of(model, trace, side, n_background),
+    )  # fmt: skip
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
     """Other ways to cut the same text, and what the model makes of one."""
     place = section("Other cuts of the same text", words.about_cuts(reading, tokenizer))
-    dropout, seed, text = (
-        url_state.get(settings.DROPOUT),
-        url_state.get(settings.CUT_SEED),
-        reading.typed,
-    )
     if tokenizer.kind == "bpe":
         left, right = place.columns(2)
         left.slider(
@@ -88,10 +115,7 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         right.number_input(
             "Seed of the draws", 0, 9_999, **bound(settings.CUT_SEED), help=term("seed")
         )
-    cuts: tuple[OtherCut, ...] = computed(
-        view, "cuts", (reading.side, dropout, seed),
-        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
-    )  # fmt: skip
+    cuts = computed(view, *other_cuts_of(reading, tokenizer))
     if len(cuts) < 2:
         place.caption("There is no other cut to show.")
         return

@@ -13,10 +13,10 @@ from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
+from ui.core.view import View
 from ui.frame.steering import begin_with
 from ui.translate.exhibits import origin_of
-from ui.work.cache import get_translator, trace_id
-from ui.work.computed import computed
+from ui.work.cache import Computation, computed
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def settle_step(side: Side, n_steps: int) -> None:
 def is_open(side: Side) -> bool:
     """Whether the side's player was opened in this trace before."""
     held: Start | None = st.session_state.get(side.key("player_start"))
-    return held is not None and held.trace == trace_id(side.view)
+    return held is not None and held.trace == side.view.request.name
 
 
 def open_player(side: Side, *, anew: bool = False) -> Start:
@@ -77,9 +77,30 @@ def open_player(side: Side, *, anew: bool = False) -> Start:
     key = side.key("player_start")
     held: Start | None = st.session_state.get(key)
     if held is None or anew or not is_open(side):
-        held = Start(trace_id(side.view), place_now(), held.nonce + 1 if held else 0)
+        held = Start(side.view.request.name, place_now(), held.nonce + 1 if held else 0)
         st.session_state[key] = held
     return held
+
+
+def player_message(
+    side: Side, *, words: bool, steerable: bool = False, group: str = "", follows: bool = False
+) -> Computation[bytes]:
+    """What the player is sent; see `draw_player`."""
+    start, alpha, origin = open_player(side), side.view.alpha, origin_of(side.view.kind)
+    never = _never_taken(side.view, steerable)
+    return Computation(
+        "player", (start, words, alpha, never, origin, group, follows),
+        lambda _, trace: encode(
+            trace, start.trace, start.place, start.nonce, words=words, alpha=alpha,
+            never=never, steerable=steerable, origin=origin, group=group, follows=follows,
+        ),
+    )  # fmt: skip
+
+
+def _never_taken(view: View, steerable: bool) -> tuple[int, ...]:
+    """Ids of the tokens that cannot be steered to."""
+    config = view.entry.config
+    return (config.pad_id, config.bos_id) if steerable and config is not None else ()
 
 
 def draw_player(
@@ -92,12 +113,11 @@ def draw_player(
         steerable: whether another token can be taken.
         group, follows: see `ui.components.player.encode`.
     """
-    view, start, key = side.view, open_player(side), side.key("player")
-    origin = origin_of(view.kind)
-    never: tuple[int, ...] = ()
-    if steerable:
-        config = get_translator(view).config
-        never = (config.pad_id, config.bos_id)
+    start, key, never = open_player(side), side.key("player"), _never_taken(side.view, steerable)
+    message = computed(
+        side.view,
+        *player_message(side, words=words, steerable=steerable, group=group, follows=follows),
+    )
 
     def follow() -> None:
         reported = place_in(st.session_state.get(key), start.trace)
@@ -111,13 +131,6 @@ def draw_player(
             remember(taken.place)
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
-    message = computed(
-        view, "player", (start, words, view.alpha, never, origin, group, follows),
-        lambda _, trace: encode(
-            trace, start.trace, start.place, start.nonce, words=words, alpha=view.alpha,
-            never=never, steerable=steerable, origin=origin, group=group, follows=follows,
-        ),
-    )  # fmt: skip
     # `take` holds the trace, so it goes only where somebody can take a token.
     player(
         message, key=key, on_view_change=follow, on_steer_change=take if steerable else lambda: None

@@ -35,7 +35,7 @@ __all__ = [
 T = TypeVar("T")
 
 #: Yields computations, is sent their results.
-Plan = Generator[Computation, Any, None]
+Plan = Generator[Computation[Any], Any, None]
 
 _MISSING = object()
 
@@ -96,7 +96,7 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
         return attended(make, Progress(request, _doing(view)))
 
 
-def _advance(plan: Plan, result: Any) -> Computation | None:
+def _advance(plan: Plan, result: Any) -> Computation[Any] | None:
     """Send a result to a plan. Returns: what it wants next, None at its end."""
     try:
         return plan.send(result)
@@ -104,7 +104,7 @@ def _advance(plan: Plan, result: Any) -> Computation | None:
         return None
 
 
-def _first_missing(plan: Plan, request: Request) -> Computation | None:
+def _first_missing(plan: Plan, request: Request) -> Computation[Any] | None:
     """Run a plan as far as the cache has what it wants; return the first that is missing."""
     wanted = _advance(plan, None)
     while wanted is not None:
@@ -130,7 +130,7 @@ def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace],
     return result
 
 
-def prepare(view: View, wanted: Iterable[Computation]) -> list[Any]:
+def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
     """The results of several computations; what is missing is made in one job. See `computed`."""
     wanted = list(wanted)
     request = view.request

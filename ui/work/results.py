@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -30,7 +30,7 @@ _LARGEST = 5
 PERMITS = threading.Semaphore(2)
 
 
-class Computation(NamedTuple):
+class Computation(NamedTuple, Generic[T]):
     """Something made of a model and a trace.
 
     Attributes:
@@ -41,7 +41,7 @@ class Computation(NamedTuple):
 
     name: str
     args: Hashable
-    make: Callable[[Any, Trace], Any]
+    make: Callable[[Any, Trace], T]
 
     def key(self, request: Request) -> Hashable:
         """The key of its result."""
@@ -75,7 +75,7 @@ def trace(request: Request, report: Report = unreported) -> Trace:
     return found
 
 
-def result_of(request: Request, wanted: Computation, report: Report = unreported) -> Any:
+def result_of(request: Request, wanted: Computation[T], report: Report = unreported) -> T:
     """Return the result of a computation, from the cache or made now, its trace included.
 
     Raises: what loading, tracing or `make` raises.
@@ -84,14 +84,15 @@ def result_of(request: Request, wanted: Computation, report: Report = unreported
     def waiting() -> None:
         report(0, 0)
 
-    def make() -> Any:
+    def make() -> T:
         recorded = trace(request, report)
         model = load(request)
         with acquired(PERMITS, waiting):
             report(*UNKNOWN)
             return wanted.make(model, recorded)
 
-    return CACHE.once(wanted.key(request), make, waiting)
+    result: T = CACHE.once(wanted.key(request), make, waiting)
+    return result
 
 
 def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T:

@@ -1,0 +1,51 @@
+"""What one rerun of a page may cost, counted and never timed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.servers import ROOT
+
+Costs = dict[str, dict[str, dict[str, int]]]
+
+
+@pytest.fixture(scope="module")
+def counted(random_checkpoints: Path) -> tuple[int, Costs]:
+    """Checkpoints listed, and what each page costs, counted in a process of its own."""
+    command = [
+        sys.executable, "benchmarks/reruns.py", "--json", "--checkpoints", str(random_checkpoints),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr[-2000:]
+    found = json.loads(run.stdout)
+    return found["checkpoints"], found["pages"]
+
+
+def test_a_rerun_with_nothing_new_computes_nothing(counted: tuple[int, Costs]) -> None:
+    for page, runs in counted[1].items():
+        assert (runs["again"]["forward passes"], runs["again"]["jobs"]) == (0, 0), page
+
+
+def test_a_new_sentence_is_one_job(counted: tuple[int, Costs]) -> None:
+    for page, runs in counted[1].items():
+        passes, jobs = runs["sentence"]["forward passes"], runs["sentence"]["jobs"]
+        # Compare asks two models, and the right one may follow the left one's translation.
+        assert jobs == {"positions": 0, "compare": 2}.get(page, 1), page
+        assert (passes > 0) == (page != "positions"), page
+
+
+def test_a_run_makes_its_key_once_and_lists_every_folder_once(counted: tuple[int, Costs]) -> None:
+    n_checkpoints, pages = counted
+    for page, runs in pages.items():
+        for run in ("again", "sentence"):
+            costs = runs[run]
+            assert costs["keys"] == {"positions": 0, "compare": 2}.get(page, 1), page
+            # The root, and every checkpoint for its links and for its fingerprint.
+            assert (costs["scans"], costs["marks"]) == (1 + 2 * n_checkpoints, n_checkpoints), page
