@@ -11,13 +11,13 @@ from transformer.config import PositionFrequencies, PositionKind, PositionLayout
 
 
 def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> Tensor:
-    """The d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
+    """Return the d_model / 2 angular frequencies 10000^(-2i / d_model), in radians per position.
 
     Args:
-        which: with "endpoint" they are 10000^(-2i / (d_model - 2)). Departure: the code of
-            tensor2tensor, where the paper's models come from, has them so.
+        which: "endpoint" is 10000^(-2i / (d_model - 2)). Departure: that is how tensor2tensor, the
+            code behind the paper, has them.
 
-    Returns: [d_model / 2], float64, from 1 down to almost 1 / 10000, or to just that.
+    Returns: [d_model / 2], float64, from 1 down to almost (with "endpoint", exactly) 1 / 10000.
     """
     if d_model < 2 or d_model % 2:
         raise ValueError(f"d_model={d_model} must be even and at least 2")
@@ -84,7 +84,7 @@ def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved"
 
 
 class SinusoidalPositions(nn.Module):
-    """Fixed sinusoids; the table grows when a longer sequence asks for it."""
+    """Fixed sinusoids; the table grows with the longest sequence."""
 
     table: Tensor
 
@@ -97,7 +97,7 @@ class SinusoidalPositions(nn.Module):
         offset: int = 0,
         frequencies: PositionFrequencies = "paper",
     ) -> None:
-        """Args: offset: what number the first position has."""
+        """Args: offset: number of the first position."""
         super().__init__()
         self.d_model, self.layout = d_model, layout
         self.offset, self.frequencies = offset, frequencies
@@ -120,7 +120,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class TablePositions(nn.Module):
-    """A vector per position, kept with the weights. Beyond the table there is nothing to use."""
+    """A vector per position, saved with the weights; longer sequences are refused."""
 
     table: Tensor
     kind: PositionKind

@@ -1,4 +1,4 @@
-"""Positions as a model's config has them: computed, learned, or a table of another library."""
+"""The positions of a config: computed, learned, or a table from another library."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class StoredPositions(TablePositions):
     """Fixed vectors that came with the weights. No parameters, so table 3 does not count them.
 
     Departure: the paper's are computed. A library that stores its sinusoids in half precision
-    computes with the rounded ones, and what it attends to cannot be had from the formula.
+    computes with the rounded ones, so the formula would not reproduce its attention.
     """
 
     kind = "stored"
 
     def __init__(self, table: Tensor) -> None:
-        """Args: table: [n, d_model]; what the formula gives, until a checkpoint's is loaded."""
+        """Args: table: [n, d_model]; the formula's, until a checkpoint's is loaded."""
         super().__init__()
         self.register_buffer("table", table)
 
 
 def formula(config: ModelConfig, n_positions: int | None = None) -> Tensor:
-    """The sinusoids of a model's size, layout and numbering: [max_positions, d_model]."""
+    """Return the sinusoids of a config's size, layout and numbering: [max_positions, d_model]."""
     return sinusoidal(
         config.max_positions if n_positions is None else n_positions,
         config.d_model,
@@ -40,7 +40,7 @@ def formula(config: ModelConfig, n_positions: int | None = None) -> Tensor:
 
 
 def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions:
-    """The positional encoding that `config` asks for."""
+    """Return the positional encoding of a config."""
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
     if config.positions == "stored":

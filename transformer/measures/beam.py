@@ -1,9 +1,9 @@
-"""The search of one sentence as a tree (section 6.1): who continued whom, and what became of each.
+"""The search of one sentence as a tree (section 6.1), with the outcome of every hypothesis.
 
-A `SearchRecord` lists, for every step, the continuations that the search compared. Here they are
-joined into a tree of `Node`s: the root is `<s>`, the children of a node continue its prefix by one
-token, and the path from the root to a node is a partial translation. Every node knows why it was
-kept, dropped, or ended. What the finished ones are compared by is in `transformer.measures.finish`.
+A `SearchRecord` lists the continuations compared at every step. Here they form a tree of `Node`s:
+the root is `<s>`, the children of a node continue its prefix by one token, and the path from the
+root to a node is a partial translation. Every node knows why it was kept, dropped, or ended.
+`transformer.measures.finish` compares the finished ones.
 
 Log-probabilities are in nats; steps and ranks count from 0.
 """
@@ -24,7 +24,7 @@ from transformer.search.rules import PAPER, BeamRule
 from transformer.trace.records import Trace
 from transformer.types import Floats
 
-#: What became of a node:
+#: Outcome of a node:
 #: "continued": in the beam, and some continuation of it was kept or ended at the next step.
 #: "exhausted": in the beam, but no continuation of it got into the next one.
 #: "finished": ended in `</s>`.  "cut": in the beam when the length limit was reached.
@@ -40,7 +40,7 @@ LEAVES: tuple[Outcome, ...] = ("finished", "cut")
 
 @dataclass(frozen=True)
 class Node:
-    """One token that was considered at one step, after the prefix that its parent ends.
+    """One token considered at one step, after the prefix that ends in its parent.
 
     Attributes:
         index: its place in `Tree.nodes`.  parent: that of the node it continues, -1 for `<s>`.
@@ -68,13 +68,13 @@ class Node:
 
     @property
     def length(self) -> int:
-        """Tokens up to and with this one, as the length penalty counts them."""
+        """Number of tokens up to and including this one, as in the length penalty."""
         return self.step + 1
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """All that one search considered.
+    """Everything one search considered.
 
     Attributes:
         nodes: by step, and by rank within a step.
@@ -98,11 +98,11 @@ class Tree:
     rule: BeamRule = PAPER
 
     def penalty(self, length: int) -> float:
-        """What log P of so many tokens was divided by."""
+        """Return the length penalty of a number of tokens."""
         return self.rule.penalty(length, self.alpha)
 
     def path(self, index: int) -> tuple[int, ...]:
-        """Indices from the first token to this node; none for the root, -1."""
+        """Return the indices from the first token to this node; empty for the root, -1."""
         found = []
         while index >= 0:
             found.append(index)
@@ -110,17 +110,17 @@ class Tree:
         return tuple(reversed(found))
 
     def prefix(self, index: int) -> tuple[Node, ...]:
-        """The nodes of `path`."""
+        """Return the nodes of `path`."""
         return tuple(self.nodes[each] for each in self.path(index))
 
     def find(self, step: int, rank: int) -> Node | None:
-        """The node at a step with a rank, if there is one."""
+        """Return the node of a rank at a step, or None."""
         if not 0 <= step < len(self.steps):
             return None
         return next((n for n in map(self.node, self.steps[step]) if n.rank == rank), None)
 
     def node(self, index: int) -> Node:
-        """The node with this index."""
+        """Return the node with this index."""
         return self.nodes[index]
 
     @cached_property
@@ -130,12 +130,12 @@ class Tree:
 
     @cached_property
     def alive(self) -> frozenset[int]:
-        """The nodes whose path was followed to an end."""
+        """The nodes at which hypotheses ended."""
         return frozenset(index for leaf in self.leaves for index in self.path(leaf))
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """For each node, the indices of its continuations, best first."""
+        """The indices of each node's continuations, best first."""
         found: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             if node.parent >= 0:
@@ -143,20 +143,20 @@ class Tree:
         return tuple(map(tuple, found))
 
     def best_leaf(self, index: int) -> int | None:
-        """The best leaf whose path leads through this node."""
+        """Return the best leaf whose path contains this node."""
         return next((leaf for leaf in self.leaves if index in self.path(leaf)), None)
 
     def last_in_beam(self, step: int) -> Node:
-        """The worst node at a step that was still good enough for the beam."""
+        """Return the worst node at a step that was good enough for the beam."""
         ranked = [self.nodes[index] for index in self.steps[step]]
         good = [place for place, node in enumerate(ranked) if node.fate != "dropped"]
-        if self.beam_size > 1:  # what ended the search left a place that others would have had
+        if self.beam_size > 1:  # the end of the search left a place that others would have taken
             good.append(min(self.beam_size, len(ranked)) - 1)
         return ranked[max(good)]
 
 
 def beam_tree(trace: Trace) -> Tree:
-    """The tree of a trace's search.
+    """Build the tree of a trace's search.
 
     A beam of one compares nothing: its runners-up are the next-token alternatives of the trace.
 
@@ -168,7 +168,7 @@ def beam_tree(trace: Trace) -> Tree:
     rule = record.rule or PAPER
     nodes: list[Node] = []
     steps: list[tuple[int, ...]] = []
-    held: dict[int, int] = {0: -1}  # row alive at this step: the node that it ends in
+    held: dict[int, int] = {0: -1}  # live row at this step: its last node
     for t, step in enumerate(record.steps):
         made = list(_considered(step, t, held, record))
         if record.beam_size == 1:
@@ -186,7 +186,7 @@ def beam_tree(trace: Trace) -> Tree:
             for node in nodes[first:]
             if node.fate == "kept" and (node.row, node.token_id) in rows
         }
-    nodes = _told(nodes, record.beam_size)
+    nodes = _with_outcomes(nodes, record.beam_size)
     return Tree(
         Compact(Node, nodes),
         tuple(steps),
@@ -203,10 +203,10 @@ def beam_tree(trace: Trace) -> Tree:
 def _considered(
     step: SearchStep, t: int, held: dict[int, int], record: SearchRecord
 ) -> Iterator[Node]:
-    """The candidates of a step as nodes, best first, still without index."""
+    """Return the candidates of a step as nodes, best first, without index yet."""
     for rank, each in enumerate(step.candidates):
         if each.fate == "dropped" and not math.isfinite(each.total):
-            continue  # impossible, and nobody asked for it
+            continue  # impossible, and not forced either
         outcome: Outcome = "continued"
         if each.fate == "finished":
             outcome = "finished"
@@ -231,7 +231,7 @@ def _considered(
 
 
 def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, penalty: float) -> list[Node]:
-    """The one node of a step among the tokens that were possible instead, by probability."""
+    """Rank the one node of a step among the alternative tokens, by probability."""
     if not made or t >= len(trace.top_tokens):
         return list(made)
     taken = made[0]
@@ -255,12 +255,12 @@ def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, penalty: float)
     return [replace(node, rank=rank) for rank, node in enumerate(every)]
 
 
-def _told(nodes: Sequence[Node], beam_size: int) -> list[Node]:
-    """The nodes, those in the beam told apart by whether anything came of them."""
+def _with_outcomes(nodes: Sequence[Node], beam_size: int) -> list[Node]:
+    """Return the nodes with final outcomes: "continued" or "exhausted" for those in the beam."""
     followed = {
         node.parent for node in nodes if node.outcome not in ("outranked", "stopped", "passed")
     }
-    # The continuations of a last step were good enough, had the search not ended there.
+    # Continuations of the last step were good enough, but the search ended there.
     followed |= {node.parent for node in nodes if node.outcome == "stopped"}
     return [
         replace(node, outcome="exhausted")
@@ -271,7 +271,7 @@ def _told(nodes: Sequence[Node], beam_size: int) -> list[Node]:
 
 
 def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
-    """Where translations end, best first; equal scores in the order found, as the search sorts."""
+    """Return the final nodes, best first; equal scores in the search's order."""
     ended = [node for node in nodes if node.outcome == "finished"]
     if not ended:
         ended = [node for node in nodes if node.outcome == "cut"]
@@ -282,7 +282,7 @@ def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
 
 
 def _follow(nodes: Sequence[Node], hypothesis: Hypothesis) -> int:
-    """The node that a recorded hypothesis ends in, -1 where the tree does not hold it."""
+    """Return the last node of a recorded hypothesis, or -1 if it is not in the tree."""
     at = -1
     for t, (row, token_id) in enumerate(zip(hypothesis.rows, hypothesis.ids, strict=True)):
         here = ((n.step, n.parent, n.row, n.token_id) for n in nodes)
@@ -295,7 +295,7 @@ def _follow(nodes: Sequence[Node], hypothesis: Hypothesis) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """Where the model looked along a path, position by position.
+    """Attention along a path, position by position.
 
     Attributes:
         cross: [Ld, H, n, S], row i predicted token i of the path.
@@ -307,7 +307,7 @@ class Looked:
 
 
 def attention_along(record: SearchRecord, tree: Tree, index: int) -> Looked:
-    """The attention that the search saw while it predicted every token of a node's path."""
+    """Return the attention with which every token of a node's path was predicted."""
     path = tree.prefix(index)
     if not path:
         raise ValueError(f"node {index} is not in the tree")
@@ -335,12 +335,12 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether one is a beginning of the other, or both are one."""
+        """Whether one path is a prefix of the other, or both are equal."""
         return self.shared == min(len(self.a), len(self.b))
 
 
 def compare(tree: Tree, a: int, b: int) -> Comparison:
-    """Two nodes' paths, with where they part."""
+    """Compare two nodes' paths."""
     first, second = tree.prefix(a), tree.prefix(b)
     shared = 0
     for one, other in zip(first, second, strict=False):

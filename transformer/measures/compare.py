@@ -1,8 +1,8 @@
-"""Two models, or two sentences, side by side: how alike their maps are, and where texts part.
+"""Comparing two models or two sentences: similarity of maps, and where texts differ.
 
 A row of attention is a distribution over keys. Two of them are compared by the Jensen-Shannon
 divergence (Lin 1991) in bits: 0 where they are equal, 1 where they share no key. The similarity of
-two maps is 1 minus the mean divergence of their rows; rows and columns have to mean the same in
+two maps is 1 minus the mean divergence of their rows; rows and columns must mean the same in
 both, so models with different vocabularies are compared over whole words (`measures.words`).
 
 Like every reading of attention this says where two heads look, not what they do with it.
@@ -20,10 +20,10 @@ from transformer.types import Floats
 
 Reals = NDArray[np.float64]
 
-#: (head of the one, head of the other), both counted through all layers from 0.
+#: (head of the first, head of the second), both numbered through all layers from 0.
 HeadPair = tuple[int, int]
 
-#: Added before a logarithm: keeps 0 log 0 at 0, and is lost in any weight that can be told from 0.
+#: Added before a logarithm: keeps 0 log 0 at 0, and changes no weight above it.
 _TINY = float(np.finfo(np.float64).tiny)
 
 #: The definition in one sentence, for the screen.
@@ -37,9 +37,9 @@ def divergence(one: Floats, other: Floats) -> Reals:
     """Jensen-Shannon divergence of rows, in bits, 0 to 1. Shapes: [..., m] twice, to [...].
 
     JSD(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2. Rows are first divided by their sum; a row of
-    nothing but zeros is as far from any other as can be, and equal to its like.
+    zeros is at distance 1 from all other rows and equal to another row of zeros.
 
-    Raises: `ValueError` where the numbers of keys differ or a weight is negative or not a number.
+    Raises: `ValueError` if the numbers of keys differ or a weight is negative or NaN.
     """
     p, q = _distributions(one), _distributions(other)
     if p.shape[-1] != q.shape[-1]:
@@ -49,14 +49,14 @@ def divergence(one: Floats, other: Floats) -> Reals:
 
 
 def similarity(one: Floats, other: Floats) -> Reals:
-    """How alike every map of the one is to every map of the other: 1 - mean divergence of rows.
+    """Return the similarity of every pair of maps: 1 - mean divergence of rows.
 
     Args:
         one: [A, n, m].  other: [B, n, m]; rows and columns mean the same in both.
 
     Returns: [A, B], 0 to 1.
 
-    Raises: `ValueError` where the maps differ in shape or have no row.
+    Raises: `ValueError` if the maps differ in shape or have no row.
     """
     if one.shape[1:] != other.shape[1:] or one.ndim != 3 or 0 in one.shape[1:]:
         raise ValueError(
@@ -96,10 +96,10 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
     costs = -values.astype(np.float64)
     n, m = costs.shape
     row_prices, column_prices = np.zeros(n), np.zeros(m)
-    owner = np.full(m, -1)  # the row that holds a column
+    owner = np.full(m, -1)  # the row matched to a column
     for start in range(n):
-        reached = np.full(m, np.inf)  # shortest way to each column from the row without one
-        before = np.full(m, -1)  # the column passed on that way, -1 for none
+        reached = np.full(m, np.inf)  # shortest path to each column from the unmatched row
+        before = np.full(m, -1)  # the previous column on that path, or -1
         settled = np.zeros(m, dtype=bool)
         row, column, length = start, -1, 0.0
         while True:
@@ -112,12 +112,12 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
                 break
             settled[column] = True
             row = int(owner[column])
-        # Prices move so that every pair in hand stays free and no other becomes cheaper than that.
+        # Update prices: reduced costs stay 0 for matched pairs and never become negative.
         row_prices[start] += length
         gained = length - reached[settled]
         row_prices[owner[settled]] += gained
         column_prices[settled] -= gained
-        while column >= 0:  # pass each column on the way to the row before it
+        while column >= 0:  # augment: give each column on the path to the row before it
             previous = int(before[column])
             owner[column] = start if previous < 0 else owner[previous]
             column = previous
@@ -125,7 +125,7 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
 
 
 def difference(one: Floats, other: Floats) -> Floats:
-    """The one less the other, weight by weight, -1 to 1. Raises `ValueError` on unequal shapes."""
+    """Return first minus second, -1 to 1. Raises `ValueError` for unequal shapes."""
     if one.shape != other.shape:
         raise ValueError(f"maps of shapes {one.shape} and {other.shape} have no difference")
     result: Floats = one.astype(np.float32) - other.astype(np.float32)
@@ -133,7 +133,7 @@ def difference(one: Floats, other: Floats) -> Floats:
 
 
 def parting(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """The first position at which two texts differ, one's end included; None where they do not."""
+    """Return the first position at which two texts differ (or one ends); None if equal."""
     pairs = zip(one, other, strict=False)
     found = next((at for at, (here, there) in enumerate(pairs) if here != there), None)
     if found is None and len(one) != len(other):
@@ -142,7 +142,7 @@ def parting(one: Sequence[str], other: Sequence[str]) -> int | None:
 
 
 def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Positions in each of two texts that the other one does not have in the same order."""
+    """Return the positions in each of two texts outside their longest matching blocks."""
     matcher = SequenceMatcher(None, one, other, autojunk=False)
     here, there = set(range(len(one))), set(range(len(other)))
     for block in matcher.get_matching_blocks():
@@ -152,7 +152,7 @@ def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...
 
 
 def _distributions(weights: Floats) -> Reals:
-    """Rows in float64 that sum to 1, those of zeros as they are."""
+    """Convert to float64 and normalise rows; rows of zeros stay."""
     wide: Reals = weights.astype(np.float64)
     if wide.size and not wide.min() >= 0:  # NaN fails this too
         raise ValueError("weights are negative or not numbers")
@@ -162,14 +162,14 @@ def _distributions(weights: Floats) -> Reals:
 
 
 def _entropy(rows: Reals) -> Reals:
-    """In bits. Shapes: [..., m] to [...]."""
+    """Return the entropy in bits. Shapes: [..., m] to [...]."""
     logs = np.log2(rows + _TINY)
     result: Reals = -np.multiply(rows, logs, out=logs).sum(axis=-1)
     return result
 
 
 def _within_one(bits: Reals, p: Reals, q: Reals) -> Reals:
-    """The divergences without rounding below 0, right also where a row holds no weight at all."""
+    """Clip rounding errors below 0, and set the divergences of rows of zeros."""
     nothing = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
     result: Reals = np.clip(np.where(nothing, 1.0, bits), 0.0, 1.0)
     return result

@@ -1,6 +1,6 @@
-"""Segmentations of one text: what each piece stands for, where two of them differ, how probable.
+"""Segmentations of a text: the text of each piece, differences, and probability.
 
-Texts here are normalised ones, with `▁` for spaces, as `Tokenizer.normalize` writes them.
+Texts are normalised, with `▁` for spaces, as `Tokenizer.normalize` writes them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 
 _START = "\u2581"
 
-#: SentencePiece lets a character without a piece cost this much more than the rarest piece, nats.
+#: Cost of an unknown character in SentencePiece beyond the rarest piece's, in nats.
 _UNKNOWN_PENALTY = 10.0
 
-#: Words longer than this keep the cut without dropout: merging takes time quadratic in it.
+#: Longer words are segmented without dropout, since merging takes quadratic time.
 _LONGEST_WORD = 200
 
 Span = tuple[int, int]
@@ -31,7 +31,7 @@ class Change:
 
     Attributes:
         before, after: the two texts.
-        at: where it begins in the text before.
+        at: its start in the text before.
     """
 
     before: str
@@ -42,9 +42,9 @@ class Change:
 def piece_texts(
     pieces: Sequence[str], ids: Sequence[int], byte_ids: Collection[int]
 ) -> tuple[str, ...]:
-    """The text that each piece stands for; joined they are the normalised text.
+    """Return the text of each piece; joined, they are the normalised text.
 
-    Of a character spelled in bytes, the last byte carries it and the others stand for nothing.
+    A character spelled in bytes belongs to its last byte; the others have an empty text.
     """
     texts: list[str] = []
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -53,7 +53,7 @@ def piece_texts(
             texts.append(decoder.decode(bytes([int(piece[1:-1], 16)])))
             continue
         if texts:
-            texts[-1] += decoder.decode(b"", final=True)  # half a character, as U+FFFD
+            texts[-1] += decoder.decode(b"", final=True)  # an incomplete character, as U+FFFD
         decoder.reset()
         texts.append(piece)
     if texts:
@@ -62,9 +62,9 @@ def piece_texts(
 
 
 def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Span], ...]:
-    """Where two cuts of the same text part: (first, end) of the pieces in each, shortest spans.
+    """Return where two segmentations of a text differ: minimal (first, end) spans of pieces.
 
-    Raises: `ValueError` where the texts are not the same.
+    Raises: `ValueError` if the texts differ.
     """
     if "".join(one) != "".join(other):
         raise ValueError("the cuts are not of the same text")
@@ -85,10 +85,10 @@ def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Spa
 
 
 def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
-    """Log-probability, in nats, of a text under a unigram vocabulary: of all its cuts together.
+    """Return the log-probability, in nats, of a text over all its unigram segmentations.
 
-    The forward sum over the lattice of pieces (Kudo 2018, section 3.2). A character without a
-    piece of its own can be taken as unknown.
+    This is the forward sum over the lattice of pieces (Kudo 2018, section 3.2). A character
+    without a piece of its own counts as unknown.
 
     Args:
         log_probs: of every ordinary piece.
@@ -116,14 +116,14 @@ def merged(
     dropout: float = 0.0,
     rng: np.random.Generator | None = None,
 ) -> tuple[str, ...]:
-    """A cut by byte-pair merges, some of them left out (Provilkov et al. 2020).
+    """Segment by byte-pair merges, with BPE dropout (Provilkov et al. 2020).
 
-    From single characters on, the two neighbours whose union has the highest rank are joined until
-    none can be; each time, every possible merge is passed over with probability `dropout`.
+    Starting from single characters, the neighbours whose union ranks highest are merged until none
+    can be; at each step every possible merge is skipped with probability `dropout`.
 
     Args:
         ranks: of every piece; higher is merged earlier.
-        rng: where the draws come from; needed with dropout.
+        rng: needed with dropout.
     """
     pieces: list[str] = []
     for word in _words(text):
@@ -135,7 +135,7 @@ def merged(
 
 
 def changes(before: str, after: str) -> tuple[Change, ...]:
-    """What turned one text into the other, in order."""
+    """Return the changes that turn one text into the other, in order."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     return tuple(
         Change(before[i:k], after[j:m], i)
@@ -170,6 +170,6 @@ def _merge_word(
 
 
 def _add(one: float, other: float) -> float:
-    """log(exp(one) + exp(other))."""
+    """Return log(exp(one) + exp(other))."""
     high, low = max(one, other), min(one, other)
     return high if low == -math.inf else high + math.log1p(math.exp(low - high))

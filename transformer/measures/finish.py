@@ -5,8 +5,8 @@ A translation Y of log-probability L scores L / lp(Y) with lp(Y) = ((5 + |Y|) / 
 length, a larger alpha favours longer translations. Two of different lengths score the same at
 exactly one alpha, where L1 / L2 = ((5 + |Y1|) / (5 + |Y2|))^alpha.
 
-All this compares what one search has finished. A search with another alpha prunes the same way,
-since all hypotheses of a step are equally long, but may end at another step.
+This compares what one search finished. A search with another alpha prunes the same way, since all
+hypotheses of a step are equally long, but may stop at another step.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from itertools import combinations, pairwise
 from transformer.measures.beam import Node, Tree
 from transformer.search.rules import PAPER, BeamRule
 
-#: The alphas that the app lets one choose.
+#: Range of alpha in the app.
 ALPHAS = (0.0, 2.0)
 
-_APART = 1e-9  # alphas closer than this are one
+_APART = 1e-9  # alphas closer than this are the same
 
 __all__ = [
     "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "needed_then",
@@ -31,25 +31,24 @@ __all__ = [
 
 
 def score_at(node: Node, alpha: float, rule: BeamRule = PAPER) -> float:
-    """What the translation that ends in a node would score with another alpha."""
+    """Return the score, with another alpha, of the translation that ends in a node."""
     return node.total / rule.penalty(node.length, alpha)
 
 
 def crossing(first: Node, second: Node, rule: BeamRule = PAPER) -> float | None:
-    """The alpha at which two translations score the same; any real number.
+    """Return the alpha, any real number, at which two translations score the same.
 
-    Returns: None where there is none (equal lengths) or every alpha is one (certain translations,
-        log P = 0).
+    Returns: None if there is none (equal lengths) or every alpha is (log P = 0).
     """
     if first.length == second.length or first.total >= 0 or second.total >= 0:
         return None
     ratio = math.log(first.total / second.total)
-    # Every rule's penalty is its value at alpha = 1 to the power of alpha.
+    # Every rule's penalty is its value at alpha = 1, to the power of alpha.
     return ratio / math.log(rule.penalty(first.length, 1) / rule.penalty(second.length, 1))
 
 
 def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tuple[int, ...]:
-    """Places of the translations in `leaves`, best first; equal ones in the given order."""
+    """Return the indices of `leaves`, best first; equal ones in the given order."""
     return tuple(
         sorted(range(len(leaves)), key=lambda place: -score_at(leaves[place], alpha, rule))
     )
@@ -75,7 +74,7 @@ def crossings(
     high: float = ALPHAS[1],
     rule: BeamRule = PAPER,
 ) -> tuple[Crossing, ...]:
-    """Every change of order among translations strictly between two alphas, smallest first."""
+    """Return every change of order strictly between two alphas, smallest alpha first."""
     found = []
     for first, second in combinations(range(len(leaves)), 2):
         alpha = crossing(leaves[first], leaves[second], rule)
@@ -91,8 +90,8 @@ class Reign:
     """The alphas for which one translation wins.
 
     Attributes:
-        low, high: from and to.
-        place: which translation of the list.
+        low, high: the interval.
+        place: index of the translation.
     """
 
     low: float
@@ -106,7 +105,7 @@ def reigns(
     high: float = ALPHAS[1],
     rule: BeamRule = PAPER,
 ) -> tuple[Reign, ...]:
-    """Who wins for which alpha, from the lowest alpha to the highest; neighbours differ."""
+    """Return the winner for every alpha, from the lowest up; neighbours differ."""
     if not leaves:
         return ()
     changes = [each.alpha for each in crossings(leaves, low, high, rule)]
@@ -114,7 +113,7 @@ def reigns(
     found: list[Reign] = []
     for start, end in pairwise(borders):
         if end - start < _APART and found:
-            continue  # several change places at one alpha; rounding decides the order inside
+            continue  # several cross at one alpha, where rounding decides the order
         best = ranking(leaves, (start + end) / 2, rule)[0]
         since = found[-1].high if found else start
         if found and found[-1].place == best:
@@ -126,17 +125,17 @@ def reigns(
 
 
 def could_reach(tree: Tree, node: Node) -> float:
-    """The best score that a live hypothesis could still end with.
+    """Return the best score that a live hypothesis could still reach.
 
-    Log-probabilities only fall, and no penalty is milder than that of the longest length.
+    Log-probabilities only fall, and the longest length has the mildest penalty.
     """
     return node.total / tree.penalty(tree.max_length)
 
 
 def needed_then(tree: Tree, step: int) -> float | None:
-    """The score to beat after a step: the last of the best `beam_size` finished by then.
+    """Return the score to beat after a step: that of rank `beam_size` among those finished.
 
-    Returns: None where fewer had finished.
+    Returns: None if fewer had finished.
     """
     scores = sorted((n.score for n in map(tree.node, tree.leaves) if n.step <= step), reverse=True)
     return scores[tree.beam_size - 1] if len(scores) >= tree.beam_size else None

@@ -1,4 +1,4 @@
-"""Many heads as one map, the lines worth drawing, and the weight on chosen tokens.
+"""Combining heads, the largest weights of a query, and the weight on chosen tokens.
 
 All functions take maps [L, H, n, m]: rows are queries, columns are keys, rows sum to 1. None of
 them says what the model does with what it reads.
@@ -27,7 +27,7 @@ _ROUNDING = 1e-6
 def combine(
     maps: Floats, how: How = "mean", layer: int | None = None, head: int | None = None
 ) -> Floats:
-    """One map: a single head, or several element by element.
+    """Which heads make one map: a single one, or several combined element by element.
 
     Args:
         maps: [L, H, n, m].
@@ -40,14 +40,14 @@ def combine(
 
 
 def combine_chosen(maps: Floats, heads: Sequence[Head], how: How = "mean") -> Floats:
-    """One map of the chosen heads. Shapes: [L, H, n, m] to [n, m]. Raises `ValueError` for none."""
+    """Return one map of some heads: [L, H, n, m] to [n, m]. Raises `ValueError` for none."""
     if not heads:
         raise ValueError("no heads chosen; expected at least one")
     return _reduced(np.stack([maps[layer, head] for layer, head in heads]), how, (0,))
 
 
 def widen(maps: Floats, how: How = "mean") -> Floats:
-    """The maps with all heads combined as a last column and all layers as a last row.
+    """Append combined heads as a last column and combined layers as a last row.
 
     Shapes: [L, H, n, m] to [L + 1, H + 1, n, m]; the last one combines everything.
     """
@@ -57,11 +57,11 @@ def widen(maps: Floats, how: How = "mean") -> Floats:
 
 
 def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
-    """The fewest keys of every query that together hold a share of its weight.
+    """Return the fewest keys of every query that together hold a share of its weight.
 
     Args:
         maps: [..., m], weights of at least 0.
-        mass: the share of each row's sum to reach, 0 to 1. 0 keeps nothing, 1 every weight above 0
+        mass: the share of each row's sum to reach, 0 to 1. 0 keeps none, 1 all weights above 0
             (up to 1e-6, the rounding of float32).
 
     Returns: [..., m] bool. Of equal weights the earlier key is kept first.
@@ -78,12 +78,12 @@ def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
 
 
 def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> NDArray[np.float64]:
-    """Weight that each head puts on some keys: their sum, averaged over some queries.
+    """Return each head's weight on some keys: their sum, averaged over some queries.
 
     Args:
         maps: [..., n, m].
-        queries: rows to average over; none means all of them.
-        keys: columns to add up.
+        queries: rows to average over; empty is all.
+        keys: columns to sum.
 
     Returns: [...], 0 to 1; 0 for no keys.
     """

@@ -1,4 +1,4 @@
-"""Which tokens lie near a token in an embedding."""
+"""The nearest tokens of a token in an embedding."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Neighbours:
 def neighbours(
     table: Floats, index: int, count: int, leave_out: Collection[int] = ()
 ) -> Neighbours:
-    """The rows of `table` [V, d] with the highest cosine to row `index`, itself excluded.
+    """Return the rows of `table` [V, d] with the highest cosine to row `index`, excluding it.
 
     Args:
         count: at most this many.
-        leave_out: rows that are never neighbours. Rows of zeros have no direction and are none.
+        leave_out: rows that are never neighbours, as are rows of zeros, which have no direction.
 
-    Raises: `ValueError` where there is no such row.
+    Raises: `ValueError` if there is no such row.
     """
     if not 0 <= index < len(table):
         raise ValueError(f"there is no row {index} among {len(table)}")
@@ -50,7 +50,7 @@ def neighbours(
 
 
 def cosines(table: Floats, vector: Floats) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Cosine of every row of `table` [V, d] with `vector` [d]; NaN where either is all zeros."""
+    """Return the cosine of each row of `table` [V, d] with `vector` [d]; NaN for zero rows."""
     wide = vector.astype(np.float64)
     lengths = np.sqrt(np.einsum("vd,vd->v", table, table, dtype=np.float64))
     lengths = lengths * np.linalg.norm(wide)

@@ -1,4 +1,4 @@
-"""Vectors in a plane: principal component analysis, by the singular value decomposition."""
+"""Principal component analysis by singular value decomposition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Axes:
 
 
 def principal_axes(points: Floats, k: int = 2) -> Axes:
-    """The `k` principal axes of points [n, d], exactly: no sampling, no iteration.
+    """Return the `k` principal axes of points [n, d], without sampling or iteration.
 
     An axis may point either way; here its largest entry is positive. Where the points span fewer
     than `k` dimensions, the directions that are left are at right angles to them, with share 0.
@@ -53,6 +53,6 @@ def principal_axes(points: Floats, k: int = 2) -> Axes:
 
 
 def project(points: Floats, axes: Axes) -> Floats:
-    """Coordinates along the axes: (points - centre) V. Shapes: [n, d] to [n, k]."""
+    """Return coordinates along the axes, (points - centre) V: [n, d] to [n, k]."""
     coordinates = (points - axes.centre) @ axes.directions.T
     return coordinates.astype(np.float32)

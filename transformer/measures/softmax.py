@@ -1,4 +1,4 @@
-"""How sharp a softmax is, in three numbers: what dividing by sqrt(d_k) is there for (3.2.1)."""
+"""Three measures of how sharp a softmax is, the reason to divide by sqrt(d_k) (3.2.1)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from transformer.types import Floats
 
 @dataclass(frozen=True)
 class Spread:
-    """One row of weights in numbers.
+    """Measures of one row of weights.
 
     Attributes:
-        entropy: in bits; 0 where one key takes everything, log2 n where all n are alike.
+        entropy: in bits; 0 if one key takes all, log2 n if all n are equal.
         largest: the largest weight.
-        slope: the sum over keys of d a_j / d e_j = a_j (1 - a_j), how much the weights answer to
+        slope: the sum over keys of d a_j / d e_j = a_j (1 - a_j), the response of the weights to
             their own logits; 0 for a saturated softmax, which then passes no gradient back.
     """
 
@@ -26,7 +26,7 @@ class Spread:
 
 
 def spread(weights: Floats) -> Spread:
-    """The numbers of one row of weights [m] that sums to 1; masked ones are 0 and count nothing."""
+    """Measure one row of weights [m] that sums to 1; masked ones are 0 and do not count."""
     a = weights.astype(np.float64)
     some = a[a > 0]
     return Spread(

@@ -1,4 +1,4 @@
-"""What stands in a vocabulary of pieces."""
+"""Statistics of a vocabulary of pieces, and search in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECE_KINDS: tuple[PieceKind, ...] = ("starts a word", "inside a word", "byte", 
 def piece_kinds(
     pieces: Sequence[str], special: Collection[int], byte_ids: Collection[int]
 ) -> tuple[PieceKind, ...]:
-    """What each piece can be: one that begins with `▁` can stand as a whole word, others cannot."""
+    """Classify pieces: those that begin with `▁` start a word, others stand inside one."""
     kinds: list[PieceKind] = []
     for index, piece in enumerate(pieces):
         if index in special:
@@ -27,12 +27,12 @@ def piece_kinds(
 
 
 def piece_length(piece: str) -> int:
-    """Characters of a piece, without the mark of a word's start; the mark alone has none."""
+    """Return the number of characters of a piece, without a leading `▁`."""
     return len(piece.removeprefix(_START))
 
 
 def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str, dict[int, int]]:
-    """How many pieces have each length, among those that start a word and those that do not."""
+    """Count pieces by length, separately for those that start a word and those that do not."""
     counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
         if kind in counts:
@@ -42,17 +42,16 @@ def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str
 
 
 def share_of_starts(kinds: Sequence[PieceKind]) -> float:
-    """The share of ordinary pieces that start a word; 0 where there are none."""
+    """Return the share of ordinary pieces that start a word; 0 if there are none."""
     starts, inside = (kinds.count(kind) for kind in PIECE_KINDS[:2])
     return starts / (starts + inside) if starts + inside else 0.0
 
 
 def find(pieces: Sequence[str], wanted: str) -> tuple[int, ...]:
-    """Ids of the pieces that contain a text, capital letters or not; a number finds its id too.
+    """Return the ids of the pieces that contain a text, ignoring case; a number also finds its id.
 
-    A space or `_` stands for `▁`, the mark of a word's start; nothing wanted finds all. The best
-    come first: the id that was named, the piece itself, pieces that begin so, then the rest, each
-    in the order of ids.
+    A space or `_` stands for `▁`; an empty text finds all. Best first: the id itself, the exact
+    piece, pieces that begin with the text, then the rest, each in order of ids.
     """
     if not wanted:
         return tuple(range(len(pieces)))

@@ -1,7 +1,7 @@
 """Whole words in place of pieces.
 
-A tokenizer cuts rare words into pieces, and attention is between pieces. To read a map by words,
-its columns are added up, since a query spreads its weight of 1 over the pieces of a word, and its
+A tokenizer splits rare words into pieces, and attention is between pieces. To read a map by words,
+its columns are summed, since a query spreads its weight of 1 over the pieces of a word, and its
 rows are averaged, since each piece of a word is a query with a weight of 1 of its own. Rows of the
 merged map therefore still sum to 1 (Clark et al. 2019, section 4.1).
 """
@@ -32,11 +32,11 @@ _BYTE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
-    """The positions of each word's pieces.
+    """Return the positions of each word's pieces.
 
     Args:
-        tokens: pieces in order. One that starts with `▁` starts a word; the others, spelled bytes
-            and unknown pieces among them, belong to the word before them.
+        tokens: pieces in order. One that starts with `▁` starts a word; all others, bytes and
+            unknown pieces included, belong to the word before.
         special: positions of `<s>`, `</s>` and padding, each a group of its own.
 
     Returns: groups that cover 0, ..., len(tokens) - 1 once each, in order.
@@ -53,17 +53,17 @@ def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
 
 
 def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) -> Floats:
-    """Maps between words: summed over the keys of a group, averaged over its queries.
+    """Merge maps between pieces: sum over the keys of a group, average over its queries.
 
     Args:
         maps: [..., n, m], float32.
-        query_groups, key_groups: contiguous groups that cover an axis, as `word_groups` makes them;
-            None leaves the axis as it is.
+        query_groups, key_groups: contiguous groups that cover an axis, as from `word_groups`; None
+            leaves the axis as it is.
 
-    Returns: [..., number of query groups, number of key groups]; rows sum to what they did before,
-    on average over a group. The array itself where nothing changes.
+    Returns: [..., number of query groups, number of key groups]; rows keep their sum,
+    averaged over a group. The array itself if nothing changes.
 
-    Raises: `ValueError` where the groups do not cover their axis in order.
+    Raises: `ValueError` if the groups do not cover their axis in order.
     """
     merged = maps
     if key_groups is not None:
@@ -79,7 +79,7 @@ def merge(maps: Floats, query_groups: Groups | None, key_groups: Groups | None) 
 
 
 def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
-    """The text of each group: its pieces joined, without `▁`, spelled bytes as characters."""
+    """Return the text of each group: its pieces joined, without `▁`, bytes as characters."""
     return tuple(_join([tokens[position] for position in group]) for group in groups)
 
 
@@ -113,7 +113,7 @@ def maps_by_words(trace: Trace, kind: AttentionKind) -> WordMaps:
 
 
 def _starts(groups: Groups, length: int, axis: str) -> list[int]:
-    """The first position of each group, once it is clear that they cover an axis of `length`."""
+    """Return the first position of each group, after checking that they cover an axis."""
     covered = [position for group in groups for position in group]
     if covered != list(range(length)) or not all(groups):
         raise ValueError(
@@ -130,7 +130,7 @@ def _join(pieces: Sequence[str]) -> str:
         if byte is not None:
             spelled.append(int(byte[1], 16))
             continue
-        # Half a character, where a model writes broken UTF-8, is shown as U+FFFD.
+        # Broken UTF-8 is shown as U+FFFD.
         text += spelled.decode("utf-8", errors="replace") + piece
         spelled.clear()
     return text.removeprefix(_START) or text

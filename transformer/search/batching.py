@@ -1,20 +1,20 @@
-"""Which sentences are translated together."""
+"""Grouping sentences into batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: Rows of a batch times their source tokens stay below this.
+#: Most rows times source tokens in a batch.
 BATCH_TOKENS = 6_000
 
 
 def batches(lengths: Sequence[int], beam_size: int) -> list[list[int]]:
-    """Indices of the sentences to translate, longest first, those of like length together.
+    """Group sentences of similar length, longest first; return their indices.
 
-    The longest go first so that a batch that is too large for the machine fails at once.
+    The longest come first so that a batch that is too large for the machine fails at once.
 
     Args:
-        lengths: source tokens of each sentence; those of 0 are left out.
+        lengths: source tokens of each sentence; empty ones are left out.
     """
     order = sorted(
         (index for index, length in enumerate(lengths) if length),

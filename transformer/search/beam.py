@@ -1,16 +1,15 @@
 """Beam search over a step function (section 6.1); greedy decoding is the beam of one.
 
-No model is in here: a `StepFunction` turns the newest token of every row into scores for the next
-one, and keeps whatever it needs of the past. Rows are partial translations. A batch holds the rows
-of several sentences side by side, each sentence as many as it has alive, so that nothing is spent
-on hypotheses that ended.
+This module knows no model: a `StepFunction` turns the newest token of every row into scores of the
+next one, and keeps whatever state it needs. Rows are partial translations. A batch holds the live
+rows of several sentences side by side, so that finished hypotheses cost nothing.
 
-At every step the `beam_size` best continuations of a sentence are looked at together. Those that
-end in `</s>` are set aside as finished, the others live on. The beam is back at its full width one
-step later, and with a beam of one this is greedy decoding.
+At every step the `beam_size` best continuations of a sentence are considered together. Those that
+end in `</s>` are set aside as finished, the others stay live. The beam is back at its full width
+one step later, and a beam of one is greedy decoding.
 
 A finished hypothesis Y scores log P(Y) / ((5 + |Y|) / 6)^alpha, where |Y| counts `</s>`. Departure:
-the paper takes the penalty from Wu et al. 2016, which leaves open what |Y| counts.
+the paper takes the penalty from Wu et al. 2016, which does not say what |Y| counts.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class StepOutput:
-    """What a step function returns for R rows that have read t tokens each.
+    """A step function's result for R rows that have read t tokens each.
 
     Attributes:
-        logits: [R, V], unnormalised log-probabilities of the next token; or blocks of its rows,
-            each made when it is asked for, which are done before the next step.
+        logits: [R, V], unnormalised log-probabilities of the next token; or an
+            iterator over blocks of its rows, consumed before the next step.
         decoder_self: [Ld, R, H, t], attention of the newest position onto the prefix, or None.
         cross: [Ld, R, H, S], its attention onto the source, or None.
     """
@@ -61,15 +60,15 @@ class StepOutput:
 
 
 class StepFunction(Protocol):
-    """A model, as far as the search knows it. It remembers the rows between two calls."""
+    """The model, as the search sees it: it remembers the rows between calls."""
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        """Read one more token a row and score what may follow.
+        """Read one more token per row and score the next one.
 
         Args:
-            tokens: [R], the newest token of each row; at the first call `<s>` for each sentence.
-            parents: [R], the row of the previous call that each row continues, or None where row
-                i continues row i. Rows of one sentence stay side by side, and sentences keep
+            tokens: [R], the newest token of each row; at the first call, `<s>` for each sentence.
+            parents: [R], the row of the previous call that each row continues; None if row i
+                continues row i. Rows of one sentence stay side by side, and sentences keep
                 their order.
         """
         ...
@@ -82,19 +81,19 @@ class SearchSettings:
     Attributes:
         beam_size: hypotheses kept alive for each sentence.
         alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
-        rule: how hypotheses are scored and when a sentence ends, as this module does or as
-            another library would (`transformer.search.rules`).
-        bos_id, eos_id: what starts the decoder, and what ends a sentence.
+        rule: how hypotheses are scored and when a sentence ends: this module's way or another
+            library's (`transformer.search.rules`).
+        bos_id, eos_id: start the decoder and end a sentence.
         suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
             others are left as they are, not renormalised.
         excluded: ids left out before normalising, so that the others share their probability.
-        forced_eos: let every hypothesis that reaches the longest length end in `</s>` there; being
-            no choice, that costs nothing.
-        n_best: how many finished hypotheses must be certain before a sentence ends; None is
-            `beam_size`. The best one is the same whatever this is.
+        forced_eos: end every hypothesis of the longest length in `</s>`, which costs nothing,
+            since there is no choice.
+        n_best: number of finished hypotheses that must be certain before a sentence ends; None is
+            `beam_size`. The best hypothesis does not depend on it.
         record: keep a `SearchStep` for every step.
         top_k: alternatives kept per row and step when recording.
-        sampling: draw each token at random instead; needs a beam of one.
+        sampling: sample each token instead; needs a beam of one.
     """
 
     beam_size: int = 4
@@ -122,11 +121,11 @@ class SearchSettings:
 
     @property
     def n_ranked(self) -> int:
-        """How many continuations of a sentence are looked at together."""
+        """Number of continuations of a sentence considered together."""
         return self.rule.n_ranked(self.beam_size)
 
     def penalty(self, length: int) -> float:
-        """What log P of a hypothesis of `length` tokens is divided by."""
+        """Return the divisor of log P for a hypothesis of `length` tokens."""
         return self.rule.penalty(length, self.alpha)
 
     def log_probs(self, logits: Tensor) -> Tensor:
@@ -136,7 +135,7 @@ class SearchSettings:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What the search found for one sentence: hypotheses, best first, and its recorded steps."""
+    """The result of one sentence: hypotheses, best first, and the recorded steps."""
 
     hypotheses: tuple[Hypothesis, ...]
     steps: tuple[SearchStep, ...] = ()
@@ -144,12 +143,12 @@ class Found:
 
 @dataclass(eq=False)
 class _State:
-    """Where the search of one sentence stands.
+    """State of one sentence's search.
 
     Attributes:
-        index: the sentence's place in the batch.
+        index: of the sentence in the batch.
         max_length: longest translation, counting `</s>`.
-        prefix: tokens that it has to begin with.
+        prefix: forced first tokens.
         live: at most beam_size nodes, best first; row i of the sentence is live[i].
         finished: nodes that ended in `</s>`, in the order found.
         cut: nodes alive when the length limit was reached.
@@ -182,17 +181,17 @@ def search(
     no more than L / lp(max_length), which for alpha >= 0 is the mildest penalty ahead of it.
 
     Args:
-        step: the model; its first call gets one row a sentence.
+        step: the model; its first call has one row per sentence.
         max_lengths: longest translation of each sentence, counting `</s>`.
         settings: beam, length penalty, what to record.
-        prefixes: token ids that each translation has to begin with; may differ in length.
-        src_lengths: tokens of each source, to leave the padding out of recorded attention.
-        piece: names a token in the records, by its id and that of the one before it.
+        prefixes: token ids that each translation begins with; lengths may differ.
+        src_lengths: tokens of each source, to cut the padding off recorded attention.
+        piece: names a token in the records, given its id and the one before it.
         progress: called with (step, longest step) after each step; an exception it raises ends
             the search.
 
-    Returns: one `Found` a sentence. Where nothing ended within the length, its hypotheses are the
-        cut ones (`complete` is False).
+    Returns: one `Found` per sentence. If nothing ended within the length limit, its hypotheses are
+        the cut ones (`complete` is False).
     """
     states = _start(max_lengths, settings, prefixes)
     active = list(states)
@@ -239,7 +238,7 @@ def _start(
 def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
 ) -> Continuations:
-    """What the search looks at, of every row."""
+    """Return the best continuations of every row."""
     forced = None
     if any(t < len(state.prefix) for state in active):
         forced = [
@@ -268,7 +267,7 @@ def _advance(
     src_lengths: Sequence[int] | None,
     piece: Name,
 ) -> None:
-    """One step of one sentence: rank the continuations, set the finished aside, keep the rest."""
+    """Advance one sentence: rank continuations, set finished ones aside, keep the rest."""
     nodes = sorted(
         _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)
     )
@@ -295,7 +294,7 @@ def _advance(
 def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
 ) -> Iterator[Node]:
-    """The continuations that may be chosen: each row's best, or the one drawn or forced."""
+    """Yield the possible continuations: each row's best, or the sampled or forced one."""
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
             log_prob = scored.forced[at]

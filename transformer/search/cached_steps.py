@@ -1,4 +1,4 @@
-"""The model as a step function for the search: one token a row at a time, with a cache."""
+"""The model as a step function: one token per row at a time, with a cache."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from transformer.search.beam import StepOutput
 class CachedSteps:
     """`Transformer.decode` with its cache, as a `transformer.search.beam.StepFunction`.
 
-    The readable one; `transformer.fast.steps` translates, and tests hold it to this. Rows that
-    end are dropped from the cache, and nothing moves while the beams stay in place.
+    The reference; tests check that `transformer.fast.steps` gives the same. Rows that end leave the
+    cache, and nothing is copied while the beams stay in place.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class CachedSteps:
         """Start a search.
 
         Args:
-            encoded: from `Transformer.encode`, one row a sentence.
+            encoded: from `Transformer.encode`, one row per sentence.
             need_weights: also return the newest position's attention.
             hooks: given to every step of the decoder.
         """
@@ -45,7 +45,7 @@ class CachedSteps:
             rows = torch.tensor(parents, device=device)
             self.cache.select(rows)
             mask = self.encoded.src_mask
-            # The memory itself is no longer needed: its keys and values are in the cache.
+            # Rows of the memory need not follow: its keys and values are in the cache.
             self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
         tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
         decoded = self.model.decode(

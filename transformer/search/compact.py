@@ -1,9 +1,8 @@
-"""Many small records, held so that keeping them costs little.
+"""Many small records, stored as tuples that the garbage collector need not visit again.
 
-A search leaves a record of every continuation that it looked at, and a server keeps searches for
-hours. Python's collector looks again and again at every object that could be part of a cycle, but
-only once at a plain tuple of numbers and texts. So records are held as such tuples and made anew
-when asked for.
+A search records every continuation that it considered, and a server keeps searches for hours.
+Python's collector visits every object that could be part of a cycle again and again, but a plain
+tuple of numbers and strings only once. So records are stored as such tuples and rebuilt on access.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Compact(Sequence[T], Generic[T]):
 
     @property
     def nbytes(self) -> int:
-        """About how much memory they take; texts are shared with the vocabulary."""
+        """Approximate memory in bytes, without strings, which the vocabulary shares."""
         if not self._rows:
             return 0
         numbers = sum(sys.getsizeof(each) for each in self._rows[0] if not isinstance(each, str))

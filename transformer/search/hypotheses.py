@@ -1,4 +1,4 @@
-"""Partial translations while a search runs, and the records that are made of them."""
+"""Partial translations during a search, and their records."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = [
 ]  # fmt: skip
 
 
-#: What log P of so many tokens, `</s>` counted, is divided by.
+#: The length penalty of a number of tokens, `</s>` included.
 Penalty = Callable[[int], float]
 
 
-#: Names a token by its id and that of the one before it, -1 where nothing was generated yet.
+#: Names a token, given its id and the one before it (-1 at the beginning).
 Name = Callable[[int, int], str]
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """The end of a partial translation: one token, and the node that it continues.
+    """The last token of a partial translation, and the node that it continues.
 
-    `row` is the row, within its sentence, that this node's prefix held when the token was chosen.
+    `row` is the row, within its sentence, of this node's prefix when the token was chosen.
     """
 
     parent: Node | None
@@ -43,11 +43,11 @@ class Node:
     length: int
 
     def score(self, penalty: Penalty) -> float:
-        """Log P / lp, what hypotheses are compared by."""
+        """Return log P / lp, by which hypotheses are compared."""
         return self.total / penalty(self.length)
 
     def path(self) -> list[Node]:
-        """The nodes from the first generated token to this one."""
+        """Return the nodes from the first generated token to this one."""
         nodes = []
         node: Node | None = self
         while node is not None and node.parent is not None:
@@ -58,10 +58,10 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The token drawn for every row at a step.
+    """The tokens sampled at a step.
 
     Attributes:
-        tokens: [R].  log_probs: [R], the model's own, unchanged by how they were drawn.
+        tokens: [R].  log_probs: [R], under the model's own distribution.
         allowed: [R][n] ids that could have been drawn, most probable first.
     """
 
@@ -73,7 +73,7 @@ class Draws:
     def of(
         cls, log_probs: Tensor, sampling: Sampling, step: int, suppressed: Sequence[int]
     ) -> Draws:
-        """Draw a token for each row of `log_probs`, [R, V]."""
+        """Sample a token for each row of `log_probs` [R, V]."""
         rows = log_probs.float().cpu().numpy()
         drawn = [draw(row, sampling, step, suppressed) for row in rows]
         tokens = [each.token for each in drawn]
@@ -86,10 +86,10 @@ class Continuations:
     """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
 
     Attributes:
-        ids, log_probs: [R][K'].  forced: [R], log-probability of the token a prefix asks for.
+        ids, log_probs: [R][K'].  forced: [R], log-probability of the prefix's token.
         top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
         cross: [R, Ld, H, S].  The last five are None unless recording.
-        drawn: the tokens drawn, None unless sampling.
+        drawn: the sampled tokens, None unless sampling.
     """
 
     ids: list[list[int]]
@@ -113,15 +113,15 @@ def recorded_step(
     n_source: int | None,
     piece: Name,
 ) -> SearchStep:
-    """What one sentence's search saw at a step, as a record.
+    """Record one step of one sentence's search.
 
     Args:
-        nodes: the continuations looked at, best first.
-        fates: what became of each; absent is dropped.
-        places: the next row of those that live on.
+        nodes: the continuations considered, best first.
+        fates: what became of each; if absent, it was dropped.
+        places: the next row of those kept.
         rows: the sentence's rows in `scored`.
-        penalty: what the score divides by.
-        n_source: source tokens without padding, None for all.
+        penalty: the length penalty.
+        n_source: source tokens without padding; None is all.
     """
     candidates = (
         Candidate(
@@ -139,9 +139,9 @@ def recorded_step(
     assert scored.top_ids is not None
     assert scored.top_log_probs is not None and scored.entropy is not None
     here = slice(rows.start, rows.stop)
-    nothing = np.zeros((len(rows), 0, 0, 0), np.float32)
-    own = nothing if scored.decoder_self is None else scored.decoder_self[here]
-    cross = nothing if scored.cross is None else scored.cross[here, ..., :n_source]
+    empty = np.zeros((len(rows), 0, 0, 0), np.float32)
+    own = empty if scored.decoder_self is None else scored.decoder_self[here]
+    cross = empty if scored.cross is None else scored.cross[here, ..., :n_source]
     step = SearchStep(
         candidates=Compact(Candidate, candidates),
         top_ids=scored.top_ids[here].copy(),
@@ -157,7 +157,7 @@ def recorded_step(
 
 
 def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
-    """Which of the most probable tokens could have been drawn, and how many there were in all."""
+    """Return which of the most probable tokens could be sampled, and how many of all could."""
     if scored.drawn is None or scored.top_ids is None:
         return {}
     each = scored.drawn.allowed[rows.start : rows.stop]
@@ -170,7 +170,7 @@ def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
 
 
 def recorded_hypothesis(node: Node, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
-    """The hypothesis that ends in `node`, as a record."""
+    """Record the hypothesis that ends in `node`."""
     path = node.path()
     ids = tuple(each.token for each in path)
     return Hypothesis(

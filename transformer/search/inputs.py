@@ -1,4 +1,4 @@
-"""Checks of what callers ask for; each fails with one line: what, which value, what is allowed."""
+"""Checks of arguments; each fails with one line: what, which value, what is allowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
 
 
 def checked_whole(name: str, value: object, most: int | None = None) -> int:
-    """`value` if it is a whole number of at least 1 (and at most `most`), else `InputError`."""
+    """Return `value` if it is a whole number from 1 (to `most`), else raise `InputError`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or int(value) < 1 or (most is not None and int(value) > most):  # type: ignore[call-overload]
         allowed = "of at least 1" if most is None else f"from 1 to {most}"
@@ -26,12 +26,12 @@ def checked_whole(name: str, value: object, most: int | None = None) -> int:
 
 
 def checked_beam(value: object) -> int:
-    """`value` if it is a beam size that a search accepts, else `InputError`."""
+    """Return `value` if it is a valid beam size, else raise `InputError`."""
     return checked_whole("beam size", value, MAX_BEAM)
 
 
 def checked_alpha(value: object) -> float:
-    """`value` if it is an exponent that the length penalty accepts, else `InputError`."""
+    """Return `value` if it is a valid exponent of the length penalty, else raise `InputError`."""
     number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
     if not number or not (math.isfinite(value) and 0 <= value <= MAX_ALPHA):  # type: ignore[arg-type, operator]
         raise InputError(f"alpha {value!r} is not a number from 0 to {MAX_ALPHA:g}")
@@ -48,10 +48,10 @@ def search_settings(
     sampling: Sampling | None = None,
     rule: BeamRule = PAPER,
 ) -> SearchSettings:
-    """Checked settings for a search: a recording one where `top_k` is given.
+    """Return checked settings for a search, which records if `top_k` is given.
 
-    Padding, `<s>` and what the config suppresses are never generated, `<unk>` only where allowed.
-    Without a record, only the best hypothesis has to be certain.
+    Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
+    Without a record, a search may stop once the best hypothesis is certain.
     """
     size, exponent = checked_beam(beam_size), checked_alpha(alpha)
     if sampling is not None and not isinstance(sampling, Sampling):
@@ -77,7 +77,7 @@ def search_settings(
 
 
 def checked_sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
-    """A `Sampling`; what it does not allow becomes an `InputError`."""
+    """Return a `Sampling`, with its `ValueError` as an `InputError`."""
     try:
         return Sampling(temperature, top_k, top_p, seed)
     except ValueError as error:
@@ -87,10 +87,11 @@ def checked_sampling(temperature: float, top_k: int, top_p: float, seed: int) ->
 def checked_ids(
     what: str, ids: Sequence[int], config: ModelConfig, size: int | None = None
 ) -> list[int]:
-    """Token ids that a model may be made to read, else `InputError`.
+    """Return the token ids if a model may read them, else raise `InputError`.
 
     Args:
-        size: of the vocabulary, the target's unless it is given.
+        what: names them in the message.
+        size: of the vocabulary; None is the target's.
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
@@ -106,7 +107,7 @@ def checked_ids(
 
 
 def check_length(ids: Sequence[int], most: int) -> None:
-    """See that a sentence of these ids and `</s>` has at most so many tokens, else `InputError`."""
+    """Raise `InputError` if these ids and `</s>` are more than `most` tokens."""
     if len(ids) + 1 > most:
         raise InputError(
             f"the sentence has {len(ids) + 1:,} tokens (</s> included); at most {most} are allowed"

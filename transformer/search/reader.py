@@ -1,4 +1,4 @@
-"""What a translator is given, checked and cut into tokens: sources, targets, prefixes, limits."""
+"""Reading a translator's arguments: sources, targets, prefixes and length limits, checked."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
 
-#: The paper lets a translation be this much longer than its source (section 6.1).
+#: How much longer than its source a translation may be in the paper (section 6.1).
 EXTRA_LENGTH = 50
-#: Longest sentence, in characters, that is cut into pieces at all.
+#: Longest sentence in characters; longer ones are refused before tokenising.
 MAX_CHARACTERS = 10_000
-#: A trace that might need more memory than this for its record is refused.
+#: Traces whose record might need more memory than this are refused.
 MAX_RECORD_BYTES = 2 * 2**30
 
 Prefix = str | Sequence[int] | None
 
 
 class Reader:
-    """Turns what callers give into token ids, or says in one line (`InputError`) why it cannot."""
+    """Turns sentences and token ids into checked token ids, or raises `InputError` in one line."""
 
     def __init__(self, config: ModelConfig, tokenizer: Tokenizer, max_tokens: int) -> None:
         """Args: max_tokens: longest source and longest translation, `</s>` included."""
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
 
     def tokenize(self, sentence: str) -> Tokenized:
-        """Cut a sentence into pieces. A blank one has none."""
+        """Split a sentence into pieces; a blank one has none."""
         return self._cut(sentence, self.tokenizer)
 
     def tokenize_target(self, text: str) -> Tokenized:
-        """Cut a text in the target language into pieces."""
+        """Split a text in the target language into pieces."""
         return self._cut(text, self.tokenizer.target)
 
     def _cut(self, sentence: str, tokenizer: Tokenizer) -> Tokenized:
@@ -48,13 +48,13 @@ class Reader:
         return tokenized
 
     def source(self, sentence: str | Sequence[int]) -> Source:
-        """The sentence as the encoder gets it.
+        """Return a sentence as the encoder reads it.
 
         Args:
-            sentence: text, or the ids (without `</s>`) of one that was cut in another way.
+            sentence: text, or token ids (without `</s>`) of another segmentation.
         """
         if not isinstance(sentence, str) and isinstance(sentence, Sequence):
-            return self._source_ids(sentence)  # type: ignore[arg-type]  # str is out by now
+            return self._source_ids(sentence)  # type: ignore[arg-type]  # no str any more
         tokenized = self.tokenize(sentence)
         if not tokenized.ids:
             return Source(clean(sentence), (), (), (), ())
@@ -68,7 +68,7 @@ class Reader:
         )
 
     def _source_ids(self, given: Sequence[int]) -> Source:
-        if isinstance(given, bytes | bytearray):  # a sequence of numbers by chance
+        if isinstance(given, bytes | bytearray):  # which are sequences of integers too
             raise InputError(f"a sentence must be text, not {type(given).__name__}")
         ids = checked_ids("source", given, self.config, self.config.vocab_size)
         check_length(ids, self.max_tokens)
@@ -85,9 +85,9 @@ class Reader:
     def sources(
         self, sentences: Sequence[str | Sequence[int]], *, blank: bool = True
     ) -> list[Source]:
-        """Every sentence as `source` reads it; an error says which one, counted from 1.
+        """Read every sentence with `source`; an error names which one, counted from 1.
 
-        Args: blank: allow blank ones.
+        Args: blank: whether blank sentences are allowed.
         """
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
@@ -103,7 +103,7 @@ class Reader:
         return read
 
     def target(self, target: str | Sequence[int]) -> list[int]:
-        """What the decoder is to predict, ending in `</s>`."""
+        """Return the ids for the decoder to predict, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
             ids = [*self.tokenize_target(target).ids, eos]
@@ -120,7 +120,7 @@ class Reader:
         return ids
 
     def prefix(self, prefix: Prefix) -> list[int]:
-        """What a translation has to begin with, as token ids."""
+        """Return the ids that translations begin with."""
         if prefix is None:
             return []
         if isinstance(prefix, str):
@@ -128,7 +128,7 @@ class Reader:
         return checked_ids("prefix", prefix, self.config)
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
-        """Longest translation of a source of `n_source` tokens, both counted with `</s>`."""
+        """Return the longest translation of `n_source` tokens, both including `</s>`."""
         limit = n_source + EXTRA_LENGTH
         if max_length is not None:
             limit = checked_whole("max_length", max_length)
@@ -140,9 +140,9 @@ class Reader:
         return limit
 
     def check_record(self, lengths: Sequence[int], limits: Sequence[int], beam_size: int) -> None:
-        """Refuse records that together could outgrow `MAX_RECORD_BYTES`.
+        """Refuse records that together could exceed `MAX_RECORD_BYTES`.
 
-        Args: lengths, limits: tokens of each source and of each longest translation.
+        Args: lengths, limits: tokens of each source and of its longest translation.
         """
         config = self.config
         heads = config.n_decoder_layers * config.decoder_heads

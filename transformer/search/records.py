@@ -1,4 +1,4 @@
-"""What a search did on one sentence, as frozen NumPy records.
+"""Frozen NumPy records of one sentence's search.
 
 Shape letters: S source tokens, H heads, K alternatives kept per step, Ld decoder layers, B beam
 rows.
@@ -26,11 +26,11 @@ class Translation:
         text: the detokenised target sentence.
         tokens: target pieces without `<s>` and `</s>`.
         ids: their token ids.
-        score: log P / length penalty, the quantity the search maximised; higher is better.
+        score: log P / length penalty, which the search maximises; higher is better.
         log_probs: log-probability of each token of `tokens` and, last, of `</s>` (absent when the
             length limit cut the sentence).
         complete: False when the length limit was reached before `</s>`.
-        unknown: source pieces that the vocabulary does not hold, as typed.
+        unknown: source text outside the vocabulary, as typed.
     """
 
     text: str
@@ -47,7 +47,7 @@ Fate = Literal["kept", "finished", "dropped"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """One continuation that a search step looked at.
+    """One continuation considered at a step.
 
     Attributes:
         parent: row of the hypothesis it continues, among the rows alive at this step.
@@ -56,7 +56,7 @@ class Candidate:
         total: log-probability of the whole hypothesis.
         score: total / length penalty.
         fate: "kept" in the beam, "finished" (ended in `</s>` and set aside), or "dropped".
-        row: its row at the next step where kept; -1 otherwise, and where no step follows.
+        row: its row at the next step if kept, else -1; also -1 after the last step.
     """
 
     parent: int
@@ -71,16 +71,16 @@ class Candidate:
 
 @dataclass(frozen=True, eq=False)
 class SearchStep:
-    """One step of a search: the rows alive, what they attended to, and what became of them.
+    """One step of a search: the live rows, their attention, and their continuations.
 
     Attributes:
-        candidates: best first; every row's best continuations.
+        candidates: every row's best continuations, best first.
         top_ids, top_log_probs: [B, K], each row's K most probable next tokens.
         entropy: [B], entropy of each row's next-token distribution in nats.
         decoder_self: [B, Ld, H, t + 1], attention of the newest position onto the prefix.
         cross: [B, Ld, H, S], its attention onto the source.
-        allowed: [B, K], which of `top_ids` could have been drawn; None unless sampled.
-        n_allowed: [B], how many tokens of the vocabulary could have been; None unless sampled.
+        allowed: [B, K], which of `top_ids` sampling could choose; None unless sampled.
+        n_allowed: [B], how many tokens sampling could choose from; None unless sampled.
     """
 
     candidates: Sequence[Candidate]
@@ -95,13 +95,13 @@ class SearchStep:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A hypothesis that the search finished, or cut at the length limit.
+    """A finished hypothesis, or one cut at the length limit.
 
     Attributes:
-        ids, tokens: without `<s>`, with `</s>` where it was reached.
+        ids, tokens: without `<s>`, with `</s>` if it was reached.
         total: log P.
         score: total / length penalty.
-        rows: row held at each step; attention of step t is `steps[t].cross[rows[t]]`.
+        rows: its row at each step; attention of step t is `steps[t].cross[rows[t]]`.
         complete: ended in `</s>`.
         log_probs: log-probability of each of `ids`.
     """
@@ -117,16 +117,16 @@ class Hypothesis:
 
 @dataclass(frozen=True, eq=False)
 class SearchRecord:
-    """Everything a search saw for one sentence.
+    """The whole search of one sentence.
 
     Attributes:
         beam_size, alpha, max_length: the settings.
-        steps: one per decoding step.
+        steps: one per step.
         hypotheses: finished ones, best score first; the first is the translation.
-        n_forced: steps at which a given prefix left no choice.
-        sampling: how tokens were drawn, None where the best were taken.
-        rule: how hypotheses were scored and when the search stopped; None is the paper's way
-            (`transformer.search.rules.PAPER`).
+        n_forced: number of steps forced by a prefix.
+        sampling: how tokens were sampled; None for beam search.
+        rule: how hypotheses were scored and when the search stopped; None is
+            `transformer.search.rules.PAPER`.
     """
 
     beam_size: int

@@ -1,13 +1,13 @@
-"""Drawing the next token at random, from a distribution made sharper, flatter, or shorter.
+"""Sampling the next token, with temperature, top-k and nucleus.
 
-The model's distribution is changed in this order: what may never be generated goes, the logits are
-divided by a temperature, all but the `top_k` most probable tokens are cut off, and of those all but
-the nucleus, the fewest most probable ones that together have a probability of `top_p` (Holtzman et
-al. 2020, section 3.1). What is left is drawn from in proportion.
+The model's distribution is changed in this order: suppressed tokens are removed, the logits are
+divided by the temperature, all but the `top_k` most probable tokens are removed, and then all but
+the nucleus, the smallest set of most probable tokens with a probability of `top_p` (Holtzman et al.
+2020, section 3.1). The rest is renormalised.
 
 Departure: the paper decodes by beam search only (section 6.1).
 
-NumPy alone and in double precision, so that a seed means the same on every device.
+Only NumPy in double precision, so that a seed gives the same on every device.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to draw.
+    """How to sample.
 
     Attributes:
-        temperature: above 0; 1 is the model's own distribution, towards 0 it is greedy decoding.
-        top_k: tokens that stay, 0 for all.
-        top_p: probability of the nucleus, above 0; 1 for all.
-        seed: the same one draws the same translation.
+        temperature: above 0; 1 is the model's own distribution, the limit 0 greedy decoding.
+        top_k: number of tokens kept; 0 is all.
+        top_p: probability of the nucleus, above 0; 1 is all.
+        seed: the same seed gives the same translation.
 
-    Raises: `ValueError` with what is wrong, which value, and what is allowed.
+    Raises: `ValueError` saying what is wrong, which value, and what is allowed.
     """
 
     temperature: float = 1.0
@@ -56,11 +56,11 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """One token drawn.
+    """One sampled token.
 
     Attributes:
         token: its id.
-        allowed: [n] ids that could have been drawn, most probable first.
+        allowed: [n] ids that were possible, most probable first.
     """
 
     token: int
@@ -70,18 +70,17 @@ class Drawn:
 def draw(
     log_probs: NDArray[np.floating], sampling: Sampling, step: int, suppressed: Sequence[int] = ()
 ) -> Drawn:
-    """Draw the next token.
+    """Sample the next token.
 
-    The random number depends on the seed and the step alone. A translation that goes on from a
-    prefix of its own therefore ends as it did, and a sentence's draw does not depend on the others
-    in its batch.
+    The random number depends on seed and step only. So a translation continued from one of its own
+    prefixes ends as before, and a sentence does not depend on the others in its batch.
 
     Args:
         log_probs: [V], the model's log-probabilities in nats, -inf allowed.
         step: 0 for the first token.
-        suppressed: ids that are never drawn.
+        suppressed: ids that are never sampled.
 
-    Raises: `ValueError` where no token is left.
+    Raises: `ValueError` if no token is left.
     """
     allowed, probabilities = distribution(log_probs, sampling, suppressed)
     point = np.random.default_rng([sampling.seed, step]).random()
@@ -93,9 +92,9 @@ def draw(
 def distribution(
     log_probs: NDArray[np.floating], sampling: Sampling, suppressed: Sequence[int] = ()
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """What is drawn from: ids, most probable first, and their probabilities, which sum to 1.
+    """Return the ids to sample from, most probable first, and their probabilities.
 
-    Args: see `draw`. Of equally probable tokens the smaller id comes first.
+    Args: see `draw`. Among equally probable tokens the smaller id comes first.
     """
     scores = log_probs.astype(np.float64)
     scores[list(suppressed)] = -np.inf
@@ -105,7 +104,7 @@ def distribution(
         raise ValueError("no token is left to draw from")
     if sampling.top_k:
         order = order[: sampling.top_k]
-    # The best is 0 here, so that no temperature makes a number too large.
+    # The largest is 0, so that no temperature overflows.
     with np.errstate(over="ignore"):
         odds = np.exp((scores[order] - scores[order[0]]) / sampling.temperature)
     if sampling.top_p < 1:

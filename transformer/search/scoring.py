@@ -1,4 +1,4 @@
-"""From logits to what a search looks at: the best next tokens of every row, on the CPU."""
+"""From logits to the best next tokens of every row, on the CPU."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from transformer.search.hypotheses import Continuations, Draws
 from transformer.search.sampling import Sampling
 from transformer.types import Floats
 
-#: Rows of at least so many scores are searched by groups of so many.
+#: Rows of at least LONG_ROW scores are searched in groups of GROUP.
 LONG_ROW, GROUP = 2_000, 32
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be known of every row.
+    """The values that a search needs of every row.
 
     Attributes:
-        n_chosen: best next tokens.
-        n_shown: most probable next tokens to record, with the entropy; 0 records nothing.
+        n_chosen: number of best next tokens.
+        n_shown: number of most probable tokens to record, with the entropy; 0 records nothing.
         excluded: ids left out before normalising, so that the others share their probability.
-        forced: [R], a token of each row whose log-probability is asked for, or None.
-        sampling, step, suppressed: see `transformer.search.sampling.draw`; None draws nothing.
+        forced: [R], a token per row whose log-probability is needed, or None.
+        sampling, step, suppressed: see `transformer.search.sampling.draw`; None samples nothing.
     """
 
     n_chosen: int
@@ -40,7 +40,7 @@ class Wanted:
 
 
 def normalised(logits: Tensor, excluded: Sequence[int] = ()) -> Tensor:
-    """Log-probabilities of logits [R, V], without the tokens that are left out."""
+    """Return the log-probabilities of logits [R, V], without the excluded ids."""
     return (_without(logits, excluded) if excluded else logits).log_softmax(1)
 
 
@@ -54,14 +54,14 @@ def score(
     decoder_self: Tensor | None = None,
     cross: Tensor | None = None,
 ) -> Continuations:
-    """Normalise logits and bring what is wanted of them to the CPU.
+    """Normalise logits and copy the needed values to the CPU.
 
     Args:
-        logits: [R, V], or blocks of its rows one after the other, each made when it is asked for:
-            what is in the processor's caches is normalised several times faster.
+        logits: [R, V], or an iterator over blocks of its rows: a block that is still in the
+            processor's caches is normalised several times faster.
         decoder_self, cross: [Ld, R, H, n] weights to record, or None.
 
-    Raises: `FloatingPointError` where a row's logits are not numbers.
+    Raises: `FloatingPointError` if a row's logits are not numbers.
     """
     blocks = [logits] if isinstance(logits, Tensor) else logits
     parts, first = [], 0
@@ -78,9 +78,9 @@ def score(
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest scores of every row [R, V], best first, and where they are: both [R, count].
+    """Return the largest scores of every row [R, V], best first, and their ids: both [R, count].
 
-    Long rows are cut into groups first: the best lie in the groups with the largest maxima.
+    In long rows only the groups with the largest maxima are searched, which hold the best.
     """
     n_rows, size = scores.shape
     n_groups = size // GROUP
@@ -88,12 +88,12 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
         return scores.topk(count, dim=1)
     grouped = scores[:, : n_groups * GROUP].view(n_rows, GROUP, n_groups)
     groups = grouped.amax(1).topk(count, dim=1, sorted=False).indices  # [R, count]
-    held = grouped.gather(2, groups[:, None].expand(-1, GROUP, -1)).flatten(1)
+    candidates = grouped.gather(2, groups[:, None].expand(-1, GROUP, -1)).flatten(1)
     rest = scores[:, n_groups * GROUP :]
-    values, places = torch.cat([held, rest], dim=1).topk(count, dim=1)
+    values, places = torch.cat([candidates, rest], dim=1).topk(count, dim=1)
     row, column = places // count, places % count
     ids = row * n_groups + groups.gather(1, column)
-    after = places - held.size(1)  # what was found in the rest
+    after = places - candidates.size(1)  # index in the rest, if not negative
     return values, torch.where(after < 0, ids, after + n_groups * GROUP)
 
 
@@ -106,7 +106,7 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
     values, ids = best(logits, max(n_chosen, n_shown))
     largest = values[:, :1]
     probabilities = logits.softmax(1)
-    # The logarithm of what all are divided by, less the largest logit: exact where it matters.
+    # Log of the softmax denominator, relative to the largest logit: exact for likely tokens.
     spread = -probabilities.gather(1, ids[:, :1]).log()  # [r, 1]
     values = values - largest - spread
     log_probs: list[list[float]] = values[:, :n_chosen].tolist()
@@ -122,7 +122,7 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
         forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
     if not n_shown:
         return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
-    # Bounded, so that what has probability 0 adds 0 and not 0 times infinity.
+    # Bounded, so that a probability of 0 adds 0 and not 0 times infinity.
     below = (logits - largest).clamp_min_(-1e4)
     entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
     return Continuations(
@@ -137,7 +137,7 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
 
 
 def _joined(parts: Sequence[Continuations]) -> Continuations:
-    """The rows of several blocks."""
+    """Concatenate the rows of several blocks."""
 
     def every(name: str) -> list:  # type: ignore[type-arg]  # of ids, of numbers
         return [row for part in parts for row in getattr(part, name)]
@@ -158,7 +158,7 @@ def _joined(parts: Sequence[Continuations]) -> Continuations:
 
 
 def _by_row(weights: Tensor | None) -> Floats | None:
-    """[L, R, H, n] on any device to [R, L, H, n] in NumPy."""
+    """Convert [L, R, H, n] on any device to [R, L, H, n] in NumPy."""
     if weights is None:
         return None
     array: Floats = weights.transpose(0, 1).float().cpu().numpy()

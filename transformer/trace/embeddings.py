@@ -1,4 +1,4 @@
-"""Embeddings as NumPy: the matrices of a model, and what enters its stacks (sections 3.4, 3.5)."""
+"""A model's embeddings and the inputs of its stacks, as NumPy (sections 3.4, 3.5)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Side = Literal["source", "translation"]
 
 @dataclass(frozen=True, eq=False)
 class Entering:
-    """What enters the encoder or the decoder: the sum of the two.
+    """The input of the encoder or the decoder, which is content plus positions.
 
     Attributes:
-        content: [n, d_model], the embeddings as the model adds them, times `scale`.
+        content: [n, d_model], the embeddings times `scale`.
         positions: [n, d_model], the positional encodings of positions 0, 1, ...
         scale: sqrt(d_model), or 1 for a model that does not scale.
     """
@@ -31,7 +31,7 @@ class Entering:
 
 
 def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
-    """The two parts of what the encoder ("source") or decoder ("translation") gets for tokens."""
+    """Return both parts of the input of the encoder ("source") or decoder ("translation")."""
     source = side == "source"
     embedding = model.src_embedding if source else model.tgt_embedding
     positions = model.src_positions if source else model.tgt_positions
@@ -43,9 +43,9 @@ def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
 
 
 def embedding_tables(model: Transformer) -> dict[str, Floats]:
-    """Every different embedding matrix [V, d_model], by what it is used for.
+    """Return the embedding matrices [V, d_model] by their use.
 
-    Weights that are shared (`tie_embeddings`) appear once, under a joint name.
+    Shared weights (`tie_embeddings`) appear once, under a joint name.
     """
     used = {
         "source": model.src_embedding.weight,
@@ -60,6 +60,6 @@ def embedding_tables(model: Transformer) -> dict[str, Floats]:
 
 
 def _numpy(tensor: torch.Tensor) -> Floats:
-    """On a CPU without a copy, for reading only."""
+    """Convert to NumPy, on a CPU without a copy; read-only use."""
     array: Floats = tensor.detach().to("cpu", torch.float32).numpy()
     return array

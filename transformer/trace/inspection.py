@@ -1,4 +1,4 @@
-"""One query followed through one head, every number on the way (sections 3.2.1 and 3.2.2).
+"""Every number of one query in one head (sections 3.2.1 and 3.2.2).
 
 The numbers are recorded by hooks while the model runs; only what follows without the division by
 sqrt(d_k), which the model never computes, is computed here.
@@ -71,9 +71,9 @@ def inspect_head(
 
     Args:
         layer, head, query: 0-based.
-        gates: factors on the heads' outputs, in every layer on the way too.
+        gates: head gates, applied in all layers before it too.
 
-    Raises: `ValueError` naming what does not exist.
+    Raises: `ValueError` for a layer, head or query that does not exist.
     """
     n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
     for name, value, limit in (("layer", layer, n_layers), ("head", head, n_heads),
@@ -95,9 +95,9 @@ def look_inside(
     *,
     hooks: Hooks | None = None,
 ) -> Inside:
-    """Run a trace's tokens through the model up to and with one attention block.
+    """Run a trace's tokens through the model, up to the end of one attention block.
 
-    Args: hooks: applied on the way. What they put in place of q, k, v, scores and weights is seen.
+    Args: hooks: applied on the way; replaced q, k, v, scores and weights are returned as replaced.
     """
     names: tuple[Name, ...] = ("input", "q", "k", "v", "scores", "weights", "output")
     # Heads are recorded before hooks scale them, all else as the model goes on with it.
@@ -177,6 +177,6 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
 
 
 def _array(tensor: Tensor) -> Floats:
-    """A float32 NumPy copy on the CPU, in one piece."""
+    """Return a contiguous float32 NumPy copy."""
     array: Floats = tensor.detach().float().cpu().contiguous().numpy().copy()
     return array

@@ -1,7 +1,4 @@
-"""Positional encodings as NumPy arrays, for the page that shows them.
-
-The arithmetic is `transformer.positions`; this module only asks it and converts. No Streamlit here.
-"""
+"""Positional encodings as NumPy arrays, computed by `transformer.positions`."""
 
 from __future__ import annotations
 
@@ -22,13 +19,13 @@ from transformer.types import Floats
 
 
 def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Floats:
-    """The sinusoidal table of `n` positions. Returns: [n, d_model], float32."""
+    """Return the sinusoidal table of `n` positions: [n, d_model], float32."""
     table: Floats = sinusoidal(n, d_model, start=start, layout=layout).numpy()
     return table
 
 
 def pair_columns(d_model: int, layout: PositionLayout) -> NDArray[np.int64]:
-    """Where each pair's sine and cosine stand. Returns: [d_model / 2, 2]."""
+    """Return the dimensions of each pair's sine and cosine: [d_model / 2, 2]."""
     pairs = np.arange(d_model // 2, dtype=np.int64)
     if layout == "concatenated":
         return np.stack([pairs, pairs + d_model // 2], axis=1)
@@ -36,7 +33,7 @@ def pair_columns(d_model: int, layout: PositionLayout) -> NDArray[np.int64]:
 
 
 def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
-    """What stands in each dimension: "sin of pair 0", ... Returns: [d_model]."""
+    """Return a name for each dimension, "sin of pair 0" and so on: [d_model]."""
     names = [""] * d_model
     for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout)):
         names[sine], names[cosine] = f"sin of pair {pair}", f"cos of pair {pair}"
@@ -44,29 +41,29 @@ def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
 
 
 def wavelengths(d_model: int) -> NDArray[np.float64]:
-    """Positions after which each pair repeats, 2 pi / w_i. Returns: [d_model / 2]."""
+    """Return each pair's period in positions, 2 pi / w_i: [d_model / 2]."""
     periods: NDArray[np.float64] = 2 * np.pi / angular_frequencies(d_model).numpy()
     return periods
 
 
 def offset_products(starts: Sequence[int], n: int, d_model: int) -> Floats:
-    """PE(start) · PE(start + k) for k = 0 .. n - 1. Returns: [n, len(starts)], float32."""
+    """Return PE(start) · PE(start + k) for k = 0 .. n - 1: [n, len(starts)], float32."""
     tables = [encoding(n, d_model, "interleaved", start) for start in starts]
     return np.stack([table @ table[0] for table in tables], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """The shift property on numbers: M_k PE(pos) beside PE(pos + k), pair by pair.
+    """A numerical check of the shift property: M_k PE(pos) against PE(pos + k), pair by pair.
 
     Attributes:
         before: [P, 2], the (sin, cos) pairs of PE(pos).
         after: [P, 2], the same pairs after multiplying PE(pos) by M_k.
         expected: [P, 2], the pairs of PE(pos + k), from the formula.
-        angles: [P], k w_i in radians, by which M_k turns each pair.
+        angles: [P], k w_i in radians, by which M_k rotates each pair.
         largest_error: max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos.
         largest_error_anywhere: the same over positions 0 .. `positions_checked` - 1.
-        positions_checked: how many.
+        positions_checked: their number.
     """
 
     before: Floats
@@ -107,7 +104,7 @@ def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) 
 
 
 def tables_of(model: Transformer) -> dict[str, Floats]:
-    """Learned or stored positions: {"Encoder": [n, d_model], "Decoder": ...}; {} for sinusoids."""
+    """Return learned or stored positions by stack, "Encoder" and "Decoder"; {} for sinusoids."""
     sides = {"Encoder": model.src_positions, "Decoder": model.tgt_positions}
     return {
         side: positions.table.detach().float().cpu().numpy()
@@ -120,7 +117,7 @@ _NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
 
 
 def stored_note(model: Transformer) -> str:
-    """What a stored table is and how far it is off, in a sentence; "" for a model without one."""
+    """Describe a stored table and its distance from the formula; "" for models without one."""
     if model.config.positions != "stored":
         return ""
     if model not in _NOTES:  # a long table takes a tenth of a second to compare
@@ -130,7 +127,7 @@ def stored_note(model: Transformer) -> str:
 
 
 def unlike_the_paper(config: ModelConfig) -> str:
-    """How a model's sinusoids differ from the paper's in a sentence; "" where they do not."""
+    """Say how a model's sinusoids differ from the paper's, in a sentence; "" if they do not."""
     parts = []
     if config.position_offset:
         parts.append(f"counts its positions from {config.position_offset}")
@@ -142,7 +139,7 @@ def unlike_the_paper(config: ModelConfig) -> str:
 
 
 def trained_positions(metrics: Mapping[str, Any]) -> int | None:
-    """How many positions training saw, by a checkpoint's metrics; None where they do not say."""
+    """Return the number of positions seen in training, by its metrics, or None if unknown."""
     training = metrics.get("training")
     if not isinstance(training, Mapping):
         return None
@@ -152,7 +149,7 @@ def trained_positions(metrics: Mapping[str, Any]) -> int | None:
 
 
 def pairs_around(limit: int, d_model: int) -> list[int]:
-    """The pairs that turn about four times, once, and a quarter in `limit` positions."""
+    """Return the pairs with about four turns, one, and a quarter in `limit` positions."""
     waves = wavelengths(d_model)
     return sorted({int(np.argmin(np.abs(waves - limit * times))) for times in (0.25, 1, 4)})
 
@@ -160,14 +157,14 @@ def pairs_around(limit: int, d_model: int) -> list[int]:
 def around(
     limit: int, d_model: int, tables: Mapping[str, Floats], kind: str = "learned"
 ) -> tuple[Floats, list[str]]:
-    """Curves on both sides of position `limit`: the sines of a pair that turns four times before
-    it, of one that turns once and of one that turns a quarter, then a model's tables, which end.
+    """Return curves on both sides of position `limit`: the sines of `pairs_around`, which go on,
+    and a model's tables, which end.
 
     Args:
         tables: by stack, [n, d_model].  kind: "learned" or "stored".
 
-    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Those of
-        tables are scaled to a largest size of 1.
+    Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Tables
+        are scaled to a largest magnitude of 1.
     """
     waves, pairs = wavelengths(d_model), pairs_around(limit, d_model)
     curves = [encoding(2 * limit, d_model, "concatenated")[:, pairs]]

@@ -1,6 +1,6 @@
-"""What a model did on one sentence, as frozen NumPy records.
+"""Frozen NumPy records of a model at work on one sentence.
 
-These records are the only vocabulary that figures and pages share with the model. Nothing here
+These records are all that figures and pages know of the model. Nothing here
 imports PyTorch. Shape letters: S source tokens, T decoder positions, H heads, V vocabulary,
 K alternatives kept per step, Le and Ld encoder and decoder layers, B beam rows.
 All log-probabilities are natural (nats). Indices are 0-based; screens show them 1-based.
@@ -9,16 +9,12 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.search.records import SearchRecord
 from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,25 +27,25 @@ class Trace:
     Attributes:
         src_tokens: [S], ends with `</s>`.
         tgt_tokens: [T], the decoder's input, starts with `<s>`.
-        predicted_tokens: [T], what followed each input: the translation and `</s>`.
-        src_ids, tgt_ids, predicted_ids: the same as token ids.
+        predicted_tokens: [T], what each input predicts: the translation and `</s>`.
+        src_ids, tgt_ids, predicted_ids: their token ids.
         encoder_self: [Le, H, S, S].  decoder_self: [Ld, H, T, T].  cross: [Ld, H, T, S].
         log_probs: [T], log-probability of each predicted token.
         top_ids, top_log_probs: [T, K], the K most probable next tokens, best first.
         top_tokens: [T][K], their pieces.
-        entropy: [T], entropy of the next-token distribution in nats.
+        entropy: [T], entropy of the next-token distribution, in nats.
         source: the sentence as typed.  text: the translation, detokenised.
         src_unknown: positions in `src_tokens` that are `<unk>`.
         src_special, tgt_special: positions of `<s>`, `</s>` and padding.
         score: log P / length penalty of the translation.
-        complete: False when the length limit cut the translation.
-        forced: True when the target was given rather than searched for.
-        search: the search's own record where one was made.
-        n_forced: the first so many predicted tokens were given: those of a prefix, or all T.
-        allowed: [T, K], which of `top_ids` could have been drawn; None unless sampled.
-        n_allowed: [T], how many tokens of the vocabulary could have been; None unless sampled.
+        complete: False if the length limit cut the translation.
+        forced: True if the target was given rather than searched for.
+        search: the record of the search, if there was one.
+        n_forced: number of first predicted tokens that were given: those of a prefix, or all T.
+        allowed: [T, K], which of `top_ids` sampling could choose; None unless sampled.
+        n_allowed: [T], how many tokens sampling could choose from; None unless sampled.
         forcing_gap: largest difference of any recorded attention weight to one pass over the whole
-            translation (teacher forcing); None where it was not measured.
+            translation (teacher forcing); None if it was not measured.
     """
 
     src_tokens: tuple[str, ...]
@@ -81,14 +77,14 @@ class Trace:
     forcing_gap: float | None = None
 
     def attention(self, kind: AttentionKind) -> Floats:
-        """The maps of one kind, [L, H, queries, keys]. Raises `ValueError` on another name."""
+        """Return the maps of one kind, [L, H, queries, keys]; `ValueError` for other names."""
         if kind not in ATTENTION_KINDS:
             raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
         maps: Floats = getattr(self, kind)
         return maps
 
     def axis_tokens(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The (query tokens, key tokens) of one kind of map: those of its rows and columns."""
+        """Return the (query tokens, key tokens) of one kind: labels of its rows and columns."""
         if kind == "encoder_self":
             return self.src_tokens, self.src_tokens
         if kind == "decoder_self":
@@ -100,15 +96,15 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """What one query makes of its logits: weights, and what follows from them.
+    """One query's logits, their weights, and what follows from them.
 
     Attributes:
-        logits: [m], what the softmax is given before the mask.
-        masked: [m], the same with -inf where the query may not look.
+        logits: [m], input of the softmax before the mask.
+        masked: [m], the same, with -inf at masked keys.
         weights: [m], their softmax; sums to 1.
-        weighted: [m, d_v], every value times its weight.
+        weighted: [m, d_v], each value times its weight.
         output: [d_v], their sum: the head's output for this query.
-        contribution: [d_model], what the output (times its gate) becomes through W_O.
+        contribution: [d_model], the output (times its gate) through W_O.
     """
 
     logits: Floats
@@ -123,21 +119,21 @@ class Weighing:
 class HeadStages:
     """One query in one head, from the tokens' vectors to what the block adds (section 3.2).
 
-    m keys are looked at; in decoder self-attention all T of them are listed, later ones masked.
+    There are m keys; in decoder self-attention all T positions, later ones masked.
 
     Attributes:
-        kind, layer, head, query: which one; layer, head and position 0-based.
+        kind, layer, head, query: layer, head and position are 0-based.
         query_token: the query's token.  key_tokens: [m].
         x_query: [d_model], what W_Q reads.  x_keys: [m, d_model], what W_K and W_V read.
         q: [d_k].  keys: [m, d_k].  values: [m, d_v].
         products: [m, d_k], q times each key, element by element.
         dots: [m], their sums q . k.
         mask: [m] bool, True = may attend.
-        scaled: with the logits q . k / sqrt(d_k), as the model has them.
-        unscaled: what would follow from the logits q . k.
+        scaled: from the logits q . k / sqrt(d_k), as in the model.
+        unscaled: from the logits q . k.
         gate: factor on the head's output, 1 in the paper.
-        block_output: [d_model], of all heads together and the bias, where the model has one.
-        bias: [d_model], of the output projection; zeros where there is none.
+        block_output: [d_model], of all heads together and the bias.
+        bias: [d_model], of the output projection; zeros if it has none.
         has_bias: whether the four projections have biases; the paper's have none.
     """
 
@@ -172,7 +168,7 @@ class HeadStages:
         }  # fmt: skip
 
     def weighing(self, scaling: bool = True) -> Weighing:
-        """What follows with or without the division by sqrt(d_k)."""
+        """Return the numbers with or without the division by sqrt(d_k)."""
         return self.scaled if scaling else self.unscaled
 
 
@@ -190,7 +186,7 @@ class LogitSplit:
         tokens: [n].
         content_content, content_position, position_content, position_position: the four parts,
             the query's side first.
-        bias: all products that a bias of W_Q or W_K takes part in; None where there are none.
+        bias: all products with a bias of W_Q or W_K; None without biases.
         logits: the model's own q . k / sqrt(d_k), before the mask.
         mask: [n, n] bool, True = may attend.
         residual: largest difference between the parts' sum and the logits.
@@ -210,6 +206,6 @@ class LogitSplit:
 
     @property
     def parts(self) -> dict[str, Floats]:
-        """The maps that add up to the logits, by name."""
+        """The maps that sum to the logits, by name."""
         named: dict[str, Floats] = {name: getattr(self, name) for name in SPLIT_PARTS}
         return named if self.bias is None else named | {"bias": self.bias}

@@ -25,7 +25,7 @@ from transformer.types import AttentionKind, Floats
 
 
 def why_not(config: ModelConfig) -> str | None:
-    """Why the split is not exact for a model of this shape, in a sentence; None where it is."""
+    """Return why the split is not exact for this config, in a sentence, or None if it is."""
     if config.norm == "pre":
         return (
             "This model is pre-norm: a LayerNorm stands between the sum of embedding and position "
@@ -66,10 +66,10 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
         e = model.content(tokens, embedding)  # [1, n, d_model]
         p = positions(0, tokens.size(1))[None]
         logits: Floats = inside.scores[head].cpu().numpy()
-        # The split itself is made in float64, so what is left over is the model's own rounding.
+        # The split is computed in float64, so the residual is the model's own rounding.
         exact = copy.deepcopy(block).double()
         e, p = e.double(), p.double()
-        biases = _project(exact, torch.zeros_like(e), head)  # what the projections add
+        biases = _project(exact, torch.zeros_like(e), head)  # the biases alone
         (qe, ke), (qp, kp) = (
             [both - bias for both, bias in zip(_project(exact, part, head), biases, strict=True)]
             for part in (e, p)
@@ -98,11 +98,11 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
 
 
 def _project(block: MultiHeadAttention, x: Tensor, head: int) -> tuple[Tensor, Tensor]:
-    """Queries and keys [n, d_k] of one head."""
+    """Return queries and keys [n, d_k] of one head."""
     return block.queries(x)[0, head], block.keys_values(x).k[0, head]
 
 
 def _products(q: Tensor, k: Tensor) -> Floats:
-    """Every q . k / sqrt(d_k), [n, m]."""
-    made: Floats = (q @ k.T / math.sqrt(q.size(1))).cpu().numpy()
-    return made
+    """Return every q . k / sqrt(d_k), [n, m]."""
+    logits: Floats = (q @ k.T / math.sqrt(q.size(1))).cpu().numpy()
+    return logits

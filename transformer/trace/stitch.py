@@ -1,4 +1,4 @@
-"""Traces: a search put together along its best hypothesis, or a given target read in one pass."""
+"""Building a `Trace` from a search, along its best hypothesis, or from a given target."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def trace_search(
     *,
     index: int = 0,
 ) -> Trace:
-    """Stitch the maps that the search recorded together, along its best hypothesis.
+    """Stitch the recorded maps of a search together, along its best hypothesis.
 
     Args:
-        encoded: with attention.  found: of a search that recorded.
-        n_forced: tokens of the prefix that was given.
-        index: the sentence's place in `encoded`.
+        encoded: with attention.  found: of a recording search.
+        n_forced: number of tokens of the prefix.
+        index: of the sentence in `encoded`.
     """
     best, steps = found.hypotheses[0], found.steps
     n_steps = len(best.ids)
@@ -75,7 +75,7 @@ def trace_search(
 
 
 def _cut_off(along: Sequence[tuple[SearchStep, int]]) -> dict[str, Any]:
-    """What sampling left to draw from, along the best hypothesis: [T, K] and [T]."""
+    """Return the tokens sampling could choose along the best hypothesis: [T, K] and [T]."""
     every = [
         (step.allowed[row], step.n_allowed[row])
         for step, row in along
@@ -90,8 +90,8 @@ def _cut_off(along: Sequence[tuple[SearchStep, int]]) -> dict[str, Any]:
 class ForcingGap(Hooks):
     """Compares a trace's decoder maps with the weights of one pass over its translation.
 
-    What a search records step by step, with a cache and many rows, and what teacher forcing sees
-    (section 3.1) is the same up to rounding. The maps of one layer are in memory at a time.
+    A search records step by step, with a cache and many rows. Teacher forcing (section 3.1) gives
+    the same up to rounding. Only one layer's maps are in memory at a time.
 
     Attributes:
         largest: the largest difference so far.
@@ -215,6 +215,6 @@ def _trace(
 
 
 def _array(tensor: Tensor) -> Floats:
-    """A float32 NumPy copy on the CPU, in one piece."""
+    """Return a contiguous float32 NumPy array."""
     array: Floats = np.ascontiguousarray(tensor.float().cpu().numpy())
     return array

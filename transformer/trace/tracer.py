@@ -1,8 +1,7 @@
-"""What a page may ask of a model, whoever made it: a trace, and what else it is able to do.
+"""The interface every model offers to pages: a trace, and what else it can do.
 
-`transformer.translator.Translator` is able to do everything. A model of another library gives its
-attention and no more of its inside; a file of arrays gives the one sentence that it holds. Nothing
-here imports PyTorch.
+`transformer.translator.Translator` can do everything. A model of another library offers attention
+only; a file of arrays offers the one sentence it holds. Nothing here imports PyTorch.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from transformer.types import AttentionKind
 
 Ability = Literal["search", "steering", "internals", "vocabulary", "any_sentence"]
 
-#: What a model may lack: a record of its beam search; prefixes, given targets and sampling;
+#: Abilities a model may lack: a record of its beam search; prefixes, given targets and sampling;
 #: queries, keys, values and gates; a tokenizer of this project; sentences other than its own.
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
@@ -23,16 +22,16 @@ ABILITIES: tuple[Ability, ...] = get_args(Ability)
 class Tracer(Protocol):
     """Anything that turns a sentence into a `Trace`.
 
-    A trace holds what there is. A model without an encoder has no source: `src_tokens` is empty,
-    `encoder_self` is [0, H, 0, 0] and `cross` [0, H, T, 0]. One without a decoder has no target:
-    `tgt_tokens` is empty, `decoder_self` is [0, H, 0, 0] and `cross` [0, H, 0, S], with empty
-    `log_probs` and `top_ids`. Depths and head counts of the kinds may differ. In every piece `▁`
-    marks the start of a word.
+    Parts that a model does not have are empty. A model without an encoder has no source:
+    `src_tokens` is empty, `encoder_self` is [0, H, 0, 0] and `cross` [0, H, T, 0]. One without a
+    decoder has no target: `tgt_tokens` is empty, `decoder_self` is [0, H, 0, 0] and `cross`
+    [0, H, 0, S], with empty `log_probs` and `top_ids`. Depths and head counts of the kinds may
+    differ. In every piece `▁` marks the start of a word.
 
     Attributes:
-        name: what it is called on screen.
+        name: on screen.
         device: "cpu" or "cuda".
-        max_tokens: longest sentence that it takes.
+        max_tokens: longest sentence accepted.
         kinds: which of the three kinds of maps its traces hold, in the order of
             `transformer.types.ATTENTION_KINDS`.
     """
@@ -50,17 +49,17 @@ class Tracer(Protocol):
     def kinds(self) -> tuple[AttentionKind, ...]: ...  # noqa: D102
 
     def lacks(self, ability: Ability) -> str | None:
-        """None for what it is able to do, else one plain sentence that says why it is not."""
+        """Return None for an ability the model has, else one plain sentence why it has not."""
         ...
 
     def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:
-        """The record of one sentence.
+        """Return the record of one sentence.
 
         Args:
             sentence: the source, or the text of a model without an encoder.
-            target: a translation to follow instead of making one, where that is asked for.
-            options: those of `Translator.trace`; a tracer ignores what it has no use for.
+            target: a translation to follow instead of searching for one.
+            options: those of `Translator.trace` that the model supports.
 
-        Raises: `InputError` for a sentence that it does not take.
+        Raises: `InputError` for a sentence that the model does not accept.
         """
         ...

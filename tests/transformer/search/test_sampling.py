@@ -249,7 +249,7 @@ def test_seeds_differ(tiny_translator: Translator) -> None:
 
 def test_sampling_needs_a_beam_of_one_and_settings(tiny_translator: Translator) -> None:
     with pytest.raises(InputError, match=r"beam size 4 .* allowed is 1"):
-        tiny_translator.trace(ANIMAL, sampling=Sampling())
+        tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
     with pytest.raises(InputError, match="must be a Sampling"):
         tiny_translator.translate([ANIMAL], 1, sampling=0.7)  # type: ignore[arg-type]
 
