@@ -121,7 +121,8 @@ def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], byte
 def test_a_side_shows_the_numbers_of_its_own_page(run_app: RunApp, page: str) -> None:
     component, settings = SAME[page]
     room = next(room for room in registry.ROOMS if room.page == page)
-    shared = {"sentence": SENTENCE, "beam": "2", **settings}
+    # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
+    shared = {"sentence": SENTENCE, "beam": "2", "alpha": "0.6", **settings}
     beside = run_app(
         SHIPPED, at="compare", checkpoint="everyday-en-de", other="multi30k-en-de",
         topic=room.name, **shared,
