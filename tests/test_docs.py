@@ -49,3 +49,10 @@ def test_modules_that_documents_name_exist() -> None:
             document.read_text("utf-8"),
         ):
             assert (ROOT / path).exists(), (document, path)
+        for name in re.findall(
+            r"`((?:ui|figures|transformer|headlight)(?:\.\w+)+)[(`]", document.read_text("utf-8")
+        ):
+            parts = name.split(".")
+            modules = (ROOT.joinpath(*parts[:end]) for end in (len(parts), len(parts) - 1))
+            known = any(each.is_dir() or each.with_suffix(".py").is_file() for each in modules)
+            assert known, (document, name)
