@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from figures.labels import plotly_token, show_token
 from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table, contrast
+from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
@@ -182,14 +183,6 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
     return (
         f"{described}; rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
     )
-
-
-def entropy_bits(weights: Floats) -> NDArray[np.float64]:
-    """Entropy of each row in bits; 0 where all weight is on one key. Shapes: [..., S] to [...]."""
-    values = weights.astype(np.float64)
-    logs = np.log2(values, out=np.zeros_like(values), where=values > 0)
-    result: NDArray[np.float64] = -(values * logs).sum(axis=-1)
-    return result
 
 
 def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ import altair as alt
 
 from figures.exhibit import Panel
 from figures.labels import show_token
+from figures.numbers import signed
 from figures.palette import CHROME
 
 _COLUMN, _ROW, _THIN = 86, 34, 17  # pixels of a step, and of a rank in the beam and below it
@@ -63,7 +64,7 @@ def draw_graph(graph: Graph) -> alt.LayerChart | alt.FacetChart:
                 "from_x": step[parent] * _COLUMN + 56 if parent >= 0 else _COLUMN - 30,
                 "from_y": places[parent] if parent >= 0 else _height(0, graph.beam),
                 "token": show_token(graph.rows[i], 9 if tall else 6),
-                "number": f"{total[i]:.2f}".replace("-", "−"),
+                "number": signed(total[i]),
                 "shade": (chrome.rule, chrome.muted, chrome.accent)[graph.lines[i]],
                 "ink": chrome.ink if graph.lines[i] else chrome.muted,
                 "thick": 2.5 if graph.lines[i] == 2 else 1.0,

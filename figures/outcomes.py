@@ -6,11 +6,11 @@ in them is formatted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from figures.markdown import code
+from figures.numbers import probability, signed
 from transformer.measures.beam import Node, Tree, compare
 from transformer.measures.finish import (
     ALPHAS,
@@ -41,18 +41,6 @@ OUTCOMES = {
 }
 
 
-def nats(value: float, digits: int = 2) -> str:
-    """A log-probability or score, with a minus sign where there is something to subtract."""
-    text = f"{value:.{digits}f}"
-    return text.replace("-", "−") if float(text) else text.replace("-", "")
-
-
-def percent(log_prob: float) -> str:
-    """A probability, from its logarithm."""
-    value = math.exp(log_prob)
-    return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
-
-
 def penalty_of(length: int, alpha: float, rule: BeamRule = PAPER) -> str:
     """The length penalty with its numbers put in."""
     base = str(length) if rule.plain_length else f"((5 + {length}) / 6)"
@@ -72,8 +60,8 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     if tree.beam_size == 1:
         return _why_greedy(tree, winner)
     sums = (
-        f"its log P of {nats(winner.total)} over {_tokens(winner.length)}, divided by "
-        f"{penalty_of(winner.length, tree.alpha, tree.rule)}, scores **{nats(winner.score)}**"
+        f"its log P of {signed(winner.total)} over {_tokens(winner.length)}, divided by "
+        f"{penalty_of(winner.length, tree.alpha, tree.rule)}, scores **{signed(winner.score)}**"
     )
     if winner.outcome != "finished":
         return (
@@ -85,7 +73,7 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     rival = tree.node(tree.leaves[1])
     first = (
         f"**Why it won:** {sums}, the best of {len(tree.leaves)} that ended. Next comes "
-        f"{_quoted(tree, rival, decode)} with {nats(rival.score)}: log P {nats(rival.total)}, "
+        f"{_quoted(tree, rival, decode)} with {signed(rival.score)}: log P {signed(rival.total)}, "
         f"{_tokens(rival.length)}, penalty {tree.penalty(rival.length):.3f}."
     )
     return f"{first} {_other_alphas(tree, decode)}"
@@ -103,7 +91,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     if likeliest is not leaves[0]:
         said.append(
             f"Without the penalty (α = 0) {_quoted(tree, likeliest, decode)} would have won, with "
-            f"log P {nats(likeliest.total)}."
+            f"log P {signed(likeliest.total)}."
         )
     else:
         said.append("It is also the most probable of them (α = 0).")
@@ -125,7 +113,7 @@ def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, dec
 def _why_greedy(tree: Tree, winner: Node) -> str:
     """A beam of one: nothing is compared but the tokens of a step."""
     start = (
-        f"**A beam of one** keeps a single hypothesis: log P {nats(winner.total)} over "
+        f"**A beam of one** keeps a single hypothesis: log P {signed(winner.total)} over "
         f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."
     )
     if tree.sampled:
@@ -141,7 +129,7 @@ def _why_greedy(tree: Tree, winner: Node) -> str:
     taken, other = close
     return (
         f"{start} The closest call was step {taken.step + 1}: {code(taken.token)} "
-        f"{percent(taken.log_prob)} before {code(other.token)} {percent(other.log_prob)}. "
+        f"{probability(taken.log_prob)} before {code(other.token)} {probability(other.log_prob)}. "
         "What follows from the other one, this search never saw."
     )
 
@@ -174,8 +162,8 @@ def why_it_went(tree: Tree, node: Node) -> str:
         last = tree.last_in_beam(node.step)
         return (
             f"**Dropped:** {in_beam}, and the beam holds {tree.beam_size}. The last one in it, "
-            f"{code(last.token)}, had log P {nats(last.total)}; this one has "
-            f"{nats(last.total - node.total)} less."
+            f"{code(last.token)}, had log P {signed(last.total)}; this one has "
+            f"{signed(last.total - node.total)} less."
         )
     if node.outcome == "stopped":
         return _why_stopped(tree, node)
@@ -185,8 +173,8 @@ def why_it_went(tree: Tree, node: Node) -> str:
         if below:
             last = tree.last_in_beam(node.step + 1)
             text += (
-                f" The best, {code(below[0].token)}, came to log P {nats(below[0].total)}; the "
-                f"last in the beam had {nats(last.total)}."
+                f" The best, {code(below[0].token)}, came to log P {signed(below[0].total)}; the "
+                f"last in the beam had {signed(last.total)}."
             )
         return text
     if node.step < tree.n_forced:
@@ -206,7 +194,7 @@ def _why_passed(tree: Tree, node: Node) -> str:
             why = "that one was drawn"
         return f"**Not taken,** though more probable than {code(taken.token)}: {why}."
     return (
-        f"**Not taken:** {percent(node.log_prob)} against {percent(taken.log_prob)} for "
+        f"**Not taken:** {probability(node.log_prob)} against {probability(taken.log_prob)} for "
         f"{code(taken.token)}."
     )
 
@@ -217,8 +205,8 @@ def _why_stopped(tree: Tree, node: Node) -> str:
         return "**Dropped when the search ended** after this step."
     return (
         f"**Dropped when the search ended:** log-probabilities only fall, so even at the greatest "
-        f"length, {_tokens(tree.max_length)}, it could score no more than {nats(reach)}; "
-        f"{tree.beam_size} had already ended with {nats(needed)} or better."
+        f"length, {_tokens(tree.max_length)}, it could score no more than {signed(reach)}; "
+        f"{tree.beam_size} had already ended with {signed(needed)} or better."
     )
 
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from figures.numbers import count
 from figures.tokens import ADDED, name, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
@@ -51,7 +52,7 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
     """The sentence in pieces."""
     place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
     with place:
-        tokens = words.count(len(reading.ids), "token")
+        tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
         draw_sentence(side, reading, tokenizer, token, label)
     offer_pieces(place, side.view, reading.side, token)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Page, expect
 
-from figures.outcomes import nats
+from figures.numbers import signed
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
 
@@ -46,8 +46,8 @@ def test_click_compare_and_keys(open_page: OpenPage, address: str, tree: Tree) -
     expect(page.get_by_text(f"Step 2: {dropped.token}")).to_be_visible()
     expect(page.get_by_text("Dropped:")).to_be_visible()
     table = page.get_by_test_id("stTable")
-    expect(table).to_contain_text(nats(dropped.total, 3))
-    expect(table).to_contain_text(nats(dropped.score, 3))
+    expect(table).to_contain_text(signed(dropped.total, 3))
+    expect(table).to_contain_text(signed(dropped.score, 3))
     expect(page.locator(".lens canvas.cells")).to_have_count(2)
     expect(page).to_have_url(re.compile(f"a={re.escape(name_of(dropped))}&b=none"))
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.attention import describe, entropy_bits, head_table, heatmap, mass_on
+from figures.attention import describe, head_table, heatmap, mass_on
 from figures.palette import THEMES, Theme, as_plotly, attention_table
 from tests.factories import make_trace
+from transformer.measures.entropy import entropy_bits
 
 TRACE = make_trace(S=7, T=5)
 NASTY = ("<script>alert(1)</script>", "<b>", "$x$", "שלום", "a\nb", "x" * 200)
@@ -94,11 +95,6 @@ def test_description_names_size_peak_and_spread() -> None:
     assert "0.90, from query 1 <s> to key 2 ▁b" in text
     spread = (2 ** entropy_bits(weights)).mean()
     assert f"{spread:.1f} keys" in text
-
-
-def test_entropy_of_known_rows() -> None:
-    rows = np.array([[1, 0, 0, 0], [0.25] * 4, [0.5, 0.5, 0, 0]], dtype=np.float32)
-    np.testing.assert_allclose(entropy_bits(rows), [0, 2, 1])
 
 
 def test_mass_is_the_mean_over_queries_of_what_the_columns_hold() -> None:

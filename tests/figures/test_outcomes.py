@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from figures.numbers import probability, signed
 from figures.outcomes import (
     closest_call,
-    nats,
     penalty_of,
-    percent,
     place_at,
     summary,
     why_it_went,
@@ -39,13 +38,15 @@ def told(tree: Tree) -> str:
 def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: int) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
     winner, text = tree.node(tree.leaves[0]), told(tree)
-    assert f"log P of {nats(winner.total)} over {winner.length} token" in text
-    assert f"**{nats(winner.score)}**" in text
+    assert f"log P of {signed(winner.total)} over {winner.length} token" in text
+    assert f"**{signed(winner.score)}**" in text
     lp = ((5 + winner.length) / 6) ** alpha
     assert f"((5 + {winner.length}) / 6)^{alpha:g} = {lp:.3f}" in text
     if winner.outcome == "finished" and len(tree.leaves) > 1:
         rival = tree.node(tree.leaves[1])
-        assert f"with {nats(rival.score)}: log P {nats(rival.total)}, {rival.length} token" in text
+        assert (
+            f"with {signed(rival.score)}: log P {signed(rival.total)}, {rival.length} token" in text
+        )
 
 
 @given(st.integers(0, 3_000))
@@ -93,7 +94,7 @@ def test_greedy_names_its_closest_call() -> None:
         leads.append(node.log_prob - max(each.log_prob for each in rest))
     assert taken.log_prob - other.log_prob == pytest.approx(min(leads))
     assert f"step {taken.step + 1}" in told(tree)
-    assert percent(taken.log_prob) in told(tree)
+    assert probability(taken.log_prob) in told(tree)
 
 
 def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
@@ -114,7 +115,7 @@ def test_every_node_has_a_reason_with_true_numbers(seed: int, beam: int, end: fl
         assert text.startswith("**") and text.endswith(".")
         if node.outcome == "outranked":
             lack = tree.last_in_beam(node.step).total - node.total
-            assert lack >= 0 and f"this one has {nats(lack)} less" in text
+            assert lack >= 0 and f"this one has {signed(lack)} less" in text
         if node.outcome == "finished":
             assert f"place {tree.leaves.index(node.index) + 1} of the {len(tree.leaves)}" in text
 
@@ -129,13 +130,7 @@ def test_tokens_are_code_and_never_markup() -> None:
                 assert "<b>" not in outside and "*a*" not in outside.replace("**", "")
 
 
-def test_numbers_have_a_true_minus_and_no_minus_zero() -> None:
-    assert nats(-1.234) == "−1.23"
-    assert nats(-0.001) == "0.00"
-    assert nats(0.5, 1) == "0.5"
-    assert percent(0.0) == "100%"
-    assert percent(-2.4) == "9.1%"
-    assert percent(-20.0) == "<0.1%"
+def test_the_penalty_is_written_with_its_numbers() -> None:
     assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
     assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from figures.outcomes import nats, penalty_of, why_it_went, why_the_winner_won
+from figures.numbers import signed
+from figures.outcomes import penalty_of, why_it_went, why_the_winner_won
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
 from ui.work.lru import Lru
@@ -68,7 +69,7 @@ def test_a_link_reopens_any_node_with_its_own_numbers(run_app: RunApp, tree: Tre
         assert why_it_went(tree, node) in said(app)
         assert f"**Step {node.step + 1}: " in said(app)
         numbers = cells(app)
-        assert nats(node.total, 3) in numbers and nats(node.score, 3) in numbers
+        assert signed(node.total, 3) in numbers and signed(node.score, 3) in numbers
         assert penalty_of(node.length, tree.alpha) in numbers
         assert f"{node.rank + 1} of {len(tree.steps[node.step])}" in numbers
         assert "layer 2, head 1" in said(app)
@@ -82,7 +83,7 @@ def test_two_branches_side_by_side(run_app: RunApp, tree: Tree) -> None:
     app = open_page(run_app, a=marks[0], b=marks[1], panel="compare", look="decoder_self")
     both = compare(tree, a.index, b.index)
     assert f"They share {both.shared} token" in said(app)
-    assert nats(both.a[both.shared].log_prob) in said(app)
+    assert signed(both.a[both.shared].log_prob) in said(app)
     assert "A: decoder self-attention" in said(app)
     assert [box.value for box in app.selectbox if box.label in "AB"] == [a.index, b.index]
     wanted = {"a": marks[0], "b": marks[1], "panel": "compare", "look": "decoder_self"}
@@ -111,7 +112,7 @@ def test_the_table_holds_everything_that_ended(
     held = cells(app)
     for leaf in tree.leaves:
         node = tree.node(leaf)
-        assert nats(node.total, 3) in held and nats(node.score, 3) in held
+        assert signed(node.total, 3) in held and signed(node.score, 3) in held
         text = model.tokenizer.decode([each.token_id for each in tree.prefix(leaf)])
         assert text in held or not text
 

@@ -16,6 +16,7 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
 Reals = NDArray[np.float64]
@@ -44,7 +45,7 @@ def divergence(one: Floats, other: Floats) -> Reals:
     p, q = _distributions(one), _distributions(other)
     if p.shape[-1] != q.shape[-1]:
         raise ValueError(f"rows over {p.shape[-1]} and {q.shape[-1]} keys cannot be compared")
-    bits = _entropy((p + q) / 2) - (_entropy(p) + _entropy(q)) / 2
+    bits = entropy_bits((p + q) / 2) - (entropy_bits(p) + entropy_bits(q)) / 2
     return _within_one(bits, p, q)
 
 
@@ -63,7 +64,7 @@ def similarity(one: Floats, other: Floats) -> Reals:
             f"maps of shapes {one.shape} and {other.shape}; expected [A, n, m] and [B, n, m]"
         )
     p, q = _distributions(one), _distributions(other)
-    p_entropy, q_entropy = _entropy(p), _entropy(q)  # [A, n], [B, n]
+    p_entropy, q_entropy = entropy_bits(p), entropy_bits(q)  # [A, n], [B, n]
     p_empty, q_empty = p.sum(axis=-1) == 0, q.sum(axis=-1) == 0
     found = np.empty((len(p), len(q)))
     both, logs = np.empty(p.shape[1:]), np.empty(p.shape[1:])  # of one pair, to stay in the cache
@@ -159,13 +160,6 @@ def _distributions(weights: Floats) -> Reals:
     total = wide.sum(axis=-1, keepdims=True)
     wide /= np.where(total > 0, total, 1)
     return wide
-
-
-def _entropy(rows: Reals) -> Reals:
-    """Return the entropy in bits. Shapes: [..., m] to [...]."""
-    logs = np.log2(rows + _TINY)
-    result: Reals = -np.multiply(rows, logs, out=logs).sum(axis=-1)
-    return result
 
 
 def _within_one(bits: Reals, p: Reals, q: Reals) -> Reals:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
 
@@ -28,9 +29,8 @@ class Spread:
 def spread(weights: Floats) -> Spread:
     """Measure one row of weights [m] that sums to 1; masked ones are 0 and do not count."""
     a = weights.astype(np.float64)
-    some = a[a > 0]
     return Spread(
-        entropy=max(0.0, float(-(some * np.log2(some)).sum())),
+        entropy=float(entropy_bits(a)),
         largest=float(a.max()),
         slope=max(0.0, float((a * (1 - a)).sum())),
     )

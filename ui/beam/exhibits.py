@@ -8,6 +8,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.graph import Graph
+from figures.numbers import signed
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
@@ -149,7 +150,8 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
         name=node_stem(node, cell),
         title=f"Step {node.step + 1}, rank {node.rank + 1}: {node.token}",
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
-        f"{node.log_prob:.3f}, log P {node.total:.3f}, score {node.score:.3f}. {_rule(tree)}",
+        f"{signed(node.log_prob, 3)}, log P {signed(node.total, 3)}, "
+        f"score {signed(node.score, 3)}. {_rule(tree)}",
         parts=tuple(panels),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
         snippet=header(source)

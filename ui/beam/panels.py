@@ -11,11 +11,10 @@ import streamlit as st
 
 from figures.beam import branch_curves, lead_by_alpha
 from figures.markdown import code, plain, shorten
+from figures.numbers import probability, signed
 from figures.outcomes import (
     Decode,
-    nats,
     penalty_of,
-    percent,
     place_at,
     summary,
     text_of,
@@ -131,10 +130,10 @@ def _so_far(search: Search, node: Node) -> str:
 def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
     """The node's numbers as two columns, names and values."""
     rows = {
-        "log p of this token": f"{nats(node.log_prob, 3)} ({percent(node.log_prob)})",
-        "log P so far, their sum": nats(node.total, 3),
+        "log p of this token": f"{signed(node.log_prob, 3)} ({probability(node.log_prob)})",
+        "log P so far, their sum": signed(node.total, 3),
         f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha, tree.rule),
-        "score, log P / penalty": nats(node.score, 3),
+        "score, log P / penalty": signed(node.score, 3),
         "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
     }
     return {"what": [plain(name) for name in rows], "value": [plain(v) for v in rows.values()]}
@@ -253,9 +252,9 @@ def _parting(both: Comparison) -> str:
     a, b = both.a[at], both.b[at]
     return (
         f"They share {at} token{'' if at == 1 else 's'} and part at step {at + 1}: A takes "
-        f"{code(a.token, 30)} (log p {nats(a.log_prob)}), B {code(b.token, 30)} "
-        f"({nats(b.log_prob)}). From there A gathers {nats(_gathered(both.a, at))} over "
-        f"{len(both.a) - at} and B {nats(_gathered(both.b, at))} over {len(both.b) - at} tokens."
+        f"{code(a.token, 30)} (log p {signed(a.log_prob)}), B {code(b.token, 30)} "
+        f"({signed(b.log_prob)}). From there A gathers {signed(_gathered(both.a, at))} over "
+        f"{len(both.a) - at} and B {signed(_gathered(both.b, at))} over {len(both.b) - at} tokens."
     )
 
 
@@ -305,10 +304,10 @@ def finished_panel(search: Search) -> None:
         "translation": [
             plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
         ],
-        "log P": [nats(node.total, 3) for node in leaves],
+        "log P": [signed(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],
         "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
-        "score": [nats(node.score, 3) for node in leaves],
+        "score": [signed(node.score, 3) for node in leaves],
         "place at α = 0": [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
     }
     st.table(rows, border="horizontal", hide_index=True)

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
+from figures.numbers import signed
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
@@ -88,12 +89,6 @@ def _word(text: Text, at: int, what: str = "log p ") -> str:
         return "nothing more"
     word, score = code(text.words[at], 30), text.log_probs[at]
     return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
-
-
-def signed(value: float, digits: int = 2) -> str:
-    """A number with a true minus sign; no minus before zero."""
-    text = f"{value:.{digits}f}"
-    return text.replace("-", "−") if float(text) else text.replace("-", "")
 
 
 def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:

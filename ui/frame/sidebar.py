@@ -13,6 +13,7 @@ import streamlit as st
 import torch
 
 from figures.markdown import code, plain, shorten
+from figures.numbers import parameters
 from transformer.catalogue import Entry
 from transformer.device import available_devices
 from transformer.search.decoding import default_decoding
@@ -225,7 +226,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
         depth = f"{config.n_encoder_layers}+{config.n_decoder_layers}"
         st.caption(
             f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
-            f"{config.heads_in_words}, {_millions(config.n_parameters)} parameters."
+            f"{config.heads_in_words}, {parameters(config.n_parameters)} parameters."
         )
     elif entry.about:
         st.caption(plain(entry.about))
@@ -243,10 +244,6 @@ def _take_checkpoint() -> None:
     url_state.put(CHECKPOINT, st.session_state["checkpoint_box"])
     drop_ids()
     restart()
-
-
-def _millions(count: int) -> str:
-    return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"
 
 
 def _draw_broken(broken: Sequence[Entry]) -> None:

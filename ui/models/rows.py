@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
+from figures.numbers import parameters
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
@@ -192,7 +193,7 @@ def shape_of(entry: Entry) -> Iterator[str]:
         yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
         yield f"d_model {config.d_model:,}"
         yield config.heads_in_words
-        yield f"{_count(config.n_parameters)} parameters"
+        yield f"{parameters(config.n_parameters)} parameters"
         if config.positions != "sinusoidal":
             yield f"{config.positions} positions"
     elif entry.about:
@@ -241,7 +242,3 @@ def _is_number(value: object) -> TypeGuard[float]:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
-
-
-def _count(count: int) -> str:
-    return f"{count / 1e6:.1f}M" if count >= 100_000 else f"{count / 1e3:.0f}k"

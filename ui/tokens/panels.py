@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.markdown import plain
+from figures.numbers import signed
 from figures.tokens import length_bars, name
 from transformer.measures.neighbours import Neighbours
 from transformer.measures.vocabulary import find, length_counts, piece_length
@@ -32,7 +33,6 @@ from ui.tokens.views import (
     pieces_shown,
     plane_of,
     read_side,
-    signed,
 )
 from ui.work.cache import Computation, computed
 

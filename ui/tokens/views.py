@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from figures.labels import show_token
+from figures.numbers import percent, signed
 from transformer.measures.cuts import changes, differing, merged, piece_texts, total_log_probability
 from transformer.measures.neighbours import Neighbours, neighbours
 from transformer.measures.projection import Axes, principal_axes, project
@@ -203,7 +204,7 @@ def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
             mark = "byte" if index in tokenizer.byte_ids else "unknown"
         score = ""
         if tokenizer.kind == "unigram" and not mark:
-            score = signed(tokenizer.scores[index])
+            score = signed(tokenizer.scores[index], 1)
         notes = [f"token {position + 1}, id {index}"]
         if mark == "unknown":
             notes.append("not in the vocabulary: the model reads <unk>")
@@ -340,16 +341,6 @@ def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
 def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
     """What every piece of a vocabulary can be."""
     return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)
-
-
-def signed(value: float, digits: int = 1) -> str:
-    """A number with a true minus sign."""
-    return f"{value:.{digits}f}".replace("-", "\u2212")
-
-
-def percent(share: float) -> str:
-    """A share with one digit: 93.4%, or <0.1%."""
-    return f"{share:.1%}" if share >= 0.001 else "<0.1%"
 
 
 def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> OtherCut:

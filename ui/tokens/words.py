@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from figures.markdown import code
+from figures.numbers import count
 from transformer.measures.neighbours import COSINE_RULE
 from transformer.measures.vocabulary import PieceKind, share_of_starts
 from transformer.text.tokenizer import Tokenizer
@@ -40,11 +41,6 @@ _CUTS = {
     "word": "A vocabulary of whole words leaves nothing to choose.",
     "char": "A vocabulary of single characters leaves nothing to choose.",
 }
-
-
-def count(number: int, what: str) -> str:
-    """A number of things, in the singular where it is one."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from transformer.measures.entropy import entropy_bits
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.tours.stops import (
@@ -14,7 +15,6 @@ from ui.tours.stops import (
     Tour,
     among,
     best,
-    bits,
     cell,
     counts,
     names,
@@ -244,7 +244,7 @@ def _share_on_the_end(scene: Scene) -> Question:
 
 def _spread(scene: Scene) -> Question:
     maps = scene.trace.encoder_self[-1]  # [H, S, S]
-    alone, together = float(bits(maps).mean()), float(bits(maps.mean(axis=0)).mean())
+    alone, together = (float(entropy_bits(each).mean()) for each in (maps, maps.mean(axis=0)))
     near = abs(together - alone) < 0.05
     options = ("more spread out", "about the same", "sharper")
     return Question(

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from transformer.measures.entropy import nats_to_bits
 from transformer.trace.records import Trace
 from ui.tours.stops import (
     Question,
@@ -61,7 +62,7 @@ def _hardest(trace: Trace) -> tuple[int, list[int]]:
 def _least_sure(scene: Scene) -> Question:
     trace = scene.trace
     hardest, steps = _hardest(trace)
-    entropy = trace.entropy / math.log(2)
+    entropy = nats_to_bits(trace.entropy)
     options = [f"step {t + 1}: {shown(trace.predicted_tokens[t])}" for t in steps]
     each = ", ".join(f"{entropy[t]:.2g}" for t in steps)
     return Question(

@@ -180,13 +180,6 @@ def quarters(weight: float) -> Chosen:
     return options, min(int(weight * 4), 3)
 
 
-def bits(rows: Floats) -> Floats:
-    """The entropy of distributions along the last axis, in bits."""
-    safe = np.where(rows > 0, rows, 1.0)
-    entropy: Floats = -(rows * np.log2(safe)).sum(axis=-1)
-    return entropy
-
-
 def best(values: Floats) -> tuple[int, ...]:
     """The indices of the largest value."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(values)), values.shape))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from figures.numbers import in_words
 from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
 from transformer.types import Floats
@@ -133,18 +134,10 @@ def how_long(hours: float) -> str:
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
 
 
-def big(number: float) -> str:
-    """A large number in words: 28 million, 2.5 billion."""
-    for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
-        if number >= size:
-            return f"{number / size:.3g} {word}"
-    return f"{number:.0f}"
-
-
 def _how_much(scene: Scene) -> Question:
     facts = told(scene)
     right = float(max(facts.target_tokens, 1))
-    options, answer = numbers(right, [right / 100, right / 10, right * 10], big)
+    options, answer = numbers(right, [right / 100, right / 10, right * 10], in_words)
     again = f" in {facts.epochs} epochs (passes over the text)" if facts.epochs else ""
     took = f", {how_long(facts.hours)}" if facts.hours else ""
     if facts.continued:

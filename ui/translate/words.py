@@ -8,6 +8,7 @@ import re
 import streamlit as st
 
 from figures.markdown import code
+from figures.numbers import signed
 from transformer.trace.records import Trace
 from ui.core.view import View
 
@@ -53,11 +54,6 @@ def scored(trace: Trace) -> str:
     if math.isnan(trace.score):
         return "no score"
     return f"score {signed(trace.score)} nats"
-
-
-def signed(number: float) -> str:
-    """Two decimals, with a minus sign where there is something to subtract."""
-    return f"{number:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
 def unknown_pieces(trace: Trace) -> list[str]:

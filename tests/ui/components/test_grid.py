@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from benchmarks.views import make_tensors
-from figures.attention import entropy_bits
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
+from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import HOWS, How, widen
 from ui.components.grid import (
     Sheet,

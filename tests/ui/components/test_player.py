@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from figures.numbers import scientific
 from tests.factories import make_trace
 from ui.components import player
-from ui.components.player import PlayerPlace, Taken, encode, place_in, scientific, taken_in
+from ui.components.player import PlayerPlace, Taken, encode, place_in, taken_in
 
 
 def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:

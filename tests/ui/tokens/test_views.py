@@ -16,11 +16,9 @@ from ui.tokens.views import (
     kinds_of,
     most_frequent,
     near,
-    percent,
     pieces_shown,
     plane_of,
     read_side,
-    signed,
 )
 from ui.work.roots import checkpoints_root
 
@@ -149,13 +147,6 @@ def test_the_most_frequent_pieces_are_ordinary_ones() -> None:
     assert scores == sorted(scores, reverse=True)
     assert not set(frequent) & {0, 1, 2, 3, *tokenizer.byte_ids}
     assert most_frequent(tokenizer, 0) == ()
-
-
-def test_numbers_in_words() -> None:
-    assert signed(-3.14159, 2) == "−3.14"
-    assert [percent(x) for x in (0.934, 0.0311, 0.001, 0.00001)] == [
-        "93.4%", "3.1%", "0.1%", "<0.1%",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figures.numbers import in_words
 from tests.factories import make_trace
 from transformer.checkpoint.folder import list_checkpoints
 from transformer.config import ModelConfig
@@ -24,7 +25,7 @@ from ui.tours.decoding import DECODING
 from ui.tours.guide import TOURS
 from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters
-from ui.tours.training import PAPER_UPDATES, TRAINING, big, told, whose
+from ui.tours.training import PAPER_UPDATES, TRAINING, told, whose
 
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
@@ -206,7 +207,7 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
     assert quarters(0.0)[1] == 0
     assert quarters(1.0)[1] == 3
     assert names(["▁a", "b", "▁a", "▁"]) == ["a (1)", "b", "a (3)", "▁"]
-    assert big(28_202_280) == "28.2 million"
+    assert in_words(28_202_280) == "28.2 million"
     with pytest.raises(ValueError, match="different"):
         Question("?", ("a", "a"), 0, "")
 

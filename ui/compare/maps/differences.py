@@ -9,13 +9,12 @@ from functools import partial
 
 import numpy as np
 import streamlit as st
-from numpy.typing import NDArray
 
 from figures.attention import head_table
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from figures.markdown import plain
 from transformer.measures.compare import difference
-from transformer.types import Floats
+from transformer.measures.entropy import EVENNESS_RULE, evenness
 from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import MOST_FOLLOWING
 from ui.attention.maps import STORIES, Maps, dimmed, maps_of
@@ -33,11 +32,6 @@ from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.export.download import trace_for
 from ui.work.results import once
-
-_SPREAD_RULE = (
-    "Each number is a head's entropy as a share of the most it could be, averaged over its rows: "
-    "0 where every query looks at one key only, 1 where it looks at all keys alike."
-)
 
 
 def draw_differences(both: Both) -> None:
@@ -112,23 +106,6 @@ def sheet_of(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
     )  # fmt: skip
 
 
-def spread_of(weights: Floats) -> NDArray[np.float64]:
-    """How evenly each head looks, [L, H, n, m] to [L, H]: see `_SPREAD_RULE`.
-
-    Keys that no head may see are not counted: of later ones a causal map has nothing but zeros. A
-    row with one key to look at says nothing and is left out.
-    """
-    values = weights.astype(np.float64)
-    logs = np.log2(values, out=np.zeros_like(values), where=values > 0)
-    entropy = -(values * logs).sum(axis=-1)  # [L, H, n]
-    seen = (values > 0).any(axis=(0, 1)).sum(axis=-1)  # [n]
-    some = seen > 1
-    if not some.any():
-        return np.zeros(values.shape[:2])
-    result: NDArray[np.float64] = (entropy[..., some] / np.log2(seen[some])).mean(axis=-1)
-    return result
-
-
 def _choose(cell: Cell) -> None:
     choose_left(cell)
     join_cells()
@@ -147,7 +124,7 @@ def _draw_spreads(both: Both) -> None:
     for side, column in enumerate(st.columns(2, gap="large")):
         with column.container():
             st.markdown(f"**{LETTERS[side]}** · how evenly each head looks")
-            spread = spread_of(both.maps[side].weights)
+            spread = evenness(both.maps[side].weights)
             layer, head = np.unravel_index(int(spread.argmin()), spread.shape)
             st.altair_chart(
                 sized(head_table(spread.astype("f4"), current_theme(), what="share of entropy")),
@@ -155,7 +132,7 @@ def _draw_spreads(both: Both) -> None:
                 alt=f"{LETTERS[side]}: share of the largest possible entropy of every head; the "
                 f"least, {spread.min():.2f}, in layer {layer + 1}, head {head + 1}.",
             )
-    st.caption(_SPREAD_RULE)
+    st.caption(EVENNESS_RULE)
 
 
 def _found(wanted: Wanted) -> tuple[Maps, Maps]:
@@ -228,7 +205,7 @@ def _spreads_stem(wanted: Wanted) -> str:
 def spreads_exhibit(wanted: Wanted) -> Exhibit:
     """How evenly every head of both sides looks. Needs no session."""
     maps = _found(wanted)
-    spreads = [spread_of(each.weights).astype("f4") for each in maps]
+    spreads = [evenness(each.weights).astype("f4") for each in maps]
     parts = tuple(
         Panel(
             letter, spread, tuple(str(i + 1) for i in range(len(spread))),
@@ -236,30 +213,14 @@ def spreads_exhibit(wanted: Wanted) -> Exhibit:
         )
         for letter, spread in zip(LETTERS, spreads, strict=True)
     )  # fmt: skip
-    program = start_of_program(wanted) + _SPREADS
+    program = start_of_program(wanted, "from transformer.measures.entropy import evenness")
+    program += "spread_a, spread_b = evenness(maps_a), evenness(maps_b)\n"
     return Exhibit(
         name=_spreads_stem(wanted),
         title=f"{maps[0].story.name}: how evenly each head looks",
-        caption=f"{caption_of(wanted)} {_SPREAD_RULE}",
+        caption=f"{caption_of(wanted)} {EVENNESS_RULE}",
         parts=parts,
         arrays={"spread_a": spreads[0], "spread_b": spreads[1]},
         snippet=program,
         columns=2,
     )
-
-
-_SPREADS = """
-
-def spread_of(maps):
-    maps = maps.astype(np.float64)
-    logs = np.log2(maps, out=np.zeros_like(maps), where=maps > 0)
-    entropy = -(maps * logs).sum(axis=-1)
-    seen = (maps > 0).any(axis=(0, 1)).sum(axis=-1)
-    some = seen > 1  # a row with one key to look at says nothing
-    if not some.any():
-        return np.zeros(maps.shape[:2])
-    return (entropy[..., some] / np.log2(seen[some])).mean(axis=-1)
-
-
-spread_a, spread_b = spread_of(maps_a), spread_of(maps_b)
-"""

@@ -10,13 +10,14 @@ from typing import Any
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
+from figures.numbers import signed
 from transformer.measures.compare import SIMILARITY_RULE, assign, similarity
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import STORIES
 from ui.compare.choice import Setup, can_follow, following, shared_kinds
 from ui.compare.maps.matching import by_words, compared
-from ui.compare.texts import signed, text_of
+from ui.compare.texts import text_of
 from ui.core.view import View
 from ui.work import results
 from ui.work.cache import end_where_stopped, get_trace

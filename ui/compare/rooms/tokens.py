@@ -10,6 +10,7 @@ import streamlit as st
 
 from figures.exhibit import Exhibit, Series
 from figures.markdown import code
+from figures.numbers import count
 from transformer.measures.words import group_labels, word_groups
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
@@ -25,7 +26,6 @@ from ui.tokens.downloads import make_pieces
 from ui.tokens.panels import draw_sentence, draw_texts, get_reading
 from ui.tokens.settings import SIDE, TOKEN, side_now
 from ui.tokens.views import Reading, read_trace, tokenizer_of
-from ui.tokens.words import count
 from ui.work.cache import get_tracer
 
 #: Words that are cut differently are named up to here.

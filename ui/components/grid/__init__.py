@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.attention import entropy_bits, mass_on
+from figures.attention import mass_on
 from figures.labels import show_token
 from figures.palette import to_weight_bytes
+from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, widen
 from transformer.types import Floats
 from ui.components.packing import attention_look, deflate, still

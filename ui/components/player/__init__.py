@@ -15,6 +15,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from figures.labels import show_token
+from figures.numbers import scientific
+from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import Bools
@@ -152,7 +154,7 @@ def encode(
                 trace.predicted_ids, trace.top_ids, trace.log_probs.tolist(), strict=True
             )
         ],
-        "entropy": [round(nats / math.log(2), 4) for nats in trace.entropy.tolist()],
+        "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
         "colours": attention_colours(),
     }
@@ -187,12 +189,6 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
         "unknown": [index for index, each in enumerate(sources) if unknown & set(each)],
         "special": [index for index, each in enumerate(sources) if special & set(each)],
     }
-
-
-def scientific(number: float) -> str:
-    """Return one digit and a power of ten: "5e-7"."""
-    digit, _, power = f"{number:.0e}".partition("e")
-    return f"{digit}e{int(power)}" if number else "0"
 
 
 def _spans(groups: Groups) -> list[list[int]]:

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from tests.tiny_models import random_model
@@ -24,7 +22,7 @@ from ui.attention.choice import AttentionChoice
 from ui.attention.maps import maps_of
 from ui.compare.choice import Setup
 from ui.compare.languages import target_language, warning
-from ui.compare.maps.differences import joined_choices, spread_of, without_partner
+from ui.compare.maps.differences import joined_choices, without_partner
 from ui.compare.rooms.positions import why_not_subtracted
 from ui.compare.rooms.tokens import apart
 from ui.core.view import View
@@ -94,30 +92,6 @@ def test_only_another_known_language_is_warned_of(
     assert not warning(setup(german, view("reverse-toy")))
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     assert not warning(setup(bare(tmp_path / "unknown", tiny_tokenizer), french))
-
-
-@given(st.integers(1, 4), st.integers(1, 5), st.integers(2, 7), st.integers(2, 6))
-def test_spreads_lie_between_one_key_and_all_keys_alike(
-    layers: int, heads: int, n: int, m: int
-) -> None:
-    even = np.full((layers, heads, n, m), 1 / m, dtype=np.float32)
-    np.testing.assert_allclose(spread_of(even), 1, atol=1e-6)
-    one = np.zeros_like(even)
-    one[..., 0] = 1
-    one[0, 0] = 1 / m  # so that every key is there to be seen
-    spread = spread_of(one)
-    assert spread.shape == (layers, heads)
-    assert spread[0, 0] == pytest.approx(1, abs=1e-6)
-    assert (spread.ravel()[1:] == 0).all()
-
-
-def test_masked_keys_are_not_counted_as_missed() -> None:
-    n = 5
-    causal = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]
-    spread = spread_of(np.broadcast_to(causal, (2, 3, n, n)).astype("f4"))
-    np.testing.assert_allclose(spread, 1, atol=1e-6)
-    alone = spread_of(np.ones((1, 2, 1, 1), dtype="f4"))
-    assert not alone.any()
 
 
 def test_the_same_cell_is_shown_on_both_sides() -> None:

@@ -1,0 +1,50 @@
+"""How numbers are written, on every page and in every download.
+
+A number below zero has a minus sign, not a hyphen, and what rounds to zero has none. Scores and
+log-probabilities are in nats.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Return a number with a true minus sign: "−1.25", and "0.00" for -0.001."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 with one digit: "93.4%", or "<0.1%"."""
+    return f"{share:.1%}" if share >= 0.001 else "<0.1%"
+
+
+def probability(log_prob: float) -> str:
+    """Return a log-probability in nats as a share: "62%", "4.1%" or "<0.1%"."""
+    value = math.exp(log_prob)
+    return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things, singular for one: "1 token", "2,048 pieces"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def parameters(number: int) -> str:
+    """Return a number of parameters: "65.0M", or "48k" below 100,000."""
+    return f"{number / 1e6:.1f}M" if number >= 100_000 else f"{number / 1e3:.0f}k"
+
+
+def in_words(number: float) -> str:
+    """Return a large number with three digits and a word: "28 million", "2.5 billion"."""
+    for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:.0f}"
+
+
+def scientific(number: float) -> str:
+    """Return one digit and a power of ten: "5e-7"; "0" for 0."""
+    digit, _, power = f"{number:.0e}".partition("e")
+    return f"{digit}e{int(power)}" if number else "0"
