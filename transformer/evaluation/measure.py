@@ -56,8 +56,9 @@ def measure(
         progress: called with what is being done, and how much of it is done, of how much.
 
     Raises: `ConfigError` if metrics.json does not say how the checkpoint was trained, `DataError`
-        for text that is missing.
+        for text that is missing, `InputError` for a bad setting.
     """
+    grid(beams, alphas)  # complains about settings before any work
     recipe, metrics = read_metrics(checkpoint)
     held_out = load_held_out(recipe.data, data)
     translator = Translator.load(checkpoint, device)

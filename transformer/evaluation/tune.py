@@ -19,6 +19,7 @@ from transformer.evaluation.bootstrap import (
     sentence_statistics,
 )
 from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.search.inputs import checked_alpha, checked_beam
 from transformer.training.data import Pair
 from transformer.translator import Translator
 
@@ -97,9 +98,11 @@ def _departure(decoding: Decoding) -> tuple[float, float]:
 
 
 def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list[Decoding]:
-    """Return the settings to try, the paper's among them."""
+    """Return the settings to try, the paper's among them. Raises `InputError`."""
     settings = [
-        Decoding(beam, alpha) for beam in beams for alpha in (alphas if beam > 1 else alphas[:1])
+        Decoding(checked_beam(beam), checked_alpha(alpha))
+        for beam in beams
+        for alpha in (alphas if beam > 1 else alphas[:1])
     ]
     return list(dict.fromkeys([PAPER_DECODING, *settings]))
 

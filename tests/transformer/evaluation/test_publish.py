@@ -12,11 +12,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.__main__ import main
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import summary_table
-from transformer.evaluation.measure import measure_test
+from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
 from transformer.evaluation.scores import score
 from transformer.search.decoding import Decoding
@@ -228,6 +229,39 @@ def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
     assert values["each_source_once"]["sentences"] == 2
     assert "lc_tok_bleu" not in values
     assert "lc_tok_bleu" in measure_test(translator, pairs, Decoding(1, 0.0), "de")
+
+
+def test_a_checkpoint_is_measured_again_without_its_run(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", notes=["Mind this."], **LITTLE)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    steps = []
+    measure(out, run.parent, **LITTLE, progress=lambda what, *_: steps.append(what))
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    assert {"settings tried on val", "test sets"} <= set(steps)
+    # As older versions left it: figures of a tuned decoding, and no default.
+    metrics = json.loads(before["metrics.json"])
+    old = {k: v for k, v in metrics.items() if k not in ("default_decoding", "decoding_on_val")}
+    (out / "metrics.json").write_text(json.dumps(old | {"decoding": {"beam_size": 5, "alpha": 1}}))
+    assert "| beam 5, alpha 1 | " in summary_table(list_checkpoints(tmp_path))
+    measure(out, run.parent, **LITTLE, notes=["Another."])
+    again = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    assert again == metrics | {"notes": ["Another."]}
+    assert (out / "model.safetensors").read_bytes() == before["model.safetensors"]
+    assert "Another." in (out / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("options", "complaint"), [
+    (["--data", "."], "does not say how it was trained"),
+    (["--data", ".", "--beam", "0"], "beam size 0"),
+    (["--data", ".", "--alpha", "nan"], "alpha nan"),
+])  # fmt: skip
+def test_what_cannot_be_measured_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], complaint: str
+) -> None:
+    assert main(["measure", str(tmp_path), *options]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
