@@ -120,20 +120,14 @@ def beyond_exhibit(
         header: Python that makes `translator`; used where there are tables.
     """
     limit = len(values) // 2
-    snippet = (
-        f"limit = {limit}\n"
-        f"waves = sinusoidal(2 * limit, {d_model}, layout='concatenated').numpy()\n"
-        f"curves = waves[:, {list(pairs)!r}]\n"
-    )
+    tables, start = "{}", "import numpy as np\n\n"
     if len(names) > len(pairs):
-        snippet += (
-            "for side in (translator.model.src_positions, translator.model.tgt_positions):\n"
-            "    table = side.table.detach().float().cpu().numpy()[:, 0]\n"
-            "    curve = np.full((2 * limit, 1), np.nan, dtype=np.float32)\n"
-            "    known = table[: 2 * limit] / max(float(np.abs(table).max()), 1e-9)\n"
-            "    curve[: len(known), 0] = known\n"
-            "    curves = np.hstack([curves, curve])\n"
-        )
+        tables, start = "position_vectors.tables_of(translator.model)", header + "\n"
+    program = (
+        f"{start}from transformer.trace import position_vectors\n\n"
+        f"tables = {tables}\n"
+        f"curves, names = position_vectors.around({limit}, {d_model}, tables)\n"
+    )
     lines = {name: values[:, i] for i, name in enumerate(names)}
     return Exhibit(
         name="positions-beyond",
@@ -141,7 +135,7 @@ def beyond_exhibit(
         caption=f"Training reached position {limit - 1}; later ones take values never seen.",
         parts=(Series("value", np.arange(len(values)), lines, "position", "value"),),
         arrays={"curves": values},
-        snippet=_IMPORTS + (header if len(names) > len(pairs) else "") + snippet,
+        snippet=program,
     )
 
 

@@ -47,7 +47,7 @@ def test_shift(layout: Any, pos: int, k: int) -> None:
 
 def learned_model() -> SimpleNamespace:
     generator = torch.Generator().manual_seed(0)
-    tables = [SimpleNamespace(table=torch.randn(20, 7, generator=generator)) for _ in range(2)]
+    tables = [StoredPositions(torch.randn(20, 7, generator=generator)) for _ in range(2)]
     return SimpleNamespace(model=SimpleNamespace(src_positions=tables[0], tgt_positions=tables[1]))
 
 
