@@ -103,14 +103,14 @@ def floors(house: House) -> str:
     files = Counter(floor(name)[1] for name in house)
     lines = sizes(house, lambda name: floor(name)[1])
     arrows_down = reduced(graph)
-    rows = [f"{'floor':>5}  {'package':25}{'files':>5}{'lines':>8}  imports"]
+    rows = [f"{'floor':>5}  {'package':29}{'files':>5}{'lines':>8}  imports"]
     for level in reversed(range(len(FLOORS))):
         for package in FLOORS[level]:
             below = ", ".join(
                 sorted(arrows_down[package], key=lambda each: (-floor(each)[0], each))
             )
             rows.append(
-                f"{level:5}  {package:25}{files[package]:5}{lines[package]:8,}"
+                f"{level:5}  {package:29}{files[package]:5}{lines[package]:8,}"
                 + (f"  -> {below}" if below else "")
             )
     return "\n".join(rows)
