@@ -125,7 +125,7 @@ BAD = {
     "train, empty path": (["train", "tiny", "--data", "{tmp}", "--out", ""], "out is empty"),
     "trace, given and drawn": (
         ["trace", "--checkpoint", "{ok}", "--src", "A", "--tgt", "B", "--sample", "--out", "x"],
-        "--sample draws",
+        "--sample cannot be combined with --tgt",
     ),
     "output nowhere": (
         ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de",

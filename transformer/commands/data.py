@@ -10,14 +10,19 @@ from typing import Any
 
 def add(commands: Any) -> None:
     """Add `data` to the subparsers."""
-    data = commands.add_parser("data", help="fetch a public corpus to train on")
+    data = commands.add_parser("data", help="download a public corpus to train on")
     data.add_argument("corpus", choices=("multi30k", "tatoeba"))
-    data.add_argument("--out", required=True, metavar="DIR", help="a folder; then train --data DIR")
     data.add_argument(
-        "--tgt", default="de", metavar="CODE", help="tatoeba's language beside English; default de"
+        "--out", required=True, metavar="DIR", help="where to put it, then `train --data DIR`"
     )
-    data.add_argument("--home", metavar="URL", help="fetch from this address, for a mirror")
-    data.add_argument("--sha256", metavar="HEX", help="checksum that tatoeba's archive has to have")
+    data.add_argument(
+        "--tgt",
+        default="de",
+        metavar="CODE",
+        help="tatoeba: the language beside English; default: de",
+    )
+    data.add_argument("--home", metavar="URL", help="address of a mirror")
+    data.add_argument("--sha256", metavar="HEX", help="tatoeba: expected checksum of the archive")
     data.add_argument("--quiet", action="store_true", help="no progress bar")
     data.set_defaults(run=_data)
 

@@ -16,8 +16,12 @@ def add(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="translate a file and score it")
     add_checkpoint(evaluate)
     add_beam(evaluate)
-    evaluate.add_argument("--src", required=True, metavar="FILE", help="plain or .gz text")
-    evaluate.add_argument("--ref", required=True, metavar="FILE", help="plain or .gz text")
+    evaluate.add_argument(
+        "--src", required=True, metavar="FILE", help="source sentences, plain or .gz"
+    )
+    evaluate.add_argument(
+        "--ref", required=True, metavar="FILE", help="reference translations, plain or .gz"
+    )
     evaluate.add_argument("--json", action="store_true", help="print JSON")
     evaluate.add_argument(
         "--protocol", metavar="NAME",
@@ -25,7 +29,7 @@ def add(commands: Any) -> None:
     )  # fmt: skip
     evaluate.add_argument(
         "--language", metavar="CODE",
-        help="the target's, for --protocol; default: from the name of --ref, as in test.de.gz",
+        help="target language for --protocol; default: from the name of --ref, as in test.de.gz",
     )  # fmt: skip
     evaluate.add_argument("--output", metavar="FILE", help="also write the translations here")
     evaluate.set_defaults(run=_evaluate)

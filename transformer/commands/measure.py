@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
         "measure", help="choose a checkpoint's default decoding and measure it on the test sets"
     )
     measure.add_argument("path", metavar="CHECKPOINT", help="a folder that publish wrote")
-    measure.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
+    measure.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
     add_grid(measure)
     measure.add_argument(
         "--note", action="append", metavar="TEXT",

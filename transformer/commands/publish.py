@@ -11,20 +11,32 @@ from transformer.commands.options import add_device, add_grid
 
 def add(commands: Any) -> None:
     """Add `publish` to the subparsers."""
-    publish = commands.add_parser("publish", help="measure a finished run and write its checkpoint")
+    publish = commands.add_parser(
+        "publish", help="turn a finished run into a checkpoint with figures"
+    )
     publish.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
-    publish.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
+    publish.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
     publish.add_argument("--out", required=True, metavar="DIR", help="the checkpoint to write")
     add_grid(publish)
-    publish.add_argument("--dtype", default="float16", help="float32, float16 or bfloat16")
+    publish.add_argument(
+        "--dtype", default="float16", help="float32, float16 or bfloat16; default: float16"
+    )
     add_device(publish)
     publish.add_argument(
-        "--made-by", default="", metavar="COMMAND", help="what trains it again, for the card"
+        "--made-by",
+        default="",
+        metavar="COMMAND",
+        help="the command that trains it again, for the card",
     )
     publish.add_argument(
-        "--mix", metavar="PATH", help="a checkpoint whose weights may be mixed in, as val decides"
+        "--mix", metavar="PATH", help="a checkpoint to mix in, by the share that scores best on val"
     )
-    publish.add_argument("--note", action="append", default=[], help="a line for the card's limits")
+    publish.add_argument(
+        "--note",
+        action="append",
+        default=[],
+        help="a sentence for the card's limits, may be repeated",
+    )
     publish.set_defaults(run=_publish)
 
 

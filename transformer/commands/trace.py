@@ -23,8 +23,16 @@ def add(commands: Any) -> None:
     add_beam(trace)
     add_steering(trace)
     trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
-    trace.add_argument("--tgt", metavar="TEXT", help="a translation to follow instead of searching")
-    trace.add_argument("--top-k", type=int, default=10, metavar="N", help="alternatives per step")
+    trace.add_argument(
+        "--tgt", metavar="TEXT", help="follow this translation instead of searching for one"
+    )
+    trace.add_argument(
+        "--top-k",
+        type=int,
+        default=10,
+        metavar="N",
+        help="alternatives recorded per step; default: 10",
+    )
     trace.add_argument("--out", required=True, metavar="FILE.npz", help="where to write the arrays")
     trace.set_defaults(run=_trace)
 
@@ -35,7 +43,7 @@ def _trace(options: argparse.Namespace) -> None:
     from transformer.search.reader import unknown_text
 
     if options.tgt is not None and options.sample:
-        raise InputError("--sample draws a translation, --tgt follows a given one: give one")
+        raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
     path = npz_path(options.out)
     translator = load(options)
     trace = translator.trace(

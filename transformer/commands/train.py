@@ -15,12 +15,12 @@ def add(commands: Any) -> None:
     """Add `train` to the subparsers."""
     train = commands.add_parser("train", help="train a model")
     train.add_argument("recipe", metavar="PRESET_OR_TOML", help="a preset, or a TOML recipe")
-    train.add_argument("--data", required=True, metavar="DIR", help="folder with the text")
-    train.add_argument("--out", required=True, metavar="DIR", help="where the run is kept")
-    train.add_argument("--resume", action="store_true", help="go on where the run stopped")
+    train.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
+    train.add_argument("--out", required=True, metavar="DIR", help="folder of the run")
+    train.add_argument("--resume", action="store_true", help="continue a run that was stopped")
     train.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
     add_device(train)
-    train.add_argument("--download", action="store_true", help="fetch the corpora that DIR lacks")
+    train.add_argument("--download", action="store_true", help="download corpora that --data lacks")
     train.add_argument("--quiet", action="store_true", help="no progress bar")
     train.set_defaults(run=_train)
 

@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     add_steering(translate)
     translate.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
-        help="without one, each line of standard input is translated to a line",
+        help="default: one sentence a line on standard input",
     )  # fmt: skip
     translate.set_defaults(run=_translate)
 
@@ -69,7 +69,7 @@ def _translate(options: argparse.Namespace) -> None:
 
 
 def _say_unknown(done: Sequence[Translation], what: str, before: int) -> None:
-    """Say on standard error, in one line, what of these sentences the model does not know."""
+    """Name on standard error the characters that are not in the vocabulary, in one line."""
     found = {str(before + n): each.unknown for n, each in enumerate(done, 1) if each.unknown}
     if found:
         where = ", ".join([*found][:_NAMED]) + (" …" if len(found) > _NAMED else "")
@@ -79,7 +79,7 @@ def _say_unknown(done: Sequence[Translation], what: str, before: int) -> None:
 
 
 def _stdin_lines() -> Iterator[list[str]]:
-    """Lines of standard input, as many at a time as are there.
+    """Yield lines of standard input, as many at a time as have arrived.
 
     So a file is translated in large batches, while a program or a person that writes one line and
     waits gets its answer. Lines end at a newline only; bytes that are not UTF-8 become U+FFFD.

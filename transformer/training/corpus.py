@@ -1,4 +1,4 @@
-"""From a recipe's words to text, tokenizer and token ids."""
+"""Load the text of a recipe, its tokenizer, and token ids."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
 
 
 def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
-    """Read the joint tokenizer at `path`, or make it: from the training text, or as `init` has it.
+    """Read the joint tokenizer at `path`; if missing, train it or copy the one of `init`.
 
     Raises: `TokenizerError`.
     """
@@ -127,7 +127,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
 
 
 def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
-    """Token ids of the pairs; those with an empty or an overlong side are left out."""
+    """Return token ids of the pairs, without those whose source or target is empty or too long."""
     return _fitting(
         tokenizer.encode_many([src for src, _ in pairs]),
         tokenizer.encode_many([tgt for _, tgt in pairs]),

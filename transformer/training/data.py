@@ -34,7 +34,7 @@ class DataError(ValueError):
 
 
 class MissingFileError(DataError):
-    """A file of text that is not there."""
+    """A text file that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Corpus:
 
 
 def find_file(path: Path) -> Path:
-    """`path`, or `path` + ".gz" where only that exists. Raises `MissingFileError`."""
+    """Return `path`, or `path` + ".gz" if only that exists. Raises `MissingFileError`."""
     zipped = path.with_name(path.name + ".gz")
     for candidate in (path, zipped):
         if candidate.is_file():
@@ -64,7 +64,7 @@ def find_file(path: Path) -> Path:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Lines of a UTF-8 text file, plain or .gz, without their ends. Raises `DataError`."""
+    """Read the lines of a UTF-8 text file, plain or gzipped. Raises `DataError`."""
     try:
         raw = path.read_bytes()
         if path.suffix == ".gz":
@@ -84,7 +84,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
-    """Pairs from two files, one sentence a line. Raises `DataError` if they differ in length."""
+    """Read pairs from two files, one sentence a line. Raises `DataError` if lengths differ."""
     src, tgt = read_lines(find_file(src_path)), read_lines(find_file(tgt_path))
     if len(src) != len(tgt):
         raise DataError(f"{src_path} has {len(src)} lines but {tgt_path} has {len(tgt)}")
@@ -92,7 +92,7 @@ def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
 
 
 def read_tsv(path: Path) -> tuple[Pair, ...]:
-    """Pairs from lines of source TAB target; further columns and blank lines are left out."""
+    """Read pairs from lines of source TAB target, ignoring further columns and blank lines."""
     path = find_file(path)
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
@@ -105,10 +105,10 @@ def read_tsv(path: Path) -> tuple[Pair, ...]:
 
 
 def read_csv(path: Path, src: str, tgt: str) -> tuple[Pair, ...]:
-    """Pairs from comma-separated rows, quoted as spreadsheets do.
+    """Read pairs from comma-separated rows, quoted as spreadsheets do.
 
-    The columns are those that the first row calls `src` and `tgt`; where it does not, it is a pair
-    like the others and the first two columns count. Blank rows are left out.
+    If the first row names columns `src` and `tgt`, those are read; otherwise it is a pair like the
+    others and the first two columns are read. Blank rows are ignored.
     """
     path = find_file(path)
     rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
@@ -129,7 +129,7 @@ def read_csv(path: Path, src: str, tgt: str) -> tuple[Pair, ...]:
 
 
 def corpus_folder(name: str, folder: Path) -> Path:
-    """Where a named corpus lies: in a folder of its name, or `folder` is that folder itself."""
+    """Return the folder of a named corpus: `folder`/`name` if that exists, else `folder`."""
     return folder / name if (folder / name).is_dir() else folder
 
 
@@ -145,7 +145,7 @@ def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
 def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
     """Tatoeba's everyday sentences, with 1% of the sources held out for testing, 0.5% for val.
 
-    They lie in SRC-TGT.tsv; TGT-SRC.tsv is read the other way round where only that exists.
+    Reads SRC-TGT.tsv, or TGT-SRC.tsv with its columns swapped if only that exists.
     """
     path, turned = folder / f"{src}-{tgt}.tsv", folder / f"{tgt}-{src}.tsv"
     try:
@@ -159,10 +159,10 @@ def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
 
 
 def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
-    """Random strings of small letters and the same reversed: a task anyone can check by eye.
+    """Random lower-case strings and their reversals: a task anyone can check by eye.
 
-    Half of the strings use few letters. Where letters repeat, only their places tell them apart,
-    so the model has to learn places.
+    Half of the strings use few letters. Repeated letters differ only in position, so the model has
+    to learn positions.
     """
     rng = random.Random(seed)
     every = "abcdefghijklmnopqrstuvwxyz"
@@ -176,14 +176,14 @@ def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
 
 
 def source_key(sentence: str) -> str:
-    """Reduce a source to what equal ones share: letters and digits, case aside."""
+    """Reduce a source to its letters and digits, case-folded: the key by which splits are made."""
     return "".join(character for character in sentence.casefold() if character.isalnum())
 
 
 def split_by_source(
     pairs: Sequence[Pair], shares: tuple[float, float, float]
 ) -> tuple[tuple[Pair, ...], tuple[Pair, ...], tuple[Pair, ...]]:
-    """Split pairs in three so that no source (see `source_key`) stands in two parts.
+    """Split pairs in three so that no source (see `source_key`) occurs in two parts.
 
     The part is decided by a hash of the source alone: it does not depend on the order of the
     pairs, nor on which others there are.
@@ -201,7 +201,7 @@ def split_by_source(
 
 
 def merge(corpora: Iterable[Corpus]) -> Corpus:
-    """Join corpora; training pairs whose source is held out in any of them are left out."""
+    """Join corpora, dropping training pairs whose source any of them holds out."""
     train: list[Pair] = []
     val: list[Pair] = []
     tests: dict[str, tuple[Pair, ...]] = {}

@@ -1,4 +1,4 @@
-"""What trains a model: one process, or several that torchrun launched, and their devices."""
+"""The processes that train a model together, one or several started by torchrun."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def repeatable(device: str) -> Iterator[None]:
 
 
 def wants_bfloat16(precision: str, device: str) -> bool:
-    """Whether matrix products run in bfloat16: where asked for, or by "auto" where it is faster."""
+    """Whether matrix products run in bfloat16: on request, or with "auto" if that is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device == "cuda":
@@ -102,7 +102,7 @@ def wants_bfloat16(precision: str, device: str) -> bool:
 
 
 def hardware(device: torch.device) -> str:
-    """Name what a model is trained on, for its card."""
+    """Name the hardware, for the model card."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"{torch.get_num_threads()} CPU threads, {platform.machine()}"

@@ -1,4 +1,4 @@
-"""Fetching the public corpora from their homes, when a user asks for it.
+"""Download the public corpora, only at the user's request.
 
     transformer data multi30k --out DIR      captions EN, DE, FR, into DIR/multi30k
     transformer data tatoeba --out DIR       everyday sentences, DIR/tatoeba/en-de.tsv.gz
@@ -84,7 +84,7 @@ MULTI30K = dict(line.split() for line in _CHECKSUMS.split("\n") if line)
 
 
 class DownloadError(DataError):
-    """A file that could not be fetched or is not what it should be; says what to do instead."""
+    """A download that failed or has the wrong content; the message says what to do instead."""
 
 
 def fetch(
@@ -177,7 +177,7 @@ def _multi30k(source: _Source, folder: Path) -> None:
 
 
 def _digest_of(file: Path | IO[bytes]) -> str | None:
-    """SHA-256 of what a gzip file unpacks to, None where it is damaged or far too long."""
+    """SHA-256 of a gzip file's content; None if it is damaged or far too long."""
     try:
         with gzip.open(file) as unpacked:
             text = unpacked.read(MAX_FILE + 1)

@@ -1,4 +1,4 @@
-"""What training minimises: label-smoothed cross-entropy (section 5.4), and how fast."""
+"""The training objective (section 5.4) and the learning rate schedule (section 5.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training run keeps on disk, so that it can be killed at any moment and go on.
+"""The folder of a training run, from which it resumes after being killed at any moment.
 
     recipe.json       the recipe and the fingerprint of the text it began with
     tokenizer.model   trained once, at the start
@@ -43,7 +43,7 @@ RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
 
 @dataclass
 class Progress:
-    """Where a run stands: updates made, epoch (from 0), batches of it done, time, tokens seen."""
+    """Progress of a run: updates made, epoch (from 0), batches done in it, time, tokens seen."""
 
     update: int = 0
     epoch: int = 0
@@ -131,7 +131,7 @@ class RunFolder:
     def load_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
     ) -> Progress:
-        """Put state.pt back into model and optimizer. Raises `CheckpointError` if it is damaged."""
+        """Restore model and optimizer from state.pt. Raises `CheckpointError` if it is damaged."""
         try:
             state = torch.load(self.state, map_location=device, weights_only=True)
             model.load_state_dict(state["model"])
@@ -157,7 +157,7 @@ class RunFolder:
             file.write(json.dumps(line) + "\n")
 
     def drop_lines_after(self, progress: Progress) -> None:
-        """Leave out the lines of metrics.jsonl that a run resumed here writes again."""
+        """Remove the lines of metrics.jsonl that a run resumed here writes again."""
         if not self.metrics.exists():
             return
         kept = []

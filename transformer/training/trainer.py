@@ -1,4 +1,4 @@
-"""One training run: updates, validation and what is left at its end (section 5).
+"""One training run: updates, validation and the final checkpoint (section 5).
 
 Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is
 small: weights, Adam's moments and two counters. A run that was killed and resumed on the same
@@ -41,7 +41,7 @@ LOG_EVERY = 50
 
 
 class TrainingError(ValueError):
-    """A run that cannot go on; the message says why and what may help."""
+    """A run that cannot continue; the message says why and what may help."""
 
 
 class Trainer:
