@@ -11,16 +11,23 @@ import re
 #: Every ASCII punctuation mark can be escaped in CommonMark.
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
+#: Breaks what would be read as one, and is invisible.
+JOINER = "\u2060"
+
 _EMOJI_CODE = re.compile(r":(?=[\w+-]+:)")
+
+#: Where a bare address is taken for a link: `https://x.y`, `www.x.y`, `a@x.y`.
+_ADDRESS = re.compile(r"(?=://)|(?<=www)(?=\.)|(?<=@)(?=[\w-])", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """Markdown that shows `text` itself, on one line.
 
-    Emoji codes are looked for after escapes are resolved, so an invisible word joiner goes into
-    what could be one; use `st.text` where text is to be copied.
+    Emoji codes and bare addresses are looked for after escapes are resolved, so an invisible word
+    joiner goes into what could be one; use `st.text` where text is to be copied.
     """
-    line = _EMOJI_CODE.sub(":\u2060", " ".join(text.split()))
+    line = _EMOJI_CODE.sub(f":{JOINER}", " ".join(text.split()))
+    line = _ADDRESS.sub(JOINER, line)
     return _PUNCTUATION.sub(r"\\\1", line)
 
 

@@ -2,14 +2,14 @@
 
 Headings, lists, tables, emphasis and code come through. Pictures and links would make a visitor's
 browser call other servers, and HTML, formulas and Streamlit's own marks could be anything: their
-text is shown as it is, an address as code.
+text is shown as it is, the address of a link as code, a bare address as text that links nowhere.
 """
 
 from __future__ import annotations
 
 import re
 
-from figures.markdown import code, plain
+from figures.markdown import JOINER, code, plain
 
 #: A card is read up to here, in characters.
 MOST_CHARACTERS = 20_000
@@ -83,7 +83,10 @@ def _line(line: str) -> str:
 def _inline(text: str) -> str:
     shown, position = [], 0
     for match in _INLINE.finditer(text):
-        shown += [_spaced(text[position : match.start()]), _element(match)]
+        # A joiner keeps the text before apart: it could be the rest of an address, or a backtick.
+        before = text[position : match.start()]
+        joiner = JOINER if before[-1:].strip() else ""
+        shown += [_spaced(before), joiner, _element(match)]
         position = match.end()
     return "".join([*shown, _spaced(text[position:])]).strip()
 

@@ -29,7 +29,34 @@ def test_addresses_are_shown_and_never_followed() -> None:
     assert "it (`https://a.example/x_y_z`)" in shown
     assert safe_card("![](https://a.example/p.png)") == "(`https://a.example/p.png`)"
     assert "](" not in safe_card("[![x](https://a.example/a)](https://a.example/b)")
-    assert safe_card("https://a.example") == r"https\:\/\/a\.example"
+    assert safe_card("https://a.example") == "https\u2060" + r"\:\/\/a\.example"
+
+
+#: What GitHub's Markdown, and with it Streamlit, makes links of in text whose escapes are resolved.
+AUTOLINK = re.compile(r"(https?://|www(?=\.))[-.\w]+|[-.\w+]+@[-\w]+(\.[-\w]+)+", re.IGNORECASE)
+
+
+def text_of(shown: str) -> str:
+    """What is left of Markdown as text, code left out."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", re.sub(r"(?<!\\)(`+) ?.*? ?\1(?!`)", "·", shown))
+
+
+def test_bare_addresses_are_no_links() -> None:
+    for address in (
+        "https://evil",
+        "HTTP://evil.com/x",
+        "www.evil.com",
+        "WWW.evil.com",
+        "a@evil.com",
+    ):
+        assert AUTOLINK.search(address), address
+        for card in (
+            address, f"see {address}.", f"# {address}", f"- {address}", f"| {address} |",
+            f"<{address}>",
+            f"**{address}**", f"*{address}*", f"[{address}](x)", f"{address[:4]}[{address[4:]}](x)",
+            f"{address[:3]}[{address[3:]}](x)", f"{address[:2]}[{address[2:]}](x)",
+        ):  # fmt: skip
+            assert not AUTOLINK.search(text_of(safe_card(card))), card
 
 
 def test_marks_of_others_are_text() -> None:
@@ -58,7 +85,8 @@ def test_what_takes_long_to_match_does_not() -> None:
 
 
 MARKS = ["<b>", "](", "![", "`", "```", "\n", "|", "**", "*", "_", "$", ":red[", "http://x", "# ",
-         "- ", "\\", " ", "a", "~~~", "---"]  # fmt: skip
+         "- ", "\\", " ", "a", "~~~", "---", "https://x.y", "www.x.y", "a@x.y",
+         "www", ".x.y"]  # fmt: skip
 
 
 @given(st.lists(st.sampled_from(MARKS), max_size=30).map("".join))
@@ -74,4 +102,5 @@ def test_outside_code_nothing_is_left_open(card: str) -> None:
             outside.append(re.sub(r"(?<![\\`])(`+) ?(?:(?!\1).)*? ?\1(?!`)", "", line))
     assert not fence
     for line in outside:
+        assert not AUTOLINK.search(re.sub(r"\\(.)", r"\1", line)), line
         assert not re.search(r"(?<!\\)[<$\[\]:]", re.sub(r"\|[-:|\s]+\|?$", "", line)), line
