@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,17 @@ Progress = Callable[[int, int], None]
 
 #: Longest list of tokens that may not be generated.
 MAX_BANNED = 10_000
+MAX_EXPONENT = 100.0
+
+#: Settings of the library's search that are the model's own, with their bounds; an `int` is whole.
+RULES: dict[str, tuple[float, float]] = {
+    "min_length": (0, 10_000),
+    "min_new_tokens": (0, 10_000),
+    "no_repeat_ngram_size": (0, 1_000),
+    "encoder_no_repeat_ngram_size": (0, 1_000),
+    "repetition_penalty": (0.001, 1_000.0),
+    "encoder_repetition_penalty": (0.001, 1_000.0),
+}
 
 
 @dataclass(frozen=True)
@@ -30,6 +41,8 @@ class Decoding:
         forced_first: the first generated token, None where it is free.
         banned: sequences that are never generated.
         suppressed, suppressed_first: tokens that are never generated, and never first.
+        length_penalty: the exponent of |Y| that the model's files name.
+        rules: further settings of the library's search by name, see `RULES`.
     """
 
     start: int | None
@@ -39,6 +52,8 @@ class Decoding:
     banned: tuple[tuple[int, ...], ...]
     suppressed: tuple[int, ...]
     suppressed_first: tuple[int, ...]
+    length_penalty: float = 1.0
+    rules: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def special(self) -> tuple[int, ...]:
@@ -51,8 +66,8 @@ def read_decoding(
 ) -> Decoding:
     """What the files say about generating, checked.
 
-    Other settings of theirs (sampling, shortest lengths, repeated n-grams, a forced end) are left
-    aside, so that a search means the same for every model.
+    Beam size, sampling and the longest length are the caller's; what the files say of these, and of
+    groups of beams, constraints and assistants, is left aside.
 
     Args:
         path: the file to name in errors.
@@ -88,7 +103,40 @@ def read_decoding(
         banned=tuple(word for word in banned if word),
         suppressed=tokens("suppress_tokens"),
         suppressed_first=tokens("begin_suppress_tokens"),
+        length_penalty=_number(path, values, "length_penalty", -MAX_EXPONENT, MAX_EXPONENT) or 1.0,
+        rules=_rules(path, values, tokens("forced_eos_token_id") if starts else ()),
     )
+
+
+def _rules(
+    path: Path, values: Mapping[str, Any], forced_eos: tuple[int, ...]
+) -> dict[str, int | float | bool | str | list[int]]:
+    """The settings of `RULES` that the files name, checked."""
+    found: dict[str, int | float | bool | str | list[int]] = {}
+    for name, (low, high) in RULES.items():
+        value = _number(path, values, name, low, high)
+        if value is not None:
+            found[name] = value
+    for name in ("early_stopping", "renormalize_logits"):
+        flag = values.get(name)
+        if isinstance(flag, bool) or (name == "early_stopping" and flag == "never"):
+            found[name] = flag
+    if forced_eos:
+        found["forced_eos_token_id"] = list(forced_eos)
+    return found
+
+
+def _number(
+    path: Path, values: Mapping[str, Any], name: str, low: float, high: float
+) -> int | float | None:
+    """A number between bounds, None if it is not there; whole if its lower bound is."""
+    value = values.get(name)
+    if value is None:
+        return None
+    allowed = (int,) if isinstance(low, int) else (int, float)
+    if type(value) not in allowed or not low <= value <= high:
+        raise CheckpointError(f"{path}: {name}={value!r:.40} is not a number from {low} to {high}")
+    return value if isinstance(low, int) else float(value)
 
 
 def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, ...]:
@@ -148,10 +196,10 @@ def generate(
         return torch.zeros(found.shape[0], dtype=torch.bool, device=found.device)
 
     settings = transformers.GenerationConfig(
+        **{"early_stopping": False, **decoding.rules},
         max_new_tokens=new_tokens,
         num_beams=beam_size,
         length_penalty=alpha if beam_size > 1 else 1.0,
-        early_stopping=False,
         do_sample=False,
         use_cache=True,
         num_return_sequences=1,

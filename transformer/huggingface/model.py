@@ -34,6 +34,7 @@ from transformer.huggingface.generate import Decoding, Progress, generate, read_
 from transformer.huggingface.passes import KINDS, Seen, check_memory, position_limits, run, trace_of
 from transformer.huggingface.tokenizer import Cut, Text, read_text
 from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, MAX_TOP_K, checked_whole
+from transformer.search.request import SearchOptions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 
@@ -184,7 +185,7 @@ class HuggingFaceModel:
         sentence: str,
         target: str | None = None,
         beam_size: int = 4,
-        alpha: float = 0.6,
+        alpha: float | None = None,
         top_k: int = 10,
         *,
         max_length: int | None = None,
@@ -208,8 +209,9 @@ class HuggingFaceModel:
             sentence: the source; the text itself for a model that has no encoder.
             target: a translation to follow instead of making one.
             beam_size: 1 is greedy.
-            alpha: given to the library as `length_penalty`. It compares log P / |Y|^alpha, not
-                the paper's log P / ((5 + |Y|) / 6)^alpha, so the same number weighs a little more.
+            alpha: given to the library as `length_penalty`; None is the model's own. It compares
+                log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same number
+                weighs a little more.
             top_k: alternatives recorded for every step, at most the vocabulary.
             max_length: longest translation in tokens; None is the source's length + 50.
             new_tokens: continue the text of a model without an encoder by so many tokens.
@@ -217,10 +219,16 @@ class HuggingFaceModel:
                 no target, German, French or the first other language.
             prefix, sampling: not possible here, see `lacks`.
             progress: called with (step, longest step) while translating; may raise to stop.
-            options: ignored.
+            options: others of `Translator.trace`, which have no effect here.
 
-        Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
+        Raises: `InputError` for a blank or too long sentence or target, or a bad setting;
+            `TypeError` for an option of another name.
         """
+        unknown = options.keys() - SearchOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        if alpha is None:
+            alpha = self._decoding.length_penalty
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
         beam_size = checked_whole("beam size", beam_size, MAX_BEAM)
