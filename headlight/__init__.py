@@ -1,9 +1,10 @@
-"""Headlight from a program or a notebook, in two lines.
+"""Attention maps in a notebook or a page, in two lines:
+
+    from headlight import show
     show("sentence.npz")
 
 `show` takes a path, a `transformer.trace.records.Trace`, or arrays by name (docs/arrays.md), and
-gives a
-view that a notebook displays without a server and without a network.
+returns a view that a notebook displays without a server, a network or Streamlit.
 """
 
 from __future__ import annotations
@@ -43,16 +44,15 @@ class Page:
 def show(
     what: Trace | str | Path | Mapping[str, Any], *, name: str = "", height: int = 760
 ) -> Page:
-    """Every kind of attention, every layer and head, as a page; in a notebook it appears.
+    """Return every kind of attention, layer and head as one page, which a notebook displays.
 
     Args:
         what: a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
-        name: what the page says it is from; the file's name where there is one.
+        name: the origin that the page states; by default the file's name.
         height: of the frame in a notebook, in pixels.
 
-    Raises: `transformer.checkpoint.weights.CheckpointError`, one line that names the array and
-    what is
-        allowed; `TypeError` for anything else than the above.
+    Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
+        any other argument; `ValueError` for a height out of range.
     """
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
@@ -60,7 +60,7 @@ def show(
 
 
 def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
-    """The page of `show`, as UTF-8."""
+    """Return the page of `show`, as UTF-8."""
     from headlight.page import trace_exhibit
     from ui.export.html import to_html
 
