@@ -7,10 +7,10 @@ import math
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.cache import BlockCache, KeysValues
 from transformer.config import ModelConfig
 from transformer.hooks import NO_TAP, Tap
-from transformer.kernels import causal_mask, fused_attention, outside_autocast
+from transformer.machinery.cache import BlockCache, KeysValues
+from transformer.machinery.kernels import causal_mask, fused_attention, outside_autocast
 
 
 @outside_autocast

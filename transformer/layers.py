@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.cache import NO_CACHE, LayerCache
 from transformer.config import ModelConfig
 from transformer.hooks import NO_TAP, Tap
-from transformer.kernels import Dropout
+from transformer.machinery.cache import NO_CACHE, LayerCache
+from transformer.machinery.kernels import Dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,

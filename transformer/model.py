@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from transformer.cache import NO_CACHE, DecoderCache
 from transformer.config import ModelConfig
 from transformer.hooks import Chain, Hooks, Record, matching, tap
-from transformer.initialisation import initialise
-from transformer.kernels import Dropout, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer
-from transformer.stored_positions import make_positions
+from transformer.machinery.cache import NO_CACHE, DecoderCache
+from transformer.machinery.initialisation import initialise
+from transformer.machinery.kernels import Dropout, padding_mask
+from transformer.machinery.stored_positions import make_positions
 
 
 @dataclass(frozen=True, eq=False)

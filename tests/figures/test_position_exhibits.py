@@ -14,7 +14,7 @@ from figures import position_exhibits as exhibits
 from figures.exhibit import Exhibit, Panel
 from figures.positions import cosines
 from transformer.config import ModelConfig
-from transformer.stored_positions import StoredPositions, formula
+from transformer.machinery.stored_positions import StoredPositions, formula
 from transformer.trace import position_vectors
 
 LAYOUTS = ("interleaved", "concatenated")

@@ -13,7 +13,7 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
 from transformer.hooks import Chain, HeadGates, Hooks, Record, Replace, Site, Tap, matching, tap
-from transformer.kernels import causal_mask
+from transformer.machinery.kernels import causal_mask
 
 B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from tests.tiny_models import random_model
 from tests.transformer.test_model import CONFIGS, SRC, TGT
-from transformer.cache import DecoderCache
 from transformer.config import ModelConfig
 from transformer.hooks import (
     Chain,
@@ -23,6 +22,7 @@ from transformer.hooks import (
     matching,
     sites,
 )
+from transformer.machinery.cache import DecoderCache
 from transformer.model import Transformer
 from transformer.types import ATTENTION_KINDS, AttentionKind
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.tiny_models import random_model
-from transformer.cache import DecoderCache
 from transformer.config import ModelConfig
+from transformer.machinery.cache import DecoderCache
 from transformer.model import Transformer
 
 #: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.

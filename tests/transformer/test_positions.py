@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from transformer.checkpoint.position_tables import about_stored
 from transformer.config import ModelConfig, PositionLayout
+from transformer.machinery.stored_positions import StoredPositions, make_positions
 from transformer.positions import (
     LearnedPositions,
     SinusoidalPositions,
@@ -18,7 +19,6 @@ from transformer.positions import (
     shift_matrix,
     sinusoidal,
 )
-from transformer.stored_positions import StoredPositions, make_positions
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 

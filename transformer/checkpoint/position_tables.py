@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.stored_positions import formula
+from transformer.machinery.stored_positions import formula
 
 #: Float32 tables differ from the formula by less than this where float32 rounds once.
 ROUNDING = 2.0**-23

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
 from transformer.fast.products import parts_of, product, stacked
-from transformer.kernels import causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from transformer.machinery.kernels import causal_mask, padding_mask
 from transformer.model import Decoded, Encoded, Transformer
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from transformer.cache import DecoderCache
 from transformer.hooks import Hooks
+from transformer.machinery.cache import DecoderCache
 from transformer.model import Encoded, Transformer
 from transformer.search.beam import StepOutput
 

@@ -9,8 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.positions import encoding_heatmap
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig
+from transformer.machinery.stored_positions import StoredPositions
 from transformer.positions import TablePositions
-from transformer.stored_positions import StoredPositions
 from transformer.trace.embeddings import Side
 from transformer.translator import Translator
 from transformer.types import Floats

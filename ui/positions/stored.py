@@ -6,8 +6,8 @@ import numpy as np
 
 from figures.markdown import code
 from figures.position_exhibits import stored_exhibit
+from transformer.machinery.stored_positions import formula
 from transformer.model import Transformer
-from transformer.stored_positions import formula
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state

@@ -14,7 +14,7 @@ from transformer.errors import CheckpointError
 from transformer.importers.fairseq.config import PAD, max_positions
 from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, wanted_names
 from transformer.importers.settings import Settings
-from transformer.stored_positions import formula
+from transformer.machinery.stored_positions import formula
 from transformer.types import Report
 
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"

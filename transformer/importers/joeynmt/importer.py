@@ -39,7 +39,7 @@ from transformer.importers.pieces import (
 )
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, tensors_in
-from transformer.stored_positions import formula
+from transformer.machinery.stored_positions import formula
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError

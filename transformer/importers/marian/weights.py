@@ -24,7 +24,7 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import json_object
 from transformer.importers.mapping import LAYER_PARTS
 from transformer.importers.marian.config import CONFIG
-from transformer.stored_positions import formula
+from transformer.machinery.stored_positions import formula
 from transformer.types import Report
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
