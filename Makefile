@@ -51,8 +51,8 @@ suite: $(VENV)/.dev
 # What takes long or is left to chance; files named soak_*.py, then every test with many examples.
 soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
-	$(PYTEST) -v -o python_files='soak_*.py'
-	$(PYTEST) -m hypothesis --hypothesis-profile=soak
+	$(PYTEST) --timeout 1200 -v -o python_files='soak_*.py'
+	$(PYTEST) --timeout 1200 -m hypothesis --hypothesis-profile=soak
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Examples are the same on every run of the suite and new ones in each soak; neither has a clock.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=50)
-hypothesis.settings.register_profile("soak", deadline=None, max_examples=2_000)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000)
 hypothesis.settings.load_profile("suite")
 
 
