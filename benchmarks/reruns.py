@@ -34,11 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: Addresses of the pages that show a model, the first one's is empty.
 PAGES = ("", "beam", "attention", "head", "tokens", "positions", "compare")
 
-#: What a rerun should cost at most: with nothing changed, and with a new sentence.
-AIMS = {
-    "again": {"forward passes": 0, "marks": "1 a checkpoint", "keys": 1, "jobs": 0},
-    "sentence": {"marks": "1 a checkpoint", "keys": 1, "jobs": 1},
-}
+#: What a rerun should cost at most, of one model: with nothing changed, and with a new sentence.
+AIMS = {"again": {"forward passes": 0, "keys": 1, "jobs": 0}, "sentence": {"keys": 1, "jobs": 1}}
 
 #: What is counted under a name: modules that may define it, and what it is called there. The first
 #: of each pair that exists is taken, since older trees have other names.

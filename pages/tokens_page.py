@@ -20,18 +20,9 @@ from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
 from ui.tokens import settings, words
+from ui.tokens.cached import get_reading, near_token, other_cuts_of, reading_of, vectors
 from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
-from ui.tokens.panels import (
-    draw_cuts,
-    draw_sentence,
-    draw_texts,
-    draw_vocabulary,
-    get_reading,
-    near_token,
-    other_cuts_of,
-    reading_of,
-    vectors,
-)
+from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
 from ui.work.progress import fragment

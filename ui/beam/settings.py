@@ -12,7 +12,6 @@ from ui.components.tree import TreeChoice, choice_in
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.work.cache import trace_id
 
 #: A node in a link: its step and its rank, both from 1, as in "5.2".
 Mark = tuple[int, int]
@@ -87,7 +86,7 @@ def settle(view: View, tree: Tree) -> None:
     Called by a run of the whole page. The decision stands until the search changes, a link arrives,
     the page is opened again, or `tell` changes it: an unchanged message leaves a tree in use alone.
     """
-    name = trace_id(view)
+    name = view.request.name
     held = PAGE.start
     asked = url_state.arrived(A, B, DROPPED)
     if held is not None and held.tree_id == name and not asked and not url_state.entered():
@@ -107,7 +106,7 @@ def start_of(view: View, tree: Tree) -> Start:
     if url_state.get(PANEL) == "compare" and pair_up(tree):
         return tell(view, tree)
     held = PAGE.start
-    return held if held is not None and held.tree_id == trace_id(view) else tell(view, tree)
+    return held if held is not None and held.tree_id == view.request.name else tell(view, tree)
 
 
 def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start:
@@ -117,7 +116,7 @@ def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start:
     was dropped.
     """
     held = slot.start
-    fresh = held is None or held.tree_id != trace_id(view)
+    fresh = held is None or held.tree_id != view.request.name
     if fresh:
         settle_node(tree, slot.a)
     if held is None or fresh or anew or held.choice.dropped != choice(tree, slot).dropped:
@@ -135,7 +134,7 @@ def settle_node(tree: Tree, param: Param[Mark | None]) -> None:
 def tell(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
     """Have the tree show what the settings say now."""
     held = slot.start
-    return slot.restart(Start(trace_id(view), choice(tree, slot), held.nonce + 1 if held else 0))
+    return slot.restart(Start(view.request.name, choice(tree, slot), held.nonce + 1 if held else 0))
 
 
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
@@ -167,7 +166,7 @@ def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
 
 def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
     """Store what a tree reports. Returns: the same; None where it is nothing usable."""
-    reported = choice_in(st.session_state.get(slot.key), trace_id(view), tree)
+    reported = choice_in(st.session_state.get(slot.key), view.request.name, tree)
     if reported is not None:
         if reported.dropped != choice(tree, slot).dropped:
             url_state.put(DROPPED, url_state.write_switch(reported.dropped))

@@ -18,7 +18,8 @@ from ui.frame.steering import (
     message,
     put_message,
 )
-from ui.work import cache
+from ui.work.cache import get_translator
+from ui.work.models import translator
 
 _BEGINS, _IS = "Begins with", "Is exactly"
 _HOW, _TEXT = "steer_how", "steer_text"
@@ -27,7 +28,7 @@ _SEEN = "headlight_steer_seen"
 
 def draw_steer_form(view: View) -> None:
     """Draw the form; it opens on what is given now."""
-    model = cache.get_translator(view)
+    model = get_translator(view)
     given = (view.prefix, view.target)
     known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
     if not known:
@@ -65,7 +66,7 @@ def _take(view: View) -> None:
         put_message("Type at least one character, or press Start over on the left.")
         return
     try:
-        model = cache.translator(view)
+        model = translator(view)
         ids = model.tokenize_target(text).ids
         if st.session_state[_HOW] == _BEGINS:
             begin_with(ids)

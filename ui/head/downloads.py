@@ -9,7 +9,7 @@ from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
 from ui.head.choice import HeadChoice
 from ui.head.exhibits import head_figure, stages_of
-from ui.work.computed import result_of
+from ui.work.results import Computation, result_of
 
 
 def offer(view: View, place: HeadChoice, chosen: Chosen) -> None:
@@ -22,5 +22,5 @@ def offer(view: View, place: HeadChoice, chosen: Chosen) -> None:
 
 def make_figure(view: View, place: HeadChoice, chosen: Chosen) -> Exhibit:
     """Return the figure of a view, made outside of the session."""
-    stages = result_of(view, "head", place, stages_of(place))
+    stages = result_of(view.request, Computation("head", place, stages_of(place)))
     return head_figure(stages, trace_for(view), chosen, source_of(view))

@@ -19,7 +19,6 @@ from ui.core.url_state import HEAD, LAYER, STEP, Param
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.head.choice import HeadChoice
-from ui.work.cache import key_of
 
 
 def _write_index(value: int | None) -> str:
@@ -38,7 +37,7 @@ _LAST = "head_page_last"
 
 def settle(view: View) -> None:
     """Forget which tokens were chosen where they were chosen in another sentence."""
-    now = key_of(view)
+    now = view.request
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
     if before != now and not url_state.arrived(QUERY, KEY):

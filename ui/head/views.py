@@ -28,14 +28,14 @@ def draw_kinds(where: DeltaGenerator) -> AttentionKind:
     return next(kind for kind in ATTENTION_KINDS if kind == url_state.get(KIND))
 
 
-def get_stages(view: View, place: HeadChoice) -> HeadStages:
-    """The numbers of one query in one head."""
-    return computed(view, *stages_at(place))
-
-
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:
     """`get_stages` as a computation."""
     return Computation("head", place, stages_of(place))
+
+
+def get_stages(view: View, place: HeadChoice) -> HeadStages:
+    """The numbers of one query in one head."""
+    return computed(view, *stages_at(place))
 
 
 def draw_stages(

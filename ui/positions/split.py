@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import streamlit as st
 
@@ -24,9 +22,9 @@ from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.positions.exhibits import split_figure, split_message
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
-from ui.work.computed import result_of
 from ui.work.models import translator
 from ui.work.progress import fragment
+from ui.work.results import result_of
 
 SIDES: dict[str, tuple[str, AttentionKind]] = {
     "encoder": ("Encoder self-attention", "encoder_self"),
@@ -50,7 +48,7 @@ def draw_split(view: View, config: ModelConfig) -> None:
 def _opening(trace: Trace) -> Plan:
     """The split that the section opens with, made in the job of the trace."""
     kind, head = _place_in(trace)
-    yield Computation("split", (kind, head), _make(kind, head))
+    yield _split(kind, head)
 
 
 def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
@@ -81,7 +79,7 @@ def _maps(view: View) -> None:
     kind, head = _place_in(trace)
     with heads:
         _choose_head(head, trace.attention(kind).shape[1])
-    split = computed(view, "split", (kind, head), _make(kind, head))
+    split = computed(view, *_split(kind, head))
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: _figure(view, kind, head), key="split_take", name=split_name(kind, head),
@@ -135,12 +133,15 @@ def _choose_head(head: int, n_heads: int) -> None:
     )  # fmt: skip
 
 
-def _make(kind: AttentionKind, head: int) -> Callable[..., LogitSplit]:
-    return lambda model, trace: split_logits(model.model, trace, kind, head)
+def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
+    return Computation(
+        "split", (kind, head),
+        lambda model, trace: split_logits(model.model, trace, kind, head),
+    )  # fmt: skip
 
 
 def _figure(view: View, kind: AttentionKind, head: int) -> Exhibit:
-    split = result_of(view, "split", (kind, head), _make(kind, head))
+    split = result_of(view.request, _split(kind, head))
     note = stored_note(translator(view).model)
     return split_figure(split, note, source_of(view))
 

@@ -11,15 +11,16 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
 from ui.core.view import View
 from ui.export.download import download_button, source_of
+from ui.tokens.cached import near_token, reading_of, vectors
 from ui.tokens.exhibits import (
     lengths_exhibit,
     neighbours_exhibit,
     pieces_exhibit,
     plane_exhibit,
 )
-from ui.tokens.views import near, plane_of, read_side, tokenizer_of
-from ui.work.computed import result_of
+from ui.tokens.views import tokenizer_of
 from ui.work.models import translator
+from ui.work.results import result_of
 
 
 def offer_pieces(place: DeltaGenerator, view: View, side: Side, token: int) -> None:
@@ -29,8 +30,7 @@ def offer_pieces(place: DeltaGenerator, view: View, side: Side, token: int) -> N
 
 def make_pieces(view: View, side: Side, token: int) -> Exhibit:
     """Return the sentence in pieces as a figure, made outside of the session."""
-    typed = view.request.sentence
-    reading = result_of(view, "reading", side, lambda m, t: read_side(m, t, side, typed))
+    reading = result_of(view.request, reading_of(view, side))
     return pieces_exhibit(reading, _tokenizer(view, side), token, source_of(view))
 
 
@@ -47,9 +47,7 @@ def offer_neighbours(place: DeltaGenerator, view: View, side: Side, token: int, 
     """Draw the button of a token's neighbours."""
 
     def make() -> Exhibit:
-        found = result_of(
-            view, "near", (side, token, count), lambda model, _: near(model, token, count, side)
-        )
+        found = result_of(view.request, near_token(side, token, count))
         pieces = _tokenizer(view, side).pieces
         return neighbours_exhibit(found, pieces, token, count, source_of(view))
 
@@ -60,9 +58,7 @@ def offer_plane(place: DeltaGenerator, view: View, side: Side, n_background: int
     """Draw the button of the vectors in their plane."""
 
     def make() -> Exhibit:
-        found = result_of(
-            view, "plane", (side, n_background), lambda m, t: plane_of(m, t, side, n_background)
-        )
+        found = result_of(view.request, vectors(side, n_background))
         return plane_exhibit(found, side, source_of(view))
 
     _button(place, make, "take_plane", f"{side}-embeddings-in-a-plane")

@@ -8,7 +8,6 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.markdown import plain
 from figures.numbers import signed
 from figures.tokens import length_bars, name
-from transformer.measures.neighbours import Neighbours
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
@@ -21,20 +20,16 @@ from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.tokens import settings, words
+from ui.tokens.cached import other_cuts_of
 from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import (
     OtherCut,
-    Plane,
     Reading,
-    cuts_of,
     cuts_shown,
     kinds_of,
-    near,
     pieces_shown,
-    plane_of,
-    read_side,
 )
-from ui.work.cache import Computation, computed
+from ui.work.cache import computed
 
 #: Rows of the vocabulary that are listed at a time.
 _MOST_ROWS = 500
@@ -64,42 +59,6 @@ def draw_sentence(
     sentence_pieces(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token,
         on_choose=lambda index: url_state.put(param, index), key=side.key("pieces"), label=label,
-    )  # fmt: skip
-
-
-def get_reading(view: View, side: TextSide) -> Reading:
-    """The text of one side of a model whose vocabulary can be looked into."""
-    return computed(view, *reading_of(view, side))
-
-
-def reading_of(view: View, side: TextSide) -> Computation[Reading]:
-    """`get_reading` as a computation."""
-    typed = view.request.sentence
-    return Computation("reading", side, lambda model, trace: read_side(model, trace, side, typed))
-
-
-def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[OtherCut, ...]]:
-    """Other cuts of a text, as the settings say."""
-    dropout, seed = url_state.get(settings.DROPOUT), url_state.get(settings.CUT_SEED)
-    text = reading.typed
-    return Computation(
-        "cuts", (reading.side, dropout, seed),
-        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
-    )  # fmt: skip
-
-
-def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
-    """The nearest tokens of one."""
-    return Computation(
-        "near", (side, token, count), lambda model, trace: near(model, token, count, side)
-    )
-
-
-def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
-    """The vectors of one side's tokens, in a plane."""
-    return Computation(
-        "plane", (side, n_background),
-        lambda model, trace: plane_of(model, trace, side, n_background),
     )  # fmt: skip
 
 

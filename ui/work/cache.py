@@ -24,12 +24,12 @@ from ui.core.view import View, is_blank
 from ui.work import results
 from ui.work.models import tracer, translator
 from ui.work.progress import DECODING, READING, Job, Progress, attended, resume, stopped
-from ui.work.results import PERMITS, Computation, trace
+from ui.work.results import Computation, trace
 from ui.work.roots import without_root
 
 __all__ = [
-    "PERMITS", "Computation", "Plan", "computed", "end_where_stopped", "get_trace", "get_tracer",
-    "get_translator", "key_of", "prepare", "said", "trace", "trace_id", "tracer", "translator",
+    "Computation", "Plan", "computed", "end_where_stopped", "errors_on_page", "get_trace",
+    "get_tracer", "get_translator", "prepare",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -40,25 +40,15 @@ Plan = Generator[Computation[Any], Any, None]
 _MISSING = object()
 
 
-def key_of(view: View) -> Request:
-    """What the trace of a view is kept under."""
-    return view.request
-
-
-def trace_id(view: View) -> str:
-    """A short name for a view's trace, which components send back with their reports."""
-    return view.request.name
-
-
 def get_translator(view: View) -> Translator:
     """The view's model. Where it cannot be loaded the page says why and the run ends."""
-    with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+    with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
         return translator(view)
 
 
 def get_tracer(view: View) -> Tracer:
     """What the view looks into, whatever it is. Like `get_translator` where it cannot be loaded."""
-    with said(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+    with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
         return tracer(view)
 
 
@@ -92,7 +82,7 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
             step = job.ask(lambda: _advance(steps, result))  # noqa: B023 - answered at once
         return made
 
-    with said():
+    with errors_on_page():
         return attended(make, Progress(request, _doing(view)))
 
 
@@ -145,7 +135,7 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
     def make(job: Job[list[Any]]) -> list[Any]:
         return [results.result_of(request, each, job) for each in wanted]
 
-    with said():
+    with errors_on_page():
         return attended(make, Progress(work, _doing(view)))
 
 
@@ -177,7 +167,7 @@ def _end() -> NoReturn:
 
 
 @contextmanager
-def said() -> Iterator[None]:
+def errors_on_page() -> Iterator[None]:
     """Turn what may go wrong into one line on the page, and end the run there."""
     try:
         yield

@@ -23,7 +23,7 @@ from ui.compare.choice import Setup, can_follow, following
 from ui.compare.maps.pairing import labels, partners
 from ui.core.search_settings import ALPHA
 from ui.core.view import View
-from ui.work.cache import get_tracer, said
+from ui.work.cache import errors_on_page, get_tracer
 from ui.work.progress import UNKNOWN, Progress, Report, attended, resume, stopped, unreported
 from ui.work.results import once, trace
 
@@ -109,7 +109,7 @@ def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     get_tracer(setup.left)
     get_tracer(setup.right)
     progress = Progress(work, "Comparing sentence {step} of {most}")
-    with said():
+    with errors_on_page():
         return attended(lambda report: matching(setup, kind, report), progress)
 
 

@@ -22,8 +22,9 @@ from ui.core.side import Side, other
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.export.programs import header
+from ui.tokens.cached import get_reading
 from ui.tokens.downloads import make_pieces
-from ui.tokens.panels import draw_sentence, draw_texts, get_reading
+from ui.tokens.panels import draw_sentence, draw_texts
 from ui.tokens.settings import SIDE, TOKEN, side_now
 from ui.tokens.views import Reading, read_trace, tokenizer_of
 from ui.work.cache import get_tracer

@@ -1,0 +1,48 @@
+"""What the Tokens page computes, made once for every session."""
+
+from __future__ import annotations
+
+from transformer.measures.neighbours import Neighbours
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.embeddings import Side as TextSide
+from ui.core import url_state
+from ui.core.view import View
+from ui.tokens import settings
+from ui.tokens.views import OtherCut, Plane, Reading, cuts_of, near, plane_of, read_side
+from ui.work.cache import Computation, computed
+
+
+def get_reading(view: View, side: TextSide) -> Reading:
+    """The text of one side of a model whose vocabulary can be looked into."""
+    return computed(view, *reading_of(view, side))
+
+
+def reading_of(view: View, side: TextSide) -> Computation[Reading]:
+    """`get_reading` as a computation."""
+    typed = view.request.sentence
+    return Computation("reading", side, lambda model, trace: read_side(model, trace, side, typed))
+
+
+def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[OtherCut, ...]]:
+    """Other cuts of a text, as the settings say."""
+    dropout, seed = url_state.get(settings.DROPOUT), url_state.get(settings.CUT_SEED)
+    text = reading.typed
+    return Computation(
+        "cuts", (reading.side, dropout, seed),
+        lambda model, trace: cuts_of(tokenizer, text, dropout, seed),
+    )  # fmt: skip
+
+
+def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
+    """The nearest tokens of one."""
+    return Computation(
+        "near", (side, token, count), lambda model, trace: near(model, token, count, side)
+    )
+
+
+def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
+    """The vectors of one side's tokens, in a plane."""
+    return Computation(
+        "plane", (side, n_background),
+        lambda model, trace: plane_of(model, trace, side, n_background),
+    )  # fmt: skip
