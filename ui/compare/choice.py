@@ -1,8 +1,7 @@
-"""What is chosen on the Compare page, and the two views that follow from it.
+"""The settings of Compare, and the two views that they describe.
 
-The left side is what the sidebar says. The right side differs from it in one thing, the checkpoint
-or the sentence, and in what would mean nothing there: the token ids of a prefix belong to one
-checkpoint.
+A is the view of the sidebar. B differs from it in the checkpoint or in the sentence, and drops what
+would be meaningless there: the token ids of a prefix belong to one checkpoint.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ui.work.models import fresh, recorded_sentence, tracer
 PAIRINGS = ("models", "sentences")
 DISPLAYS = ("matrix", "difference", "grid", "differences", "lines")
 
-#: How `ui.attention.maps` calls the ways to look.
+#: The Attention page's display for each of these.
 _WAYS = {
     "matrix": "matrix", "difference": "matrix", "grid": "grid", "differences": "grid",
     "lines": "heads",
@@ -56,26 +55,26 @@ OTHER: Param[str] = Param("other", str, "")
 SECOND: Param[str] = Param("second", _parse_second, "", lambda text: text or " ")
 BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
 FOLLOW: Param[bool] = Param("follow", url_state.parse_switch, False, url_state.write_switch)
-#: Whether both texts stand there whole, token by token, in place of one line each.
+#: Whether both texts are shown whole, token by token, instead of in one line each.
 SCORED: Param[bool] = Param("scored", url_state.parse_switch, False, url_state.write_switch)
 #: Layer and head on the right: a number from 1, "mean", or "same" as on the left.
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
-#: What the link holds of the choice of both sides; each section adds its own.
+#: Settings that every section shares; each section adds its own.
 PARAMS: tuple[Param[Any], ...] = (PAIRING, OTHER, SECOND, FOLLOW, SCORED)
 
 
 @dataclass(frozen=True)
 class Setup:
-    """Both sides.
+    """What is compared.
 
     Attributes:
         pairing: "models" or "sentences".
-        left: what the sidebar says.  right: what stands beside it.
-        others: names of what may stand on the right.
-        refused: why the one that was asked for does not stand there, "" where it does.
-        follow: whether the right side follows the left one's translation.
+        left, right: the views of A, from the sidebar, and of B.
+        others: names of the checkpoints that B can be.
+        refused: why the requested checkpoint is not B, "" if it is.
+        follow: whether B follows A's translation (teacher forcing).
     """
 
     pairing: str
@@ -87,46 +86,46 @@ class Setup:
 
     @property
     def pairings(self) -> tuple[str, ...]:
-        """What can be compared: a file of arrays holds one sentence only."""
+        """The pairings on offer; a file of arrays holds one sentence only."""
         return PAIRINGS[:1] if self.left.kind == "archive" else PAIRINGS
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the sides are called in text: their checkpoints, or A and B."""
+        """The names of the sides in text: their checkpoints, or A and B."""
         if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
             return self.left.checkpoint, self.right.checkpoint
         return "A", "B"
 
     def following(self, text: str) -> Setup:
-        """The same with a right side that follows a translation."""
+        """Return this setup with B following a translation."""
         return replace(self, right=following(self.right, text), follow=True)
 
 
 def following(view: View, text: str | None) -> View:
-    """The view of a translation that is given, not searched for."""
+    """Return the view with its translation given instead of searched for."""
     return replace(view, target=text, prefix=(), sampling=None)
 
 
 def can_follow(view: View) -> bool:
-    """Whether a model is there that reads a translation it is given."""
+    """Whether the view's model can read a given translation."""
     return view.kind == "checkpoint" or (
         view.kind == "huggingface" and "cross" in tracer(view).kinds
     )
 
 
 def settle(view: View) -> Setup:
-    """The sides as the store says, with defaults where it says nothing that can be used."""
+    """Read the setup from the settings, with defaults for what is missing or unusable."""
     if st.session_state.get(_LEFT, view.sentence) != view.sentence and not url_state.arrived(
         SECOND
     ):
-        url_state.forget(SECOND)  # it was another sentence's counterpart
+        url_state.forget(SECOND)  # it belonged to another sentence
     st.session_state[_LEFT] = view.sentence
     found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
     others = readers(view.checkpoint, usable)
     pairing = url_state.get(PAIRING)
     if not url_state.stored(PAIRING) and others[:1] == (view.checkpoint,):
-        pairing = "sentences"  # no other one reads what this one reads
+        pairing = "sentences"  # no other checkpoint reads this kind of text
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
     asked, refused = url_state.get(OTHER), ""
@@ -137,7 +136,7 @@ def settle(view: View) -> Setup:
 
 
 def beside(view: View, entry: Entry) -> View:
-    """The same sentence through another model, as far as that one can be told how."""
+    """Return the view of another model, keeping only the settings that it supports."""
     known = languages_of(entry, view.device) if view.src_lang or view.tgt_lang else Languages()
     other = replace(view, entry=fresh(entry), prefix=(), languages=known)
     if entry.kind == "archive":
@@ -151,10 +150,11 @@ def beside(view: View, entry: Entry) -> View:
 
 
 def readers(checkpoint: str, usable: Sequence[str]) -> tuple[str, ...]:
-    """What can be used, those first that can read what this one reads.
+    """Return the usable checkpoints, those that read the same kind of text first.
 
-    First other ones of the same kind, of these those of the same languages; then this one itself,
-    then the rest. Kinds and languages are judged by names, as in `ui.core.examples`.
+    Other checkpoints of the same kind come first, of these those of the same languages; then the
+    checkpoint itself, then the rest. Kinds and languages are read from names, as in
+    `ui.core.examples`.
     """
     mine = examples_for(checkpoint).kind
 
@@ -170,7 +170,7 @@ def readers(checkpoint: str, usable: Sequence[str]) -> tuple[str, ...]:
 
 
 def second_sentence(view: View) -> str:
-    """The sentence on the right: as stored, else the example's counterpart, else the same one."""
+    """Return B's sentence: the stored one, else the example's counterpart, else A's own."""
     if url_state.stored(SECOND):
         return url_state.get(SECOND).strip()
     found = view.examples.find(view.sentence)
@@ -178,7 +178,7 @@ def second_sentence(view: View) -> str:
 
 
 def begin(*params: Param[Any]) -> None:
-    """Have every view open anew where the page was opened, or a link brought one of these.
+    """Let every section open anew if the page was just opened or a link set one of these.
 
     Called by a run of the whole page; see `opened`.
     """
@@ -187,14 +187,14 @@ def begin(*params: Param[Any]) -> None:
 
 
 def opened(topic: str) -> bool:
-    """Whether this run is the first to show a view; what moves by itself then starts anew."""
+    """Whether this run is the first to show a section; what moves by itself then starts anew."""
     before = st.session_state.get(_OPENED)
     st.session_state[_OPENED] = topic
     return bool(before != topic)
 
 
 def shared_kinds(left: Trace, right: Trace) -> tuple[AttentionKind, ...]:
-    """The kinds of attention of which both traces hold maps."""
+    """The kinds of attention that both traces have."""
     return tuple(
         kind for kind in ATTENTION_KINDS
         if left.attention(kind).size and right.attention(kind).size
@@ -202,7 +202,7 @@ def shared_kinds(left: Trace, right: Trace) -> tuple[AttentionKind, ...]:
 
 
 def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
-    """The kind to show: as chosen where both have it, else cross-attention, else the first."""
+    """The kind to show: the chosen one if both have it, else cross-attention or the first."""
     best = [kind for kind in kinds if kind == url_state.get(KIND)]
     return next(iter([*best, *(kind for kind in kinds if kind == "cross"), *kinds]))
 
@@ -210,7 +210,7 @@ def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
 def choices_of(
     left: Trace, right: Trace, kind: AttentionKind, units: str
 ) -> tuple[AttentionChoice, AttentionChoice]:
-    """What each side shows, as far as its model and sentence have it."""
+    """Return the choice of each side, limited to what its model and sentence have."""
     place = url_state.get(LAYER), url_state.get(HEAD)
     layer, head = (
         same if raw == "same" else None if raw == "mean" else int(raw)
@@ -230,24 +230,24 @@ def choices_of(
 
 
 def choose_left(cell: Cell) -> None:
-    """Keep the map chosen on the left; the right follows where it was not set apart."""
+    """Store the map chosen in A; B follows unless it has a choice of its own."""
     layer, head = cell
     url_state.put(LAYER, None if layer is None else layer + 1)
     url_state.put(HEAD, None if head is None else head + 1)
 
 
 def choose_right(cell: Cell) -> None:
-    """Keep the map chosen on the right, apart from the left."""
+    """Store the map chosen in B, apart from A's."""
     layer, head = cell
     url_state.put(OTHER_LAYER, "mean" if layer is None else str(layer + 1))
     url_state.put(OTHER_HEAD, "mean" if head is None else str(head + 1))
 
 
 def join_cells() -> None:
-    """Let the right show the same layer and head as the left."""
+    """Let B show A's layer and head."""
     url_state.forget(OTHER_LAYER, OTHER_HEAD)
 
 
 def joined() -> bool:
-    """Whether the right shows the same layer and head as the left, by itself."""
+    """Whether B shows A's layer and head."""
     return url_state.get(OTHER_LAYER) == url_state.get(OTHER_HEAD) == "same"

@@ -1,4 +1,4 @@
-"""Which language each side writes, and what to say where B reads a text of another one."""
+"""The language that each side writes, and the warning if B reads A's text in another one."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _CARD = re.compile(r"^An encoder-decoder Transformer, (\S{2,8}) to (\S{2,8}):", 
 #: Marian's names: opus-mt-en-de, opus-mt-tc-big-en-fr.
 _MARIAN = re.compile(r"opus-mt(?:-tc-(?:big|base))?-([a-z]{2,3})-([a-z]{2,3})\b")
 
-#: Of a card, so much is read.
+#: Characters read of a card.
 _MOST_CHARACTERS = 2_000
 
 
 def target_language(view: View) -> str | None:
-    """What the view's model writes, such as "de"; None where nothing says it."""
+    """Return the language that the view's model writes, such as "de"; None if unknown."""
     if view.kind != "checkpoint":
         return None
     entry = view.entry
@@ -37,7 +37,7 @@ def target_language(view: View) -> str | None:
 
 
 def warning(setup: Setup) -> str:
-    """One or two sentences where B reads A's text as its own, of another language; else ""."""
+    """Return a warning if B would read A's text as its own in another language, else ""."""
     if not can_follow(setup.right):
         return ""
     here, there = target_language(setup.left), target_language(setup.right)
@@ -50,7 +50,7 @@ def warning(setup: Setup) -> str:
 
 
 def _of_recipe(metrics: Mapping[str, Any]) -> str | None:
-    """The recipe's target; letters to reverse are of no language."""
+    """The recipe's target language; reversing letters has none."""
     found: Any = metrics
     for name in ("training", "recipe", "data"):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -72,7 +72,7 @@ def _of_card(entry: Entry) -> str | None:
 
 
 def _of_import(entry: Entry) -> str | None:
-    """The name of the model that was imported."""
+    """The language in the name of the imported model."""
     imported = entry.metrics.get("imported")
     source = imported.get("source") if isinstance(imported, Mapping) else None
     found = _MARIAN.search(source) if isinstance(source, str) else None

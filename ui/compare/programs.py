@@ -12,7 +12,7 @@ from ui.core.view import View
 from ui.export.download import source_of
 from ui.export.programs import roots_lines
 
-#: How alike two traces are, head by head; used by the programs below.
+#: Similarity of two traces, head by head; used by the programs below.
 _WORDS = '''
 from transformer.measures.compare import assign, similarity
 from transformer.measures.words import maps_by_words

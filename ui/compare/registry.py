@@ -20,7 +20,7 @@ ROOMS: tuple[CompareRoom, ...] = (
 
 
 def room_of(name: str) -> CompareRoom:
-    """The section of this name. Raises `ValueError` where there is none."""
+    """Return the section of this name. Raises `ValueError` if there is none."""
     try:
         return next(room for room in ROOMS if room.name == name)
     except StopIteration:
@@ -28,7 +28,7 @@ def room_of(name: str) -> CompareRoom:
 
 
 def params() -> tuple[Param[object], ...]:
-    """What a link to any section brings back, each once."""
+    """Return the settings of all sections, each once."""
     return tuple(dict.fromkeys(param for room in ROOMS for param in room.params))
 
 

@@ -1,4 +1,4 @@
-"""What the Compare page puts side by side, chosen at its head, and the trace of the right side."""
+"""The controls at the head of Compare, and the trace of B."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
 
 
 def draw_choice(setup: Setup) -> None:
-    """What is compared, and what stands on the right."""
+    """Draw the controls for what is compared, and for B."""
     row = st.container(horizontal=True, vertical_alignment="center")
     fill("pairing_widget", setup.pairing)
     row.segmented_control(
@@ -56,7 +56,7 @@ def draw_choice(setup: Setup) -> None:
 
 
 def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
-    """The right side's trace. Where there is none the page says why and the run ends."""
+    """Return the setup and B's trace. If there is none, the page says why and the run ends."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
         st.info("Type a second sentence above; it stands beside the one in the sidebar.")
         url_state.write_url()
@@ -76,7 +76,7 @@ def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
 
 
 def _explain() -> None:
-    """What can be compared, and how."""
+    """Explain what can be compared, and how."""
     st.markdown(
         "Two checkpoints on one sentence, or one checkpoint on two: **see where they look alike, "
         "and where they part.**"
@@ -99,5 +99,5 @@ def _explain() -> None:
 
 
 def _keep(param: Param[str]) -> None:
-    """Keep what a widget says."""
+    """Store a widget's value."""
     url_state.put(param, st.session_state[f"{param.name}_widget"])

@@ -34,7 +34,7 @@ Maker = Callable[[], Exhibit]
 
 @dataclass(frozen=True)
 class Download:
-    """The figure that a section offers: see `ui.export.download.download_button`."""
+    """A section's figure, as `ui.export.download.download_button` takes it."""
 
     make: Maker
     name: str
@@ -111,7 +111,7 @@ class Pair:
         )  # fmt: skip
 
     def download(self, maker: Callable[[Side], Maker], title: str = "") -> Download | None:
-        """The figures of the sides that are shown as one; None where there is none.
+        """The figures of the sides that are shown as one; None if there are none.
 
         Args:
             maker: the figure of a side.
@@ -132,14 +132,14 @@ class CompareRoom:
     Attributes:
         name: in the link.
         draw: draws both sides; returns what can be taken away.
-        page: url_path of the page that it draws twice, "" where only a comparison has it. A side is
-            shown where the page is offered for its model, under a link to the page.
+        page: url_path of the page that it draws twice, "" for what only a comparison has. A side is
+            shown if the page is offered for its model, with a link to the page.
         title: on the control; the page's own by default.
         params: what a link brings back, beside what all sections share.
         lacks: what else a side lacks, in a sentence; None for nothing.
         settle: called once a run of the whole page, before anything is drawn.
-        everywhere: show a side even where the page is not offered for its model.
-        follows: whether B follows A's translation even where that is not switched on.
+        everywhere: whether a side is shown even if the page is not offered for its model.
+        follows: whether B follows A's translation even if that is not switched on.
     """
 
     name: str
@@ -178,7 +178,7 @@ class CompareRoom:
 def twice(
     draw: Callable[[Side], object], maker: Callable[[Side], Maker]
 ) -> Callable[[Pair], Download | None]:
-    """The `draw` of a section that shows what a page draws of one view, for A and for B."""
+    """Return the `draw` of a section that calls a page's `draw` of one view for A and for B."""
 
     def draw_both(pair: Pair) -> Download | None:
         pair.rows(draw)
@@ -189,13 +189,13 @@ def twice(
 
 
 def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
-    """The figures of both sides as one. Needs no session."""
+    """Return the figures of both sides as one. Needs no session."""
     made = {letter: make() for letter, make in makers.items()}
     return beside(name, f"{title}: A and B", who_is_who(setup), made)
 
 
 def who_is_who(setup: Setup) -> str:
-    """What A and B are, for a caption."""
+    """Say what A and B are, for a caption."""
     if setup.pairing == "models":
         what = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}."
     else:

@@ -1,4 +1,4 @@
-"""The two translations of the Compare page: their numbers, and where they first differ."""
+"""Both translations at the head of Compare: their numbers, and where they first differ."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ui.core.widgets import bound
 
 @dataclass(frozen=True)
 class Text:
-    """What one side writes, by words; by tokens where the texts are single words, as of letters.
+    """A side's translation in words; in tokens if both texts are single words, such as letters.
 
     Attributes:
         words: without `</s>`, pieces joined.
-        log_probs: of each word, the sum over its pieces, in nats; NaN where the trace has none.
+        log_probs: of each word, the sum over its pieces, in nats; NaN if the trace has none.
         groups: positions of each word's pieces among the predicted tokens.
-        total: log P of all predicted tokens, `</s>` included; NaN where the trace has none.
-        tokens: how many they are.
+        total: log P of all predicted tokens, `</s>` included; NaN if the trace has none.
+        tokens: their number.
         unit: what `words` holds, "word" or "token".
     """
 
@@ -45,13 +45,13 @@ class Text:
 
 
 def text_of(trace: Trace, unit: str = "word") -> Text:
-    """What a trace's model wrote, or followed."""
+    """Return what the model of a trace wrote, or followed."""
     predicted = trace.predicted_tokens
     ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
     written = predicted[:ended]
     groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(ended))
     scores = trace.log_probs.astype("f8")
-    if len(scores) != len(predicted):  # a file of arrays need not bring them
+    if len(scores) != len(predicted):  # optional in a file of arrays
         scores = np.full(len(predicted), np.nan)
     each = tuple(float(scores[list(group)].sum()) for group in groups)
     return Text(
@@ -61,14 +61,18 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
 
 
 def source_words(trace: Trace, unit: str = "word") -> tuple[str, ...]:
-    """The words of the source, without `</s>`, or its tokens."""
+    """Return the words or tokens of the source, without `</s>`."""
     special = set(trace.src_special)
     kept = [token for at, token in enumerate(trace.src_tokens) if at not in special]
     return tuple(kept) if unit == "token" else group_labels(kept, word_groups(kept))
 
 
 def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
-    """One sentence, Markdown. `followed`: B did not choose its words, it read A's."""
+    """Say where two texts differ, in one sentence of Markdown.
+
+    Args:
+        followed: whether B read A's words instead of choosing its own.
+    """
     if not one.words and not other.words:
         return "Neither side writes anything."
     at = parting(one.words, other.words)
@@ -92,11 +96,11 @@ def _word(text: Text, at: int, what: str = "log p ") -> str:
 
 
 def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
-    """Both sides next to each other, and the sentence about them."""
+    """Draw both texts side by side, and the sentence about them."""
     unit = "word"
     texts = text_of(left), text_of(right)
     if max(len(text.words) for text in texts) <= 1:
-        unit = "token"  # letters make one word
+        unit = "token"  # a string of letters is one word
         texts = text_of(left, unit), text_of(right, unit)
     differing = not_shared(texts[0].words, texts[1].words)
     part = parting(texts[0].words, texts[1].words)
@@ -128,13 +132,13 @@ def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """What one side read and wrote, and what of it the other side has not.
+    """A side's source and translation, and what of them the other side lacks.
 
     Attributes:
         trace: of this side.  text: what it wrote.
-        differing: words of the text that the other one lacks.
-        part: the first word that differs, None where none does.
-        source: words or tokens that it read.  changed: of these, what the other one did not read.
+        differing: words of the text that the other side lacks.
+        part: the first word that differs, None if none does.
+        source: words or tokens of the source.  changed: those that the other side lacks.
     """
 
     trace: Trace
@@ -146,14 +150,14 @@ class Written:
 
 
 def _draw_line(setup: Setup, side: int, written: Written) -> None:
-    """What this side writes in one line, below what it reads where that is not the same."""
+    """Draw the translation in one line, below the source if the sources differ."""
     letter, text = LETTERS[side], written.text
     if setup.pairing == "sentences":
         _draw_source(side, written)
     if not written.trace.predicted_tokens:
         st.caption(f"**{letter}** writes nothing; this model only reads.")
         return
-    last = max(len(text.words) - 1, 0)  # where one text ends and the other goes on
+    last = max(len(text.words) - 1, 0)  # if one text ends where the other goes on
     message = strip_message(
         text.words or ("(empty)",), (), written.differing,
         parts_at=None if written.part is None else min(written.part, last),
@@ -174,7 +178,7 @@ def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
 
 
 def _draw_whole(setup: Setup, side: int, written: Written) -> None:
-    """All that this side writes, token by token, with its numbers."""
+    """Draw the whole translation, token by token, with its numbers."""
     letter, view = LETTERS[side], (setup.left, setup.right)[side]
     trace, text, part = written.trace, written.text, written.part
     st.markdown(f"**{letter}** · {_what(setup, view, side)}")
@@ -200,7 +204,7 @@ def _draw_whole(setup: Setup, side: int, written: Written) -> None:
 
 
 def _what(setup: Setup, view: View, side: int) -> str:
-    """What this side is, in a few words."""
+    """Name this side in a few words."""
     named = plain(view.checkpoint) if setup.pairing == "models" else ("first", "second")[side]
     if setup.pairing == "sentences":
         named += f" sentence, {plain(view.checkpoint)}"

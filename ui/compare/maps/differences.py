@@ -1,4 +1,4 @@
-"""The differences of all heads at once, with the chosen one large; or every head's own number."""
+"""The differences of all heads at once with the chosen one large, or the entropy of every head."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ui.work.results import once
 
 
 def draw_differences(both: Both) -> None:
-    """The grid and the chosen difference; where none can be taken, why, and the heads' numbers."""
+    """Draw the grid and the chosen difference; if maps cannot be subtracted, why, and entropies."""
     if not both.fit.units:
         say_unpaired(both)
         _draw_spreads(both)
@@ -59,7 +59,7 @@ def draw_differences(both: Both) -> None:
 
 
 def differences_download(both: Both) -> Download:
-    """What is on screen."""
+    """The download of what is on screen."""
     # Not `both`: its traces would stay in memory as long as the page is open.
     wanted = Wanted(both.setup, both.kind, "differences", both.choices)
     if both.fit.units:
@@ -71,7 +71,7 @@ def differences_download(both: Both) -> Download:
 def joined_choices(
     maps: tuple[Maps, Maps], choices: tuple[AttentionChoice, AttentionChoice]
 ) -> tuple[AttentionChoice, AttentionChoice]:
-    """The same cell on both sides: what A shows, combined where B has no such layer or head."""
+    """Return A's cell for both sides, combined over a layer or head that B lacks."""
     counts = [min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)]
     layer, head = (
         at if at is not None and at < count else None
@@ -81,7 +81,7 @@ def joined_choices(
 
 
 def without_partner(left: Maps, right: Maps) -> str:
-    """Which heads have no cell, as one sentence; "" where both sides have as many."""
+    """Say which heads have no cell, in one sentence; "" if both sides have equally many."""
     shapes = [maps.weights.shape[:2] for maps in (left, right)]
     if shapes[0] == shapes[1]:
         return ""
@@ -186,7 +186,7 @@ def _lenses(
     choices: tuple[AttentionChoice, AttentionChoice],
     counts: tuple[int, int],
 ) -> Mapping[str, bytes]:
-    """What the lens shows for each cell; nothing where that would be a large file."""
+    """The lens of each cell; empty if that would make a large file."""
     if maps[0].weights.size > MOST_FOLLOWING:
         return {}
     found = {}

@@ -1,4 +1,4 @@
-"""What can be taken away from the Compare page: maps, the matching, and the numbers."""
+"""The downloads of Compare's own sections: maps, the matching, and the numbers."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Wanted:
 
 
 def maps_download(both: Both, display: str) -> Download | None:
-    """The maps on screen; None where no head is chosen."""
+    """The download of the maps on screen; None if no head is chosen."""
     if display == "difference" and not both.fit.units:
         display = "matrix"
     if display == "lines" and not all(choice.heads for choice in both.choices):
@@ -64,8 +64,9 @@ def maps_download(both: Both, display: str) -> Download | None:
 
 
 def maps_exhibit(wanted: Wanted) -> Exhibit:
-    """The maps of both sides as the Attention page gives them out, and their difference. Needs no
-    session.
+    """Return the Attention page's figures of both sides as one, with their difference if shown.
+
+    Needs no session.
     """
     views = wanted.setup.left, wanted.setup.right
     traces = [trace_for(view) for view in views]

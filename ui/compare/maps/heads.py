@@ -1,4 +1,4 @@
-"""Heads matched across two models: the map of similarities, and the chosen pair side by side."""
+"""Heads matched across two models: all similarities, and the chosen pair side by side."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ui.work.progress import stopped
 
 
 def _draw(pair: Pair) -> Download | None:
-    """Heads beside the most alike ones: the matching, and one pair of it."""
+    """Draw the matching, and one pair of it side by side."""
     both = open_maps(pair, "matrix", displays=False)
     return None if both is None else _draw_heads(both)
 
@@ -66,7 +66,7 @@ def _draw_heads(both: Both) -> Download | None:
 
 
 def chosen_pair(both: Both, found: Matching) -> HeadPair:
-    """The pair that the store says, else the most alike of the matched ones."""
+    """Return the stored pair, else the most similar one of the matching."""
     cells = [choice.cell for choice in both.choices]
     at = [
         cell[0] * shape[1] + cell[1] if cell[0] is not None and cell[1] is not None else None
@@ -80,7 +80,7 @@ def chosen_pair(both: Both, found: Matching) -> HeadPair:
 
 
 def choose_pair(pair: HeadPair, shapes: tuple[tuple[int, int], tuple[int, int]]) -> None:
-    """Show these two heads, here and in the other views of the page."""
+    """Store these two heads, for this section and the others."""
     (layer, head), (other_layer, other_head) = (
         _cell(at, shape) for at, shape in zip(pair, shapes, strict=True)
     )
@@ -109,7 +109,7 @@ def _how(found: Matching) -> str:
 
 
 def _pair_box(found: Matching, pair: HeadPair) -> None:
-    """The pairs by name, most alike first: for the keyboard and for small screens."""
+    """List the pairs by name, most similar first: for the keyboard and for small screens."""
     ordered = sorted(found.pairs, key=lambda each: -found.values[each])
     options = ordered if pair in ordered else [pair, *ordered]
     if st.session_state.get("compare_pair_box") != pair:

@@ -32,11 +32,11 @@ _Shape = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Alike:
-    """How alike the heads of two models are on one sentence, in one kind of attention.
+    """Similarities of the heads of two models on one sentence, for one kind of attention.
 
     Attributes:
         values: [A, B], similarity of every pair; heads are counted through all layers.
-        rows: words that looked.
+        rows: number of query words.
         shapes: (layers, heads) of the left and of the right.
     """
 
@@ -50,15 +50,15 @@ _Kinds = Mapping[AttentionKind, Alike]
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """Which head of the right model each head of the left one is matched to.
+    """The assignment of the left model's heads to the right model's.
 
     Attributes:
         values: [A, B], mean similarity over all rows of all sentences; heads are counted through
             all layers.
         shapes: (layers, heads) of the left and of the right.
         pairs: the assignment with the largest sum; the side with more heads keeps some alone.
-        sentences: how many were compared.
-        left_out: how many were not, because their words differ.
+        sentences: number compared.
+        left_out: number left out because the words of both models differ.
     """
 
     values: Reals
@@ -74,7 +74,7 @@ class Matching:
 
     @property
     def in_place(self) -> float | None:
-        """Mean similarity of heads of the same layer and number; None where there are none."""
+        """Mean similarity of heads of the same layer and number; None if there are none."""
         (layers, heads), (other_layers, other_heads) = self.shapes
         both = [
             self.values[layer * heads + head, layer * other_heads + head]
@@ -85,21 +85,21 @@ class Matching:
 
 
 def sentences_for(setup: Setup) -> tuple[str, ...]:
-    """What heads are matched over: the examples of both models, each with its counterpart."""
+    """Return the sentences to match over: both models' examples, each with its counterpart."""
     items = (*setup.left.examples.items, *setup.right.examples.items)
     every = (text for item in items for text in (item.sentence, item.beside) if text)
     return tuple(dict.fromkeys(every))
 
 
 def work_of(setup: Setup) -> tuple[object, ...]:
-    """What the work of matching these two models is called."""
+    """Return the key of the work of matching these two models."""
     return ("match", _greedy(setup.left, "").request, _greedy(setup.right, "").request)
 
 
 def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
-    """The matching, with progress shown and a way to stop; None where nothing can be compared.
+    """Return the matching, showing progress and a way to stop; None if nothing can be compared.
 
-    Once the user stopped it the page says so and the run of the caller goes on with None.
+    If the user has stopped it, the page says so and None is returned.
     """
     work = work_of(setup)
     if stopped(work):
@@ -114,7 +114,7 @@ def get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
 
 
 def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
-    """`get_matching` without a session; None where no sentence can be compared.
+    """`get_matching` without a session; None if no sentence can be compared.
 
     Args:
         report: called with (sentence, sentences) while it works; may raise to stop.
@@ -187,7 +187,7 @@ def compared(
 
 
 def by_words(trace: Trace, kind: AttentionKind) -> Floats | None:
-    """The maps of one kind between words, [L, H, n, m]; None where there are none."""
+    """The maps of one kind between words, [L, H, n, m]; None if there are none."""
     if not trace.attention(kind).size:
         return None
     return maps_by_words(trace, kind).weights
@@ -201,7 +201,7 @@ def axes(trace: Trace, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str,
 
 
 def _greedy(view: View, sentence: str) -> View:
-    """The view of a sentence translated by its model alone, the quickest way."""
+    """Return the view of a sentence translated greedily by its model alone."""
     return replace(
         view, sentence=sentence, beam_size=1, alpha=ALPHA.default, prefix=(), target=None,
         sampling=None,

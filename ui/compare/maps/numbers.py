@@ -1,4 +1,4 @@
-"""The numbers of two sides: what their makers measured, and what each thinks of the other."""
+"""The numbers of both sides: published scores, and each other's log-probabilities."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _MEASURES = (
 
 @dataclass(frozen=True)
 class Crossed:
-    """How probable each side's translation is to each side, log P in nats.
+    """log P of each side's translation under each side's model, in nats.
 
     Attributes:
-        totals: [text of A, text of B] x [A, B]; NaN where a side could not follow a text.
-        words: of each text.
+        totals: [text of A, text of B] x [A, B]; NaN if a side cannot follow a text.
+        words: number of words of each text.
     """
 
     totals: tuple[tuple[float, float], tuple[float, float]]
@@ -50,12 +50,12 @@ class Crossed:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How alike the maps of one kind are on this sentence.
+    """Similarity of the maps of one kind on this sentence.
 
     Attributes:
         kind: of attention.
         mean: similarity of the two means over all heads.
-        matched: mean similarity of heads, each beside its most alike, by assignment.
+        matched: mean similarity of heads paired by assignment.
     """
 
     kind: AttentionKind
@@ -64,7 +64,7 @@ class Agreement:
 
 
 def crossed_views(setup: Setup, left: Trace, right: Trace) -> tuple[View, View]:
-    """A reading B's text, and B reading A's."""
+    """Return the views of A following B's text, and of B following A's."""
     return following(setup.left, right.text), following(setup.right, left.text)
 
 
@@ -135,7 +135,7 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> list[Agreement]:
 
 
 def _followed(setup: Setup, left: Trace, right: Trace) -> tuple[Trace | None, Trace | None]:
-    """A over B's text and B over A's; None where there is no text to follow."""
+    """Return the traces of A over B's text and of B over A's; None without a text to follow."""
     texts = right.text, left.text
     found = [
         get_trace(view) if text.strip() and can_follow(view) else None
@@ -187,7 +187,7 @@ def _draw_agreement(setup: Setup, agreed: Sequence[Agreement], n_kinds: int) -> 
 
 
 def _draw_published(setup: Setup) -> None:
-    """The test figures of both metrics.json, where a side brings some."""
+    """Draw the test scores in each side's metrics.json, if there are any."""
     views = (setup.left, setup.right)
     figures = [published(view.entry.metrics) for view in views]
     st.markdown("**Measured by their makers**")

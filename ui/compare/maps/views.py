@@ -1,4 +1,4 @@
-"""Maps of two sides next to each other: one matrix each, their difference, grids, lines."""
+"""Maps of both sides next to each other: one matrix each, their difference, grids, lines."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _TALL = 430
 
 @dataclass(frozen=True, eq=False)
 class Both:
-    """What both sides show of one kind of attention.
+    """Both sides' maps of one kind of attention.
 
     Attributes:
         setup: the sides.  traces: of left and right.
@@ -130,7 +130,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
 
 
 def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
-    """Which attention, of those that both sides have."""
+    """Draw the control of the kind, of those that both sides have."""
     fill("kind_widget", kind)
     st.segmented_control(
         "Kind of attention", kinds, label_visibility="collapsed", required=True,
@@ -141,7 +141,7 @@ def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
 
 
 def draw_displays() -> None:
-    """How to look at the maps."""
+    """Draw the control of the display."""
     st.segmented_control(
         "View", DISPLAYS, label_visibility="collapsed", required=True, **bound(BESIDE),
         format_func=_NAMES.__getitem__,
@@ -149,7 +149,7 @@ def draw_displays() -> None:
 
 
 def draw_options() -> None:
-    """What holds for every map of both sides."""
+    """Draw the options that hold for the maps of both sides."""
     with st.popover("Options", icon=":material/tune:", type="tertiary"):
         refill("units_widget", "dim_widget", "combine_widget")
         units_control()
@@ -158,7 +158,7 @@ def draw_options() -> None:
 
 
 def _cell_boxes(both: Both, side: int) -> None:
-    """Layer and head of one side, by name; the right one may do as the left one does."""
+    """Draw the boxes of one side's layer and head; B's may follow A's."""
     params = ((LAYER, HEAD), (OTHER_LAYER, OTHER_HEAD))[side]
     shape = both.maps[side].weights.shape
     place = st.container(key=f"compare_cells_{'AB'[side]}")
@@ -187,7 +187,7 @@ def _number(side: int, axis: int, raw: str) -> str:
 
 
 def draw_maps(both: Both, display: str) -> None:
-    """The view that is chosen."""
+    """Draw the chosen display."""
     {"matrix": _matrices, "difference": _difference, "grid": _grids, "lines": _lines}[display](both)
 
 
@@ -201,7 +201,7 @@ def _matrices(both: Both) -> None:
 def draw_lens(
     both: Both, side: int, key: str, max_height: int = _TALL, *, named: bool = True
 ) -> None:
-    """One side's map, with its name above it."""
+    """Draw one side's map, with its name above it."""
     shown = shown_map(both.maps[side], both.choices[side])
     if named:
         st.markdown(f"**{'AB'[side]}** · {plain(shown.name)}")
@@ -209,7 +209,7 @@ def draw_lens(
 
 
 def say_unpaired(both: Both) -> None:
-    """Why no difference can be taken, and what would help."""
+    """Say why the maps cannot be subtracted, and what would help."""
     helps = both.fit.helps and can_follow(both.setup.right)
     offer = " Switch on “B follows A’s translation”." if helps else ""
     st.info(both.fit.why + offer, icon=":material/join_inner:")
@@ -237,7 +237,7 @@ def _difference(both: Both) -> None:
 
 
 def difference_words(both: Both, shown: Map) -> list[str]:
-    """What the difference amounts to, in Markdown."""
+    """Return the size of the difference in sentences of Markdown."""
     if not shown.weights.any():
         return ["**Every weight is the same on both sides.**"]
     one, other = (

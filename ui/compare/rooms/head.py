@@ -38,7 +38,7 @@ _LAST = "compare_head_last"
 
 
 def _settle(sides: tuple[Side, Side]) -> None:
-    """Forget which tokens were chosen where they were chosen in other sentences."""
+    """Forget the chosen tokens once the sentences are others."""
     now = tuple(side.view.request for side in sides)
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
@@ -90,7 +90,7 @@ def _same_axes(pair: Pair, kind: AttentionKind) -> tuple[bool, bool]:
 
 
 def _places_of(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str, HeadChoice]:
-    """What each side shows: as the store says, B like A where it was not set apart."""
+    """Return what each side shows; B follows A unless it has a choice of its own."""
     found: dict[str, HeadChoice] = {}
     for side in pair.shown:
         counts, first = side.trace.attention(kind).shape, found.get("A")
@@ -148,7 +148,7 @@ def _box(
     shown: str,
     named: Callable[[str], str],
 ) -> None:
-    """A list that says what is shown and stores what is chosen."""
+    """Draw a list that shows one choice and stores another."""
     key = side.key(f"head_{name}_box")
     fill(key, shown)
     where.selectbox(
@@ -159,7 +159,7 @@ def _box(
 
 
 def _said(stages: HeadStages, chosen: Chosen) -> str:
-    """The head in one line of numbers."""
+    """Describe the head in one line of numbers."""
     weights = stages.weighing(chosen.scaling).weights
     most = int(weights.argmax())
     facts = spread(weights)

@@ -1,4 +1,4 @@
-"""What each model adds for a token's place: the vectors of its positions, and their difference."""
+"""The position vectors that each model adds, and their difference."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _draw_difference(left: OwnPositions, right: OwnPositions) -> None:
 
 
 def why_not_subtracted(left: OwnPositions, right: OwnPositions) -> str:
-    """Why two tables have no difference, one sentence; "" where they have one."""
+    """Say why two tables cannot be subtracted, in one sentence; "" if they can."""
     if left.table.shape[1] != right.table.shape[1]:
         widths = f"{left.table.shape[1]} and {right.table.shape[1]}"
         return f"Vectors of {widths} numbers have no difference."
@@ -108,7 +108,7 @@ def _stem(stack: str) -> str:
 
 
 def positions_exhibit(setup: Setup, views: dict[str, View], stack: str, n: int) -> Exhibit:
-    """The tables and their difference. Needs no session."""
+    """Return the tables and their difference as a figure. Needs no session."""
     found = {
         letter: own_positions(translator(view), _STACKS[stack], n) for letter, view in views.items()
     }

@@ -61,7 +61,7 @@ def _draw(pair: Pair) -> Download | None:
 
 
 def _read(side: Side, text: TextSide) -> Reading:
-    """A side's text in pieces; of a foreign model as far as its trace says."""
+    """Return a side's text in pieces; of a foreign model, what its trace says of them."""
     known = _tokenizer(side, text) is not None
     return get_reading(side.view, text) if known else read_trace(side.trace, text)
 
@@ -77,7 +77,7 @@ def _lacks(setup: Setup, side: Side) -> str | None:
 
 
 def _draw_numbers(pair: Pair, readings: Mapping[str, Reading], text: TextSide) -> None:
-    """What can be counted, a row each."""
+    """Draw the counts of both sides, a row each."""
     names = (
         "pieces", "words", "pieces a word", "not in the vocabulary", "pieces in the vocabulary",
     )  # fmt: skip
@@ -92,7 +92,7 @@ def _draw_numbers(pair: Pair, readings: Mapping[str, Reading], text: TextSide) -
 
 
 def apart(left: Reading, right: Reading) -> str:
-    """Which words that both have are cut differently, as one sentence of Markdown."""
+    """Say which shared words are cut differently, in one sentence of Markdown."""
     one, two = _words(left), _words(right)
     shared = [word for word in one if word in two]
     differing = [word for word in shared if one[word] != two[word]]
@@ -111,7 +111,7 @@ def apart(left: Reading, right: Reading) -> str:
 
 
 def _words(reading: Reading) -> dict[str, tuple[str, ...]]:
-    """Each word with its pieces; of a word that stands there twice, the first."""
+    """Return each word's pieces; for a repeated word, those of its first occurrence."""
     pieces = [piece for at, piece in enumerate(reading.pieces) if at not in reading.special]
     groups = word_groups(pieces)
     found: dict[str, tuple[str, ...]] = {}
