@@ -61,8 +61,10 @@ SCORED: Param[bool] = Param("scored", url_state.parse_switch, False, url_state.w
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
-#: Settings that every section shares; each section adds its own.
-PARAMS: tuple[Param[Any], ...] = (PAIRING, OTHER, SECOND, FOLLOW, SCORED)
+#: Settings that sections share; each section adds its own.
+PARAMS: tuple[Param[Any], ...] = (
+    PAIRING, OTHER, SECOND, KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, FOLLOW, SCORED,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
