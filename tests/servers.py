@@ -97,7 +97,9 @@ def serving(
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
-    environment = {"HEADLIGHT_CHECKPOINTS": str(checkpoints)} if checkpoints else {}
+    environment = {"HEADLIGHT_IMPORT": "on"}
+    if checkpoints:
+        environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
     pid = (_anew if fresh else _copy)([*command, *options], environment, log)
     try:
         _wait_until_it_answers(address, pid, log)

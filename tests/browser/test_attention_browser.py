@@ -45,6 +45,10 @@ def point_at(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
     width, height = canvas.evaluate(
         "({ clientWidth, clientHeight }) => [clientWidth, clientHeight]"
     )
+    readout = page.locator(".readout")
+    while "Point at a cell" in readout.inner_text():  # the lens may be made anew meanwhile
+        canvas.hover(position={"x": 1, "y": 1})
+        canvas.hover(position={"x": width / 2, "y": height / 2})
     canvas.hover(position={"x": (key + 0.5) * width / m, "y": (query + 0.5) * height / n})
 
 
