@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import is_folder, is_there, read_small
-from transformer.importers.spm_proto import restricted
+from transformer.importers.spm_proto import restrict
 from transformer.text.files import blaming
 from transformer.text.merges import read_codes
 from transformer.text.normalise import Preparation
@@ -69,7 +69,7 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
             data = read_small(side.model)
             with blaming(str(side.model)):
                 if side.within:
-                    data = restricted(data, frozenset(table))
+                    data = restrict(data, frozenset(table))
                 return TableTokenizer(data, table, config, target, side.preparation, side.marks)
         if side.codes is not None:
             data = read_small(side.codes)

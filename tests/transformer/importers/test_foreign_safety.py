@@ -20,6 +20,7 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.transformer.damage import Damage, content, cut, write
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
@@ -28,7 +29,7 @@ from transformer.checkpoint.folder import list_checkpoints
 from transformer.errors import CheckpointError
 from transformer.importers.explanations import explanation
 from transformer.importers.registry import FORMATS
-from transformer.importers.spm_proto import restricted
+from transformer.importers.spm_proto import restrict
 from transformer.text.tokenizer import TokenizerError
 
 KEYS = {"fairseq": "model", "joeynmt": "model_state"}
@@ -374,4 +375,15 @@ def test_a_refused_file_can_be_converted_as_the_message_says(
 def test_bytes_that_are_no_model_are_refused_or_kept(data: bytes) -> None:
     """Whatever the bytes, restricting a model ends, and says so where they are no message."""
     with contextlib.suppress(TokenizerError):
-        assert isinstance(restricted(data, ()), bytes)
+        assert isinstance(restrict(data, ()), bytes)
+
+
+def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
+    model = ModelProto()
+    for text, kind in (("<unk>", 2), ("▁known", 1), ("▁other", 1), ("x", 1), ("<user>", 4)):
+        model.pieces.add(piece=text, score=-1.5, type=kind)
+    model.trainer_spec.vocab_size = 5
+    unknown_field = b"\xd0\x3e\x07"  # number 1002, as a later version might add
+    data = restrict(model.SerializeToString() + unknown_field, {"▁known"})
+    model.pieces[2].type = 5
+    assert data == model.SerializeToString() + unknown_field
