@@ -1,29 +1,25 @@
-"""Fetching a model's files from the Hugging Face hub, where `huggingface_hub` is installed.
+"""Download a model from the Hugging Face hub through `huggingface_hub`, an optional dependency.
 
-The hub says which files there are, how large, and with which checksums, before anything is
-fetched. Files come into a folder of the caller's and only under the names that were asked for. One
-that is larger than announced, cut short or changed on the way is refused, and nothing is kept.
+The list of files, with sizes and checksums at one commit, comes first, and limits apply before any
+file is fetched. Files go into the caller's folder, under plain names that match its patterns. A
+file that is larger than announced, cut short or altered is refused, and nothing is kept.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import hashlib
-import http.client
 import os
 import re
 import shutil
 import tempfile
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, cast
 
 from transformer.errors import CheckpointError
-from transformer.files.web import NoDowngrade
 from transformer.types import Report
 
 #: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.
@@ -32,8 +28,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 #: A model of `transformer.config.MAX_PARAMETERS` in float32, and its small files.
 MAX_BYTES, MAX_FILES = 9_000_000_000, 100
 
-#: Seconds without a byte after which the hub counts as silent; how often to go on after a break.
-TIMEOUT, ATTEMPTS = 30.0, 4
+#: Seconds without a byte after which the list of files is given up.
+TIMEOUT = 30.0
 CHUNK = 1 << 18
 
 
@@ -49,7 +45,7 @@ class HubFile:
 
 @dataclass(frozen=True)
 class HubModel:
-    """Those files of a model that an import reads, at one commit of its repository."""
+    """The files of a model that an import reads, at one commit of its repository."""
 
     name: str
     revision: str
@@ -62,12 +58,12 @@ class HubModel:
 
 
 def is_name(source: str) -> bool:
-    """Whether this could be owner/name on the hub."""
+    """Return whether `source` has the form owner/name."""
     return NAME.fullmatch(source) is not None and ".." not in source
 
 
 def missing_client() -> str | None:
-    """Why nothing can be fetched from the hub, None where the network alone decides."""
+    """Return why the hub cannot be used, or None if only the network can still fail."""
     try:
         from huggingface_hub import constants
     except ImportError:
@@ -78,14 +74,15 @@ def missing_client() -> str | None:
 
 
 def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> HubModel:
-    """Ask the hub what there is of a model; fetches none of it.
+    """List a model's files without fetching any of them.
 
     Args:
         name: owner/name.
-        files: patterns of file names. Where there are safetensors, no other weights are taken.
-        endpoint: address of the hub; default HF_ENDPOINT, else the public one.
+        files: patterns of file names. If any file is safetensors, other weights are left out.
+        endpoint: address of the hub; defaults to HF_ENDPOINT, then to the public hub.
 
-    Raises: `CheckpointError`, one line, where there is nothing to be had.
+    Raises: `CheckpointError`, one line, if the hub cannot be reached or has no such files, or if
+        they exceed `MAX_BYTES` or `MAX_FILES`.
     """
     if not is_name(name):
         raise CheckpointError(f"{name!r} is not a name on the hub; those are owner/name")
@@ -95,11 +92,11 @@ def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> 
     from huggingface_hub import HfApi
 
     try:
-        found = HfApi(endpoint=_endpoint(endpoint)).model_info(
+        info = HfApi(endpoint=_endpoint(endpoint)).model_info(
             name, files_metadata=True, timeout=TIMEOUT
         )
-        revision = str(found.sha or "")
-        described = [_described(each) for each in found.siblings or ()]
+        revision = str(info.sha or "")
+        described = [_described(each) for each in info.siblings or ()]
     except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
         raise CheckpointError(f"{name}: the hub did not give it ({_reason(error)})") from None
     wanted = [
@@ -121,11 +118,11 @@ def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> 
 
 
 def _described(sibling: Any) -> HubFile:
-    """What the hub says of a file. Its name is taken only where it is no path."""
+    """Read the hub's description of a file; a name that is a path becomes empty."""
     name = str(sibling.rfilename)
     plain = re.fullmatch(r"\w[\w.-]{0,200}", name, re.ASCII)
     sha256 = getattr(sibling.lfs, "sha256", None) if sibling.lfs is not None else None
-    # The blob's id of a large file is that of the pointer which git keeps in its place.
+    # The blob id of a large file is that of its Git LFS pointer.
     git_sha1 = sibling.blob_id if sibling.lfs is None else None
     return HubFile(name if plain else "", int(sibling.size or 0), sha256, git_sha1)
 
@@ -133,10 +130,10 @@ def _described(sibling: Any) -> HubFile:
 def fetch(
     model: HubModel, folder: Path, report: Report | None = None, *, endpoint: str | None = None
 ) -> None:
-    """Fetch a model's files into a folder, which exists and is empty.
+    """Fetch a model's files into an existing, empty folder.
 
     Args:
-        report: called with (bytes, of how many); may raise, which stops.
+        report: called with (bytes so far, bytes in all); stops the download by raising.
 
     Raises: `CheckpointError`, one line.
     """
@@ -150,19 +147,19 @@ def fetch(
         path = folder / file.name
         before = done
 
-        def heard(received: int, before: int = before) -> None:
+        def progress(received: int, before: int = before) -> None:
             if report is not None:
                 report(before + received, model.size)
 
-        if not _from_cache(model, file, path):
-            _stream(model, file, path, heard, endpoint)
+        if not _copy_cached(model, file, path):
+            _download(model, file, path, progress, endpoint)
         _check(model, file, path)
         done += file.size
-        heard(file.size)
+        progress(file.size)
 
 
-def _from_cache(model: HubModel, file: HubFile, path: Path) -> bool:
-    """Copy what another program fetched already."""
+def _copy_cached(model: HubModel, file: HubFile, path: Path) -> bool:
+    """Copy a file from the cache that `huggingface_hub` shares among programs, if it is there."""
     from huggingface_hub import try_to_load_from_cache
 
     try:
@@ -175,59 +172,78 @@ def _from_cache(model: HubModel, file: HubFile, path: Path) -> bool:
     return True
 
 
-def _stream(model: HubModel, file: HubFile, path: Path, heard: Any, endpoint: str | None) -> None:
-    """Fetch one file, going on from where it broke off, a few times."""
-    from huggingface_hub import get_token, hf_hub_url
+def _download(
+    model: HubModel,
+    file: HubFile,
+    path: Path,
+    progress: Callable[[int], None],
+    endpoint: str | None,
+) -> None:
+    """Fetch one file with the library's `http_get`, which resumes and keeps the token to its host.
+
+    `hf_hub_download`, one level up, cannot be stopped: in huggingface_hub 2.4.0 it hands large
+    files to hf_xet, which prints an exception of the progress bar, swallows it and fetches on.
+    `http_get` reports, and so stops and resumes, in steps of 10 MiB.
+    """
+    from huggingface_hub import hf_hub_url
+    from huggingface_hub.file_download import http_get
+    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+    where = f"{model.name}/{file.name}"
+    received, reporting = 0, False
+
+    class Progress(AbstractContextManager["Progress"]):
+        """The part of tqdm that `http_get` uses."""
+
+        def __init__(self, **_: object) -> None: ...
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def update(self, count: int) -> None:
+            nonlocal received, reporting
+            received += count
+            reporting = True
+            if received > file.size:
+                raise CheckpointError(
+                    f"{where}: larger than the {file.size:,} bytes that the hub announced"
+                )
+            progress(received)
+            reporting = False
 
     url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint(endpoint))
-    opener = urllib.request.build_opener(_KeepsSecret)
-    broke = ""
-    with path.open("wb") as written:
-        for _ in range(ATTEMPTS):
-            request = urllib.request.Request(url)  # noqa: S310 - the hub's address
-            if token := get_token():
-                request.add_unredirected_header("Authorization", f"Bearer {token}")
-            if start := written.tell():
-                request.add_header("Range", f"bytes={start}-")
-            try:
-                with opener.open(request, timeout=TIMEOUT) as response:
-                    if start and response.status != http.client.PARTIAL_CONTENT:
-                        written.seek(0)
-                        written.truncate()
-                    while chunk := response.read(CHUNK):
-                        written.write(chunk)
-                        if written.tell() > file.size:
-                            raise CheckpointError(
-                                f"{model.name}/{file.name}: larger than the {file.size:,} bytes "
-                                "that the hub announced"
-                            )
-                        heard(written.tell())
-                if written.tell() == file.size:
-                    return
-                broke = f"broke off after {written.tell():,} of {file.size:,} bytes"
-            except urllib.error.HTTPError as error:
-                broke = f"the hub answered {error.code} {error.reason}"
-                if error.code < 500:
-                    break
-            except (http.client.HTTPException, OSError) as error:
-                broke = _reason(error)
-    raise CheckpointError(f"{model.name}/{file.name}: {broke}; nothing was kept, so try again")
+    # A compressed answer could not be resumed.
+    headers = build_hf_headers(headers={"Accept-Encoding": "identity"})
+    try:
+        with path.open("wb") as written:
+            http_get(
+                url,
+                written,
+                headers=headers,
+                expected_size=file.size,
+                tqdm_class=cast(Any, Progress),
+            )
+    except Exception as error:
+        if reporting:  # the caller stops, or the file is too large
+            raise
+        cut = f"broke off after {received:,} of {file.size:,} bytes"
+        reason = cut if 0 < received < file.size else _reason(error)
+        raise CheckpointError(f"{where}: {reason}; nothing was kept, so try again") from None
 
 
 def _check(model: HubModel, file: HubFile, path: Path) -> None:
-    """Compare size and checksum with what the hub said."""
+    """Compare a file with the size and checksum announced. Raises `CheckpointError`."""
     size = path.stat().st_size
     digests = []
     if file.sha256:
         digests.append((file.sha256, hashlib.sha256()))
     if file.git_sha1:
-        known = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-        digests.append((file.git_sha1, known))
+        blob = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        digests.append((file.git_sha1, blob))
     with path.open("rb") as read:
         while chunk := read.read(CHUNK):
             for _, digest in digests:
                 digest.update(chunk)
-    if size != file.size or any(said != digest.hexdigest() for said, digest in digests):
+    if size != file.size or any(announced != digest.hexdigest() for announced, digest in digests):
         raise CheckpointError(
             f"{model.name}/{file.name}: wrong checksum, so damaged on the way or replaced; "
             "nothing was kept"
@@ -243,15 +259,15 @@ def opened(
     *,
     endpoint: str | None = None,
 ) -> Iterator[Path]:
-    """The folder called `source`, or one with `source`'s files, gone again afterwards.
+    """Yield the folder `source`, or a temporary one with the files of that model on the hub.
 
     Args:
         source: a folder, or owner/name on the hub.
         files: patterns of the files to fetch.
-        beside: where there is room for them.
+        beside: folder in which to make the temporary one.
         report: see `fetch`.
 
-    Raises: `CheckpointError` where there is neither.
+    Raises: `CheckpointError` if there is no such folder and no such model.
     """
     if _is_folder(source):
         yield Path(source)
@@ -275,7 +291,7 @@ def opened(
 def fetched(
     model: HubModel, beside: Path, report: Report | None = None, *, endpoint: str | None = None
 ) -> Iterator[Path]:
-    """A folder with a model's files, made in `beside` and gone afterwards."""
+    """Yield a temporary folder in `beside` with a model's files."""
     beside.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=".fetched.", dir=beside))
     try:
@@ -286,7 +302,7 @@ def fetched(
 
 
 def _cached(name: str, files: Sequence[str]) -> Path | None:
-    """Where the hub's own client keeps this model, for those who are offline."""
+    """Return the model's folder in the cache of `huggingface_hub`, for use offline."""
     try:
         from huggingface_hub import snapshot_download
 
@@ -302,8 +318,8 @@ def _is_folder(source: str) -> bool:
         return False
 
 
-def _endpoint(given: str | None) -> str | None:
-    endpoint = given or os.environ.get("HF_ENDPOINT") or None
+def _endpoint(address: str | None) -> str | None:
+    endpoint = address or os.environ.get("HF_ENDPOINT") or None
     if endpoint is not None and not endpoint.startswith(("https://", "http://")):
         raise CheckpointError(f"HF_ENDPOINT={endpoint!r} is not the address of a web server")
     return endpoint
@@ -314,25 +330,7 @@ def _reason(error: object) -> str:
         return "there is no model of that name, or it is not public"
     if type(error).__name__ == "GatedRepoError":
         return "its owner has to allow you first, see its page"
+    if (response := getattr(error, "response", None)) is not None:
+        return f"the hub answered {response.status_code} {response.reason_phrase}"
     text = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
     return " ".join(str(text).split())[:300] or type(error).__name__
-
-
-class _KeepsSecret(NoDowngrade):
-    """Follows redirects; only the same server is told who asks."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        """The next request."""
-        new = super().redirect_request(req, fp, code, msg, headers, newurl)
-        secret = req.unredirected_hdrs.get("Authorization")
-        if new is not None and secret and (new.type, new.host) == (req.type, req.host):
-            new.add_unredirected_header("Authorization", secret)
-        return new
