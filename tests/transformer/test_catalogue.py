@@ -96,7 +96,7 @@ def test_an_archive_has_one_sentence(root: Path) -> None:
     assert trace is one.record and trace.source == one.sentence
     with pytest.raises(InputError, match="holds one sentence"):
         one.trace("Another one.")
-    with pytest.raises(InputError, match="no other translation"):
+    with pytest.raises(InputError, match="no other can be given"):
         one.trace(one.sentence, target="Eine andere.")
 
 

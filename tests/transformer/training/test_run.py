@@ -1,10 +1,8 @@
-"""Training: what a run leaves behind, and that two processes make what one makes."""
+"""Training: what a run leaves behind."""
 
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,8 +11,6 @@ import safetensors.torch
 import torch
 
 from tests.transformer.training.runs import (
-    ROOT,
-    environment,
     log_lines,
     recipe,
     run,
@@ -48,63 +44,6 @@ def test_training_learns(data: Path, tmp_path: Path) -> None:
     run(recipe(data, "peak_lr = 2e-2", epochs=12, dropout=0.0), tmp_path / "out")
     losses = [line["val_nll"] for line in log_lines(tmp_path / "out") if line["kind"] == "epoch"]
     assert losses[-1] < 0.9 * losses[0]
-
-
-#: Two processes as torchrun starts them, copied from one that has PyTorch.
-TWO_PROCESSES = """
-import os, sys
-from transformer.training import run as _  # what takes long to import
-from transformer.__main__ import main
-
-os.environ |= {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": sys.argv[1]}
-children = []
-for rank in "01":
-    children.append(os.fork())
-    if not children[-1]:
-        os.environ |= {"RANK": rank, "LOCAL_RANK": rank}
-        os._exit(main(sys.argv[2:]))
-sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(each, 0)[1]) for each in children))
-"""
-
-
-@pytest.fixture
-def uneven(data: Path) -> Path:
-    """A recipe whose odd batches and those of one row leave a process with less or none."""
-    longest = " ".join(["dog"] * 16)  # a batch of its own
-    for end in ("en", "de"):
-        with open(data / f"pairs.{end}", "a") as file:
-            file.write(longest + "\n")
-    return recipe(data, "micro_tokens = 40\nclip_norm = 1.0", epochs=1, dropout=0.0)
-
-
-def free_port() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return str(free.getsockname()[1])
-
-
-def check_two_processes(path: Path, folder: Path, command: list[str]) -> None:
-    """A run in this process and one by `command`, which starts two, come to the same weights."""
-    run(path, folder / "one")
-    command = [sys.executable, *command, "train", str(path), "--data", str(path.parent)]
-    command += ["--out", str(folder / "two"), "--device", "cpu", "--quiet"]
-    done = subprocess.run(
-        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
-    )
-    assert done.returncode == 0, done.stderr
-    one, two = weights(folder / "one"), weights(folder / "two")
-    assert one.keys() == two.keys()
-    for name, tensor in one.items():
-        torch.testing.assert_close(two[name], tensor, atol=1e-6, rtol=1e-5)
-    first, second = log_lines(folder / "one")[-1], log_lines(folder / "two")[-1]
-    assert first["val_nll"] == pytest.approx(second["val_nll"], abs=1e-5)
-    assert first["tokens"] == second["tokens"]
-    about = json.loads((folder / "two" / "metrics.json").read_text())["training"]
-    assert about["processes"] == 2
-
-
-def test_two_processes_match_one(uneven: Path, tmp_path: Path) -> None:
-    check_two_processes(uneven, tmp_path, ["-c", TWO_PROCESSES, free_port()])
 
 
 @pytest.mark.parametrize("more", ["micro_tokens = 25", "micro_tokens = 1", "micro_tokens = 9999"])
