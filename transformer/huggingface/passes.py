@@ -14,6 +14,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.building import Family
 from transformer.huggingface.files import one_line
 from transformer.huggingface.tokenizer import Cut, Text
+from transformer.search.scoring import entropy_nats
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
@@ -211,7 +212,6 @@ def _predictions(
     every = torch.log_softmax(logits, dim=-1)  # [T, V]
     top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
     chosen = every.gather(1, torch.tensor(list(predicted), device=logits.device)[:, None])[:, 0]
-    entropy = torch.special.entr(every.exp()).sum(1)
-    found = (each.cpu().numpy() for each in (chosen, entropy, top_ids, top_log_probs))
-    log_probs, entropies, ids, alternatives = found
+    results = (chosen, entropy_nats(every), top_ids, top_log_probs)
+    log_probs, entropies, ids, alternatives = (each.cpu().numpy() for each in results)
     return log_probs, entropies, ids, alternatives

@@ -97,6 +97,13 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, torch.where(after < 0, ids, after + n_groups * GROUP)
 
 
+def entropy_nats(log_probs: Tensor) -> Tensor:
+    """Return the entropy of each distribution in nats. Shapes: [..., V] to [...]."""
+    # Bounded, so that a probability of 0 adds 0 and not 0 times infinity.
+    entropy: Tensor = -torch.linalg.vecdot(log_probs.exp(), log_probs.clamp_min(-1e4))
+    return entropy
+
+
 def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
     if wanted.excluded:
         logits = _without(logits, wanted.excluded)
@@ -122,9 +129,7 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
         forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
     if not n_shown:
         return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
-    # Bounded, so that a probability of 0 adds 0 and not 0 times infinity.
-    below = (logits - largest).clamp_min_(-1e4)
-    entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
+    entropy = entropy_nats((logits - largest).sub_(spread))
     return Continuations(
         ids[:, :n_chosen].tolist(),
         log_probs,

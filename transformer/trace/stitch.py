@@ -15,6 +15,7 @@ from transformer.model import Encoded
 from transformer.search.beam import Found, SearchSettings
 from transformer.search.reader import Source
 from transformer.search.records import SearchRecord, SearchStep
+from transformer.search.scoring import entropy_nats
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.types import Bools, Floats, Ints
@@ -145,7 +146,7 @@ def trace_target(
         log_probs=_array(log_probs),
         top_ids=top_ids.cpu().numpy(),
         top_log_probs=_array(top_log_probs),
-        entropy=_array(torch.special.entr(every.exp()).sum(1)),
+        entropy=_array(entropy_nats(every)),
         score=float(log_probs.double().sum()) / settings.penalty(len(target)),
         complete=True,
         forced=True,
