@@ -1,1 +1,1 @@
-"""Arrays and labels in, a figure out: pure functions that know neither Streamlit nor PyTorch."""
+"""Pure functions from arrays and labels to figures, without Streamlit or PyTorch."""

@@ -1,7 +1,7 @@
-"""One attention map as a Plotly heatmap, a number for each head as a table, and maps in words.
+"""Attention maps as Plotly heatmaps, per-head values as a table, and maps described in words.
 
-Everywhere rows are queries (the tokens that look) and columns are keys (the tokens looked at);
-a map of T queries and S keys has shape [T, S] and is never turned around.
+Rows are always queries (the tokens that attend) and columns are keys (the tokens attended to);
+a map of T queries and S keys has shape [T, S] and is never transposed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformer.types import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 _DARK_INK, _LIGHT_INK = "#14131a", "#ffffff"
-_MOST_LABELS = 64  # more than this and the axis labels of a 700 px plot touch each other
+_MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
 
 def heatmap(
@@ -33,21 +33,21 @@ def heatmap(
     key_title: str = "key",
     dimmed_keys: Sequence[int] = (),
 ) -> go.Figure:
-    """One attention map, exact values on hover.
+    """Draw one attention map, with exact values on hover.
 
     Args:
         weights: [T, S], rows sum to 1. Drawn as float32: Plotly would send float16 as text.
-        query_tokens: [T], the rows.  key_tokens: [S], the columns. Positions keep repeats apart.
-        query_title, key_title: what the axes hold; shown after "query:" and "key:".
-        dimmed_keys: columns to cover in grey; hovering still tells their values.
+        query_tokens: [T], the rows.  key_tokens: [S], the columns. Positions distinguish repeats.
+        query_title, key_title: names of the axes; shown after "query:" and "key:".
+        dimmed_keys: columns to cover in grey; hovering still shows their values.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `weights`.
 
-    Raises: `ValueError` where the shape is not [queries, keys].
+    Raises: `ValueError` if the shape is not [queries, keys].
     """
     check_map(weights, query_tokens, key_tokens)
     chrome = CHROME[theme]
-    # Names of rows and columns, not a text for each cell: 512 x 512 texts would be 10 MB.
+    # Row and column names rather than a text per cell: 512 x 512 texts would be 10 MB.
     queries, keys = (
         [f"{i} {plotly_token(token)}" for i, token in enumerate(side, start=1)]
         for side in (query_tokens, key_tokens)
@@ -79,12 +79,12 @@ def heatmap(
 
 
 def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.LayerChart:
-    """A share for every head: layers are rows, heads are columns, each cell with its number.
+    """Draw a table of shares, one cell per head: layers are rows, heads are columns.
 
     Args:
         values: [L, H], 0 to 1, coloured on the scale of attention; the means of rows and columns
             are added as a last column and row.
-        what: what the numbers are, said when a cell is pointed at.
+        what: name of the values, shown on hover.
     """
     chrome = CHROME[theme]
     wide = np.concatenate([values, values.mean(axis=1, keepdims=True)], axis=1)
@@ -140,7 +140,7 @@ def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence
 
 
 def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
-    """Give a Plotly figure the look of the house: transparent, quiet, one font."""
+    """Apply the app's style to a Plotly figure: transparent, quiet, one font."""
     chrome = CHROME[theme]
     figure.update_layout(
         height=height,
@@ -166,10 +166,10 @@ def style(figure: go.Figure, theme: Theme, height: int = 560) -> None:
 
 
 def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> str:
-    """The map in one sentence, for screen readers and hover cards.
+    """Describe the map in one sentence, for screen readers and hover cards.
 
-    It names the size, the largest weight, and, where rows are distributions, over how many keys a
-    row spreads: 2 to the power of its entropy in bits, averaged over rows.
+    It gives the size, the largest weight, and, if rows are distributions, the number of keys that
+    a row spreads over: 2 to the power of its entropy in bits, averaged over rows.
     """
     check_map(weights, query_tokens, key_tokens)
     query, key = divmod(int(np.argmax(weights)), weights.shape[1])
@@ -186,7 +186,7 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
 
 
 def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:
-    """Share of attention on `keys`: the mean over queries of the weight those columns hold.
+    """Return the share of attention on `keys`: the summed weight of those columns.
 
     Shapes: [..., queries, keys] to [...]; between 0 and 1, and 0 for no keys.
     """
@@ -196,6 +196,6 @@ def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:
 
 
 def _ticks(labels: Sequence[str]) -> dict[str, object]:
-    """The labels to write at an axis: thinned out where all of them would touch."""
+    """Return the tick labels of an axis, thinned out if they would touch."""
     every = max(1, -(-len(labels) // _MOST_LABELS))
     return {"type": "category", "tickmode": "array", "tickvals": list(labels[::every])}

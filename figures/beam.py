@@ -1,4 +1,4 @@
-"""Curves of a beam search: how two branches' scores run on, and what the length penalty decides."""
+"""Curves of a beam search: the scores of branches by step, and the effect of the length penalty."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def branch_curves(
     title: str,
     height: int = 200,
 ) -> alt.LayerChart:
-    """One line a branch over the steps, with the step at which they part marked.
+    """Draw one line per branch over the steps, and mark the step at which they part.
 
     Args:
-        values: name to [n] numbers, one a step; lengths may differ.
-        tokens: name to [n] tokens, for hovering.
+        values: name to [n] numbers, one per step; lengths may differ.
+        tokens: name to [n] tokens, shown on hover.
         shared: steps that the branches have in common.
-        colours: one a branch.
+        colours: one per branch.
         title: of the y axis.
 
-    Raises: `ValueError` where a branch has not one token a value, or there are no values.
+    Raises: `ValueError` if a branch does not have one token per value, or there are no values.
     """
     rows: list[dict[str, object]] = []
     for name, line in values.items():
@@ -86,15 +86,15 @@ def branch_curves(
 def lead_by_alpha(
     alphas: Numbers, scores: Numbers, names: Sequence[str], now: float, theme: Theme
 ) -> alt.LayerChart:
-    """How far each finished translation lies behind the first, over the penalty's exponent.
+    """Draw each finished translation's lead over the first, by the exponent of the length penalty.
 
-    Above 0, it would have won against it.
+    Above 0, it would have beaten the first.
 
     Args:
-        alphas: [n].  scores: [n, P].  names: [P], different ones.
+        alphas: [n].  scores: [n, P].  names: [P], all different.
         now: the alpha of the search, marked by a rule.
 
-    Raises: `ValueError` where the shapes do not agree.
+    Raises: `ValueError` if the shapes do not agree.
     """
     if scores.shape != (len(alphas), len(names)):
         raise ValueError(f"scores of shape {scores.shape} for {len(alphas)} x {len(names)}")
@@ -109,7 +109,7 @@ def lead_by_alpha(
         for i, alpha in enumerate(alphas)
     ]
     chrome = CHROME[theme]
-    # The first of the categorical colours is close to the accent, which is the winner's.
+    # The first categorical colour is close to the accent, which marks the winner.
     colours = [chrome.accent, *categorical(len(names), theme)[1:]]
     lines = (
         alt.Chart(alt.InlineData(values=rows))

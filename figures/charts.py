@@ -1,4 +1,4 @@
-"""How every Altair chart looks, and how charts get larger text for a projector."""
+"""The style shared by all Altair charts, and larger text for projectors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from figures.palette import CHROME, Theme
 
 Chart = TypeVar("Chart")
 
-#: What is measured in px beside text: it has to make room for the text.
+#: Sizes in px that have to grow with the text.
 _LENGTHS = ("height", "dx", "dy", "labelLimit", "titlePadding", "labelPadding")
 
 
 def grow(chart: Chart, scale: float) -> Chart:
-    """An Altair chart or a Plotly figure with text `scale` times as large, and room for it.
+    """Return a copy of a chart or Plotly figure with text `scale` times as large, and room for it.
 
-    Data and widths stay; the chart or figure given is not changed.
+    Data and widths stay as they are.
     """
     if scale == 1:
         return chart
@@ -35,7 +35,7 @@ def grow(chart: Chart, scale: float) -> Chart:
 
 
 def _grown(spec: Any, scale: float) -> Any:
-    """A part of a chart's specification with its text grown."""
+    """Return a part of a chart's specification with its text enlarged."""
     if isinstance(spec, list):
         return [_grown(each, scale) for each in spec]
     if not isinstance(spec, Mapping):
@@ -68,9 +68,9 @@ def _grow_figure(figure: Figure, scale: float) -> Any:
 
 
 def quiet(chart: Any, theme: Theme) -> Any:
-    """Give an Altair chart, just made, the colours and sizes of the house; returns it."""
+    """Apply the app's colours and sizes to a new Altair chart, in place; return it."""
     chrome = CHROME[theme]
-    # Set at once and in place: every `configure_...` of a layered chart copies all of its data.
+    # Set in place and all at once: each `configure_...` of a layered chart copies all its data.
     chart.config = alt.Config(
         background="transparent",
         font=FONT,

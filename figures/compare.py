@@ -1,8 +1,8 @@
-"""The difference of two attention maps, its scale and what stands out; two figures side by side.
+"""The difference of two attention maps, its colour scale and description; figures side by side.
 
-A difference lies between -1 and 1 and its scale is symmetric about 0, so that nothing has the
-colour of the page where both look alike. The scale ends at one of a few round numbers: pictures of
-one kind then mostly share a scale, and small differences can still be seen.
+A difference lies between -1 and 1 and its scale is symmetric about 0, so that equal
+weights have the colour of the page. The scale ends at one of a few round numbers: similar pictures
+then mostly share a scale, and small differences stay visible.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import show_token
 from transformer.types import Floats
 
-#: Where the scale may end.
+#: Possible ends of the scale.
 LIMITS = (0.1, 0.25, 0.5, 1.0)
 
 
 def scale_limit(difference: Floats) -> float:
-    """The first of `LIMITS` that holds every difference of a map (of a map without any, 0.1)."""
+    """Return the first of `LIMITS` that covers every difference of a map (0.1 for an empty one)."""
     most = float(np.abs(difference).max()) if difference.size else 0.0
     return next((limit for limit in LIMITS if most <= limit), LIMITS[-1])
 
@@ -34,9 +34,9 @@ def describe_difference(
     key_tokens: Sequence[str],
     names: tuple[str, str] = ("A", "B"),
 ) -> str:
-    """The map in one sentence: where each side looks more, or that nothing differs at all.
+    """Describe the difference in one sentence: where each side has more weight, if anywhere.
 
-    Raises: `ValueError` where the shape is not [queries, keys].
+    Raises: `ValueError` if the shape is not [queries, keys].
     """
     check_map(difference, query_tokens, key_tokens)
     if not difference.any():
@@ -54,13 +54,13 @@ def describe_difference(
 
 
 def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
-    """The figures of both sides as one; of one side only where the other has none.
+    """Combine the figures of both sides; either side may be missing.
 
     Args:
         sides: "A" and "B", or one of them, to its figure.
 
-    Parts and views are called after their side, arrays end in `_a` or `_b`, and the program runs
-    that of each side. Raises `ValueError` where there is no side.
+    Titles of parts and views start with their side, array names end in `_a` or `_b`, and the
+    program runs that of each side. Raises `ValueError` if there is no side.
     """
     parts: list[Panel | Series] = []
     arrays: dict[str, Numbers] = {}

@@ -1,9 +1,8 @@
-"""What a figure is made of, before it becomes a file: panels, series, arrays and a snippet.
+"""The contents of a figure before export: panels, series, arrays and a snippet.
 
-An `Exhibit` is what every way out shares. `figures.paper` turns it into PNG, SVG, CSV, NPZ and
-Python; `ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain
-text,
-and text is data throughout: tokens are kept exactly as the tokenizer gave them.
+Every export starts from an `Exhibit`. `figures.paper` turns it into PNG, SVG, CSV, NPZ and Python;
+`ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain text,
+and text is data throughout: tokens are kept exactly as the tokenizer returned them.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """One matrix with a name for every row and every column.
+    """A matrix with a name for every row and every column.
 
     Attributes:
         title: above the matrix.
-        values: [n, m] real numbers; NaN where there is none.
+        values: [n, m] real numbers; NaN if missing.
         rows: [n] tokens, top to bottom.  columns: [m] tokens, left to right.
-        row_title, column_title: what the axes hold ("query: translation", "key: source").
+        row_title, column_title: names of the axes ("query: translation", "key: source").
         scale: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0.
-        quantity: what the values are; diverging panels of one quantity share the scale's ends.
+        quantity: name of the values; diverging panels of one quantity share a scale.
 
-    Raises: `ValueError` where shapes and names do not agree, or where weights leave 0 to 1.
+    Raises: `ValueError` if shapes and names do not agree, or weights lie outside 0 to 1.
     """
 
     title: str
@@ -75,10 +74,10 @@ class Series:
         title: above the plot.
         x: [n] numbers, or labels (a tuple of text, in this order).
         lines: name to [n] numbers.
-        x_title, y_title: what the axes hold.
+        x_title, y_title: names of the axes.
         mark: "line", "bar" or "point"; bars of several lines stand side by side.
 
-    Raises: `ValueError` where the lengths do not agree.
+    Raises: `ValueError` if the lengths do not agree.
     """
 
     title: str
@@ -106,14 +105,14 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Offline:
-    """A canvas view for a page without a server: which component, and the message it draws.
+    """A canvas view for a page without a server: a component and the message that it draws.
 
     Attributes:
         component: its folder in `ui/components`, such as "player".
-        message: what Streamlit hands it as `data` (see `ui.components.packing`).
-        follows: other messages, shown once the view before this one reports a choice: by what is
-            chosen there, as compact JSON ("[0,2]").
-        title: a heading above this view, where a page holds several; "" for none.
+        message: the `data` that Streamlit passes to it (see `ui.components.packing`).
+        follows: messages to show instead when the view before this one reports a choice, by that
+            choice as compact JSON ("[0,2]").
+        title: a heading above this view, for pages with several; "" for none.
     """
 
     component: str
@@ -124,19 +123,19 @@ class Offline:
 
 @dataclass(frozen=True, eq=False)
 class Exhibit:
-    """A figure that can be taken away.
+    """A figure that can be downloaded.
 
     Attributes:
         name: file stem in lower case, digits, dots and hyphens: "cross-attention-layer-2-head-3".
         title: one line above the figure.  caption: one or two sentences below it.
-        parts: what is drawn, in reading order.
-        arrays: what the NPZ holds beside the parts, by name; running the snippet leaves variables
-            of these names with these values.
-        snippet: Python that makes them through the public API.
-        offline: the interactive views of the page, where there are any, in reading order.
-        columns: parts in a row of the picture; 0 leaves it to the drawing.
+        parts: panels and series, in reading order.
+        arrays: further arrays of the NPZ, by name; running the snippet defines variables of these
+            names with these values.
+        snippet: Python that computes them through the public API.
+        offline: the interactive views of the page, if any, in reading order.
+        columns: parts per row of the picture; 0 chooses automatically.
 
-    Raises: `ValueError` for a name that is no file stem, or an exhibit without parts.
+    Raises: `ValueError` if the name is not a valid file stem, or there are no parts.
     """
 
     name: str
@@ -151,7 +150,7 @@ class Exhibit:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or ".." in self.name:
             raise ValueError(
-                f"name {self.name!r} is no file stem: use a to z, 0 to 9, dots and hyphens"
+                f"name {self.name!r} is not a valid file stem: use a to z, 0 to 9, dots and hyphens"
             )
         if not self.parts:
             raise ValueError(f"exhibit {self.name!r} has no parts")
@@ -163,17 +162,17 @@ class Exhibit:
 
     @property
     def views(self) -> tuple[Offline, ...]:
-        """The interactive views, possibly none."""
+        """The interactive views; may be empty."""
         if self.offline is None:
             return ()
         return self.offline if isinstance(self.offline, tuple) else (self.offline,)
 
 
 def file_stem(*words: object) -> str:
-    """A valid `Exhibit.name` from any words: `file_stem("Cross-attention", "layer", 2)`.
+    """Return a valid `Exhibit.name` made of any words: `file_stem("Cross-attention", "layer", 2)`.
 
-    What is not a letter of the English alphabet or a digit becomes a hyphen; nothing left of all
-    words becomes "figure".
+    Anything but English letters and digits becomes a hyphen; if nothing is left, the name is
+    "figure".
     """
     joined = re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower())
     return joined[:90].strip("-") or "figure"
@@ -183,4 +182,4 @@ def _check_real(title: str, values: Numbers) -> None:
     if values.dtype.kind not in "biuf":
         raise ValueError(f"part {title!r}: values of {values.dtype}; expected real numbers")
     if np.isinf(values).any():
-        raise ValueError(f"part {title!r}: infinite values; use NaN where there is none")
+        raise ValueError(f"part {title!r}: infinite values; use NaN for missing ones")

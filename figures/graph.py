@@ -1,4 +1,4 @@
-"""A tree as a part of an exhibit: a table of its nodes, drawn as text joined by lines."""
+"""A tree as a part of an exhibit: a table of nodes, drawn as labels joined by lines."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from figures.labels import show_token
 from figures.numbers import signed
 from figures.palette import CHROME
 
-_COLUMN, _ROW, _THIN = 86, 34, 17  # pixels of a step, and of a rank in the beam and below it
+_COLUMN, _ROW, _THIN = 86, 34, 17  # pixels per step, and per rank inside the beam and below it
 
 
 @dataclass(frozen=True, eq=False)
 class Graph(Panel):
-    """A search tree: `values` has a row for each node, `rows` its token, `columns` the numbers.
+    """A search tree: `values` has a row per node, `rows` the tokens, `columns` the quantities.
 
     Attributes:
         parents: [n] row of each node's parent, -1 for the root.
-        lines: [n] 2 on the path that stands out, 1 on another path that was followed, else 0.
+        lines: [n] 2 on the highlighted path, 1 on other paths that were followed, else 0.
         beam: ranks from 0 to beam - 1 are drawn tall.
 
-    The columns "step" and "rank", both from 1, say where a node lies; "log P" stands below its
+    The columns "step" and "rank", both from 1, place a node; "log P" is written below its
     token.
 
-    Raises: `ValueError` like `Panel`, and where a node lacks its parent.
+    Raises: `ValueError` as for `Panel`, and if a node comes before its parent.
     """
 
     parents: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Graph(Panel):
 
 
 def draw_graph(graph: Graph) -> alt.LayerChart | alt.FacetChart:
-    """The tree, steps from left to right and the best rank on top."""
+    """Draw the tree, steps from left to right and the best rank on top."""
     chrome = CHROME["light"]
     step, rank, total = (
         graph.values[:, graph.columns.index(name)].tolist() for name in ("step", "rank", "log P")
@@ -104,5 +104,5 @@ def draw_graph(graph: Graph) -> alt.LayerChart | alt.FacetChart:
 
 
 def _height(rank: int, beam: int) -> float:
-    """How far down a rank lies, in pixels."""
+    """Return the vertical offset of a rank in pixels."""
     return float(min(rank, beam) * _ROW + max(0, rank - beam) * _THIN)

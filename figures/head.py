@@ -1,4 +1,4 @@
-"""One query in one head as a figure to take away: the numbers of every stage."""
+"""Downloadable figures of one query in one head: the values of every stage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = {
     "decoder_self": "Decoder self-attention",
     "cross": "Cross-attention",
 }
-#: The parts of `LogitSplit` on screen, the query's side first.
+#: Titles of the parts of `LogitSplit`, the query's side first.
 SPLIT_NAMES = {
     "content_content": "content · content",
     "content_position": "content · position",
@@ -25,7 +25,7 @@ SPLIT_NAMES = {
 
 
 def head_name(kind: str, layer: int, head: int, query: int) -> str:
-    """File stem of a head's figure; indices from 0."""
+    """Return the file stem of a head's figure; indices count from 0."""
     place = ("layer", layer + 1, "head", head + 1, "query", query + 1)
     return file_stem("inside", _KINDS[kind], *place)
 
@@ -33,11 +33,11 @@ def head_name(kind: str, layer: int, head: int, query: int) -> str:
 def head_exhibit(
     stages: HeadStages, header: str, names: tuple[str, str], offline: Offline | None = None
 ) -> Exhibit:
-    """The stages as panels over the keys and bars.
+    """Build the figure of all stages: panels over the keys, and bars.
 
     Args:
-        header: Python that makes `translator` and `trace`.
-        names: what queries and keys are tokens of.
+        header: Python that defines `translator` and `trace`.
+        names: the sequences that the queries and the keys belong to.
     """
     keys = _numbered(stages.key_tokens)
     d_k, d_v = len(stages.q), stages.values.shape[1]
@@ -95,17 +95,17 @@ contribution, block_output = stages.scaled.contribution, stages.block_output
 
 
 def split_name(kind: str, head: int) -> str:
-    """File stem of a split's figure; head from 0."""
+    """Return the file stem of a split's figure; heads count from 0."""
     return file_stem("logits", _KINDS[kind], "layer 1 head", head + 1, "content position")
 
 
 def split_exhibit(
     split: LogitSplit, header: str, offline: Offline | None = None, note: str = ""
 ) -> Exhibit:
-    """The parts and their sum, the logits, on one scale; masked entries are left out.
+    """Build the figure of the parts and their sum, the logits; masked entries are left out.
 
     Args:
-        header: Python that makes `translator` and `trace`.
+        header: Python that defines `translator` and `trace`.
         note: a further sentence for the caption.
     """
     tokens = _numbered(split.tokens)

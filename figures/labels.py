@@ -1,7 +1,7 @@
-"""Token text as labels: never markup, nothing invisible, short enough to draw.
+"""Token text as labels: no markup, nothing invisible, short enough to draw.
 
-Tokens are untrusted. They may hold `<script>`, `<b>`, `$x$`, line breaks, characters that turn the
-direction of the text around, or hundreds of letters. `show_token` gives plain text for
+Tokens are untrusted. They may hold `<script>`, `<b>`, `$x$`, line breaks, characters that reverse
+the direction of text, or hundreds of letters. `show_token` returns plain text for
 `textContent` and canvas; `plotly_token` also escapes what Plotly would read as formatting.
 """
 
@@ -17,10 +17,10 @@ _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 @lru_cache(maxsize=16_384)
 def show_token(token: str, limit: int = 24) -> str:
-    """A token as plain, visible text of at most `limit` characters (plus invisible isolates).
+    """Return a token as visible plain text of at most `limit` characters, plus any isolates.
 
     Control and direction characters become symbols or code points, an empty token becomes "∅", a
-    long one loses its middle, and a right-to-left one is wrapped so that it stays in its place.
+    long one loses its middle, and a right-to-left one is isolated so that it stays in place.
     """
     visible = "".join(_visible(character) for character in token) or "∅"
     if visible.isspace():
@@ -34,12 +34,12 @@ def show_token(token: str, limit: int = 24) -> str:
 
 
 def plotly_token(token: str, limit: int = 24) -> str:
-    """`show_token`, escaped for Plotly, which reads tags, entities, and `$...$` as formatting."""
+    """Return `show_token` escaped for Plotly, which parses tags, entities, and `$...$`."""
     return escape_plotly(show_token(token, limit))
 
 
 def escape_plotly(text: str) -> str:
-    """Plain text for any Plotly string: it is shown as it is."""
+    """Escape text so that Plotly shows it unchanged."""
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("$", "&#36;")
 

@@ -1,7 +1,7 @@
-"""How numbers are written, on every page and in every download.
+"""Number formats for every page and every download.
 
-A number below zero has a minus sign, not a hyphen, and what rounds to zero has none. Scores and
-log-probabilities are in nats.
+Negative numbers have a minus sign, not a hyphen; numbers that round to zero have no sign.
+Scores and log-probabilities are in nats.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share of 1 with one digit: "93.4%", or "<0.1%"."""
+    """Return a share of 1 as a percentage with one digit: "93.4%", or "<0.1%"."""
     return f"{share:.1%}" if share >= 0.001 else "<0.1%"
 
 
 def probability(log_prob: float) -> str:
-    """Return a log-probability in nats as a share: "62%", "4.1%" or "<0.1%"."""
+    """Return a log-probability in nats as a percentage: "62%", "4.1%" or "<0.1%"."""
     value = math.exp(log_prob)
     return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
 

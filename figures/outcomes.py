@@ -1,7 +1,7 @@
-"""What a search did, in sentences with its own numbers: why the winner won, why a node went.
+"""Sentences that explain a search with its numbers: why the winner won, why a node was dropped.
 
-Everything here returns Markdown in which tokens and translations are code spans, so that nothing
-in them is formatted.
+All functions return Markdown in which tokens and translations are code spans, so that nothing in
+them is formatted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from transformer.measures.finish import (
 )
 from transformer.search.rules import PAPER, BeamRule
 
-#: The whole text of a translation, from the ids of its tokens.
+#: Decodes token ids into the full text of a translation.
 Decode = Callable[[Sequence[int]], str]
 
 _LONGEST = 44  # characters of a translation quoted in a sentence
-_SHORTEST = 14  # of its end, where all that differs is shorter
+_SHORTEST = 14  # of its end, if the differing part is shorter
 
 #: An outcome in a word or two, for lists and pictures.
 OUTCOMES = {
@@ -42,18 +42,18 @@ OUTCOMES = {
 
 
 def penalty_of(length: int, alpha: float, rule: BeamRule = PAPER) -> str:
-    """The length penalty with its numbers put in."""
+    """Return the length penalty with its numbers filled in."""
     base = str(length) if rule.plain_length else f"((5 + {length}) / 6)"
     return f"{base}^{alpha:g} = {rule.penalty(length, alpha):.3f}"
 
 
 def text_of(tree: Tree, index: int, decode: Decode) -> str:
-    """The translation up to a node, as text."""
+    """Return the text of the translation up to a node."""
     return decode([node.token_id for node in tree.prefix(index)])
 
 
 def why_the_winner_won(tree: Tree, decode: Decode) -> str:
-    """One to three sentences on what decided this search."""
+    """Explain in one to three sentences what decided this search."""
     if not tree.leaves:
         return "The search found nothing."
     winner = tree.node(tree.leaves[0])
@@ -80,7 +80,7 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
 
 
 def _other_alphas(tree: Tree, decode: Decode) -> str:
-    """Who would have won with another length penalty."""
+    """Name the winners under other length penalties."""
     leaves = [tree.node(index) for index in tree.leaves]
     likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
     rules = reigns(leaves, rule=tree.rule)
@@ -100,7 +100,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
 
 
 def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, decode: Decode) -> str:
-    """Where one winner gives way to the next."""
+    """Describe where one winner gives way to the next."""
     border = f"{after.low:.3f}"
     if after.place == 0:
         return f"This one leads from α = {border}."
@@ -111,7 +111,7 @@ def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, dec
 
 
 def _why_greedy(tree: Tree, winner: Node) -> str:
-    """A beam of one: nothing is compared but the tokens of a step."""
+    """Explain a beam of one, which compares only the tokens of a step."""
     start = (
         f"**A beam of one** keeps a single hypothesis: log P {signed(winner.total)} over "
         f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."
@@ -135,7 +135,7 @@ def _why_greedy(tree: Tree, winner: Node) -> str:
 
 
 def closest_call(tree: Tree) -> tuple[Node, Node] | None:
-    """Of a beam of one: the token taken with the least lead, and its runner-up."""
+    """Return the token that a beam of one took with the smallest lead, and its runner-up."""
     calls = []
     for index in tree.winner[tree.n_forced :]:
         taken = tree.node(index)
@@ -146,7 +146,7 @@ def closest_call(tree: Tree) -> tuple[Node, Node] | None:
 
 
 def why_it_went(tree: Tree, node: Node) -> str:
-    """What became of a node, and by how much."""
+    """Explain the outcome of a node, and by what margin."""
     in_beam = f"rank {node.rank + 1} of the {len(tree.steps[node.step])} compared at this step"
     if node.outcome == "finished":
         place = tree.leaves.index(node.index) + 1
@@ -211,7 +211,7 @@ def _why_stopped(tree: Tree, node: Node) -> str:
 
 
 def summary(tree: Tree, decode: Decode) -> str:
-    """The tree in one sentence, as plain text for screen readers."""
+    """Describe the tree in one sentence of plain text, for screen readers."""
     kept = sum(node.fate != "dropped" for node in tree.nodes)
     ended = sum(node.outcome == "finished" for node in tree.nodes)
     best = text_of(tree, tree.leaves[0], decode) if tree.leaves else ""
@@ -222,7 +222,7 @@ def summary(tree: Tree, decode: Decode) -> str:
 
 
 def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
-    """A finished translation's rank, from 1, and score with another alpha."""
+    """Return a finished translation's rank, from 1, and its score under another alpha."""
     leaves = [tree.node(index) for index in tree.leaves]
     return ranking(leaves, alpha, tree.rule).index(place) + 1, score_at(
         leaves[place], alpha, tree.rule
@@ -230,14 +230,14 @@ def place_at(tree: Tree, place: int, alpha: float) -> tuple[int, float]:
 
 
 def _quoted(tree: Tree, node: Node, decode: Decode) -> str:
-    """A translation that ended, by its place and by what it says where the winner says other."""
+    """Quote a finished translation: its place, and the text that differs from the winner's."""
     place = tree.leaves.index(node.index) + 1
     shared = compare(tree, node.index, tree.leaves[0]).shared
     ids = [each.token_id for each in tree.prefix(node.index)]
     text, before = decode(ids), decode(ids[:shared])
     start = len(before) if text.startswith(before) else 0
     start += text[start : start + 1] == " "
-    # The rest alone may be half a word or a full stop; whole words before it say where it stands.
+    # The rest alone may be half a word or a full stop; whole words before it give context.
     while start and (text[start - 1] != " " or len(text) - start < _SHORTEST):
         start = text.rfind(" ", 0, start - 1) + 1
     quoted = f"… {text[start:]}" if start else text

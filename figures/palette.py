@@ -1,9 +1,9 @@
-"""The colours of the house, for both themes: one source for Plotly, Altair and canvas components.
+"""The colours of both themes: one source for Plotly, Altair and canvas components.
 
 Attention is light. In the dark theme a weight of 0 is near-black and a weight of 1 a pale, warm
 amber; in the light theme 0 is paper white and 1 deep indigo. The scale always spans 0 to 1, so a
 colour means the same weight in every picture. Its lightness (CIELAB L*) is linear in the weight
-and its hue hardly moves, so it reads the same with any colour vision and in a grey print.
+and its hue hardly changes, so it reads the same with any colour vision and in greyscale.
 
 Signed values (positional encodings, logits) use a diverging scale that leaves the background at 0
 and ends in blue (negative) and orange (positive), both equally light. Heads and other categories
@@ -29,11 +29,11 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Chrome:
-    """What surrounds a picture: hex colours that agree with the Streamlit theme.
+    """Colours around a picture, as hex; they match the Streamlit theme.
 
     Attributes:
         surface: page background.  ink: text.  muted: secondary text and axes.
-        rule: hairlines.  accent: the one accent, for what is selected.
+        rule: hairlines.  accent: the only accent, for selections.
     """
 
     surface: str
@@ -49,7 +49,7 @@ CHROME: dict[Theme, Chrome] = {
 }
 
 # Anchors of the sequential scales as (weight, L*, C*ab, hue in degrees). Between anchors a* and b*
-# run linearly; L* is linear over the whole scale.
+# are linear; L* is linear over the whole scale.
 _ATTENTION: dict[Theme, tuple[tuple[float, float, float, float], ...]] = {
     "light": (
         (0.0, 98.5, 2.0, 95.0),
@@ -71,8 +71,8 @@ _SIGNED: dict[Theme, tuple[tuple[float, float], tuple[float, float], float, floa
     "dark": ((44.0, 260.0), (62.0, 72.0), 8.0, 76.0),
 }
 
-# Sixteen colours for categories, the largest smallest distance first (in CIELAB, taken as the
-# least of normal, protan, deutan and tritan vision), each at least 3:1 against the page.
+# Sixteen colours for categories, ordered by their smallest distance, largest first (in CIELAB, the
+# minimum over normal, protan, deutan and tritan vision), each at least 3:1 against the page.
 _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
     "light": (
         "#4836af", "#b12714", "#3b9db1", "#003b27", "#896276", "#9d0089", "#007627", "#b176d8",
@@ -86,31 +86,31 @@ _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
 
 
 def attention_table(theme: Theme) -> Bytes:
-    """The attention scale: entry i is the colour of weight i / 255. Returns: [256, 3] sRGB."""
+    """Return the attention scale, [256, 3] sRGB: entry i is the colour of weight i / 255."""
     return _tables()[f"attention-{theme}"]
 
 
 def signed_table(theme: Theme) -> Bytes:
-    """The diverging scale from -1 (entry 0) over 0 (entries 127, 128) to 1. Returns: [256, 3]."""
+    """Return the diverging scale, [256, 3] sRGB: -1 is entry 0, 0 is 127 and 128, 1 is 255."""
     return _tables()[f"signed-{theme}"]
 
 
 def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
-    """A table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
+    """Return a table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
     picked = _picked(table, stops)
     return [[i / (len(picked) - 1), colour] for i, colour in enumerate(picked)]
 
 
 def as_altair(table: Bytes, stops: int = 64) -> list[str]:
-    """A table as the `range` of an Altair scale; give the scale `domain=[0, 1]` beside it."""
+    """Return a table as the `range` of an Altair scale with `domain=[0, 1]`."""
     return _picked(table, stops)
 
 
 def categorical(n: int, theme: Theme) -> list[str]:
-    """`n` different hex colours, the same first ones for every n.
+    """Return `n` different hex colours; a larger n only appends to the list.
 
-    Up to 16 are chosen to stay apart with any colour vision; further ones are told apart by hue
-    and lightness, and are best shown with their names.
+    The first 16 are distinct with any colour vision; further ones differ by hue and lightness, and
+    are best shown with their names.
     """
     if n < 0:
         raise ValueError(f"n={n} colours; expected at least 0")
@@ -128,9 +128,9 @@ def categorical(n: int, theme: Theme) -> list[str]:
 
 
 def to_weight_bytes(weights: NDArray[np.floating]) -> Bytes:
-    """Weights in 0..1 as bytes, 255 = 1, rounded to nearest; any shape. The error is below 0.002.
+    """Convert weights in 0..1 to bytes, 255 = 1, rounded to nearest; the error is below 0.002.
 
-    Raises: `ValueError` where a weight is not a number or lies outside 0..1 (by more than 1e-3).
+    Raises: `ValueError` if a weight is NaN or lies outside 0..1 (by more than 1e-3).
     """
     values = np.asarray(weights, dtype=np.float32)
     if values.size and not (np.nanmin(values) >= -1e-3 and np.nanmax(values) <= 1 + 1e-3):
@@ -141,13 +141,13 @@ def to_weight_bytes(weights: NDArray[np.floating]) -> Bytes:
 
 
 def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two hex colours, 1 to 21 (WCAG 2.2)."""
+    """Return the contrast ratio of two hex colours, 1 to 21 (WCAG 2.2)."""
     first, second = (_luminance(colour) for colour in (one, other))
     return float((max(first, second) + 0.05) / (min(first, second) + 0.05))
 
 
 def srgb_to_lab(colours: NDArray[np.uint8]) -> Reals:
-    """CIELAB (D65) of sRGB bytes. Shapes: [..., 3] to [..., 3]."""
+    """Convert sRGB bytes to CIELAB (D65). Shapes: [..., 3] to [..., 3]."""
     scaled = _linear(np.asarray(colours, dtype=np.float64) / 255) @ _RGB_TO_XYZ.T / _WHITE
     low = scaled * (29 / 6) ** 2 / 3 + 4 / 29
     f = np.where(scaled > (6 / 29) ** 3, np.cbrt(scaled), low)
@@ -165,7 +165,7 @@ _WHITE = _RGB_TO_XYZ.sum(axis=1)
 
 @cache
 def _tables() -> dict[str, Bytes]:
-    """All four tables, made once and read-only."""
+    """Return all four tables, computed once and read-only."""
     tables = {f"attention-{theme}": _sequential(_ATTENTION[theme]) for theme in THEMES}
     tables |= {f"signed-{theme}": _diverging(*_SIGNED[theme]) for theme in THEMES}
     for table in tables.values():
@@ -199,11 +199,11 @@ def _lch_to_lab(lch: Reals) -> Reals:
 
 
 def _to_srgb(lab: Reals) -> Bytes:
-    """Colours [n, 3] from CIELAB to sRGB. What no screen can show loses chroma, never lightness."""
+    """Convert [n, 3] CIELAB to sRGB; colours out of gamut lose chroma, never lightness."""
     inside = np.zeros(len(lab))
     outside = np.ones(len(lab))
     fits = _in_gamut(lab)
-    for _ in range(20):  # bisect the share of the chroma that still fits
+    for _ in range(20):  # bisect the largest share of the chroma in gamut
         half = (inside + outside) / 2
         ok = _in_gamut(lab * np.stack([np.ones_like(half), half, half], axis=1))
         inside, outside = np.where(ok, half, inside), np.where(ok, outside, half)

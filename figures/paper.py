@@ -1,8 +1,8 @@
-"""An exhibit as a figure for a paper: an Altair chart on light paper, as SVG, PNG, or a file.
+"""Export exhibits as figures for a paper: an Altair chart on white, as SVG, PNG, or a file.
 
-Colours are those of the light theme in every file, so that figures of one paper agree. Small maps
-are drawn as cells that a vector program can edit, larger ones as one embedded picture of a pixel a
-cell. Text is data: tokens reach the drawing as values, never as expressions or markup.
+All files use the colours of the light theme, so that the figures of a paper match. Small maps are
+drawn as cells that a vector program can edit, larger ones as an embedded picture with one pixel
+per cell. Text is data: tokens reach the chart as values, never as expressions or markup.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from figures.tables import to_csv, to_npz
 __all__ = ["ENDINGS", "chart", "save", "to_png", "to_python", "to_svg"]
 
 FONT = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
-#: Dots per inch of a PNG, and the most pixels it may have.
+#: Dots per inch of a PNG, and the maximum number of pixels.
 DPI, MOST_PIXELS = 300, 24_000_000
 
-_CELLS_AS_SHAPES = 2_500  # more cells than this are one picture
+_CELLS_AS_SHAPES = 2_500  # maps with more cells become one picture
 _FONT_SIZE = 11
-_MOST_SIDE = 512  # pixels of a picture before it is enlarged
-_SHARP = 1_200  # pixels that a picture has at least, so that no viewer blurs its cells
+_MOST_SIDE = 512  # maximum pixels of a picture before it is enlarged
+_SHARP = 1_200  # minimum pixels of a picture, so that no viewer blurs its cells
 
-# Vega keeps one JavaScript engine; figures are made one after the other.
+# Vega has a single JavaScript engine; figures are rendered one at a time.
 _ENGINE = threading.Lock()
 
 
 @dataclass(frozen=True)
 class _Look:
-    """How large the panels of an exhibit are drawn.
+    """Sizes and options for drawing an exhibit's panels.
 
     Attributes:
         side: pixels of a panel's longer side.  columns: panels in a row.
         font: size of the labels.
-        many: leave labels out where the panel to the left or above has them.
-        limits: what the diverging scale of each quantity ends at.
+        many: omit labels that the panel to the left or above already has.
+        limits: end of the diverging scale of each quantity.
         shapes: draw cells as shapes.
     """
 
@@ -63,7 +63,7 @@ class _Look:
 
 
 def chart(exhibit: Exhibit) -> alt.ConcatChart:
-    """The figure: its parts side by side, one colour scale for all panels of a quantity."""
+    """Return the figure: its parts side by side, with one colour scale per quantity."""
     look = _look(exhibit)
     names: dict[tuple[str, ...], str] = {}
     parts: list[alt.Chart | alt.LayerChart | alt.FacetChart] = []
@@ -107,14 +107,14 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
 
 
 def to_svg(exhibit: Exhibit) -> bytes:
-    """The figure as SVG, text as text, with its title and caption for screen readers."""
-    import vl_convert  # 40 MB of library, for those who take a picture away
+    """Render as SVG with text as text, and the title and caption for screen readers."""
+    import vl_convert  # 40 MB of library, only needed for downloads
 
     spec = chart(exhibit).to_dict()
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     with _ENGINE:
         drawn = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
-    # Vega counts gradients through the life of its engine; the same figure is the same file.
+    # Vega numbers gradients over the life of its engine; equal figures must be equal files.
     counted: dict[str, str] = {}
     drawn = re.sub(
         r'(<\w[^<>]* fill="url\(#|<linearGradient id=")(gradient_\d+)',
@@ -130,24 +130,24 @@ def to_svg(exhibit: Exhibit) -> bytes:
 
 
 def to_png(exhibit: Exhibit) -> bytes:
-    """The figure as PNG on white: 300 dots per inch, fewer where that would be too large."""
+    """Render as PNG on white: 300 dots per inch, fewer if that would be too large."""
     import vl_convert
 
     svg = to_svg(exhibit).decode("utf-8")
     width, height = (float(each) for each in re.findall(r' (?:width|height)="([\d.]+)"', svg)[:2])
     dpi = min(DPI, 72 * (MOST_PIXELS / (width * height)) ** 0.5)
-    # Few fonts have the mark of a word's start; here a text that lacks one glyph changes its font.
+    # Few fonts have the word-start mark; here one missing glyph changes the font of a whole text.
     svg = svg.replace("▁", "_")
     with _ENGINE:
         return vl_convert.svg_to_png(svg, scale=1, ppi=dpi)
 
 
 def to_python(exhibit: Exhibit) -> bytes:
-    """The program that makes the figure's numbers."""
+    """Return the program that computes the figure's numbers."""
     return exhibit.snippet.encode("utf-8", errors="replace")
 
 
-#: What `save` writes, by the ending of the file.
+#: Exporters of `save`, by file extension.
 ENDINGS: dict[str, Callable[[Exhibit], bytes]] = {
     ".png": to_png,
     ".svg": to_svg,
@@ -158,10 +158,10 @@ ENDINGS: dict[str, Callable[[Exhibit], bytes]] = {
 
 
 def save(exhibit: Exhibit, path: str | Path) -> Path:
-    """Write an exhibit to a file in the format that its ending names. Returns: the path.
+    """Write an exhibit to a file, in the format of its extension. Returns: the path.
 
-    Raises: `ValueError` for an ending that is none of `ENDINGS` (pages that open in a browser come
-    from `ui.export.html.save`), or where a format cannot hold the numbers; `OSError`.
+    Raises: `ValueError` for an extension that is not in `ENDINGS` (`ui.export.html.save` writes
+    pages for a browser), or if the format cannot hold the numbers; `OSError`.
     """
     path = Path(path)
     write = ENDINGS.get(path.suffix.lower())
@@ -194,7 +194,7 @@ def _look(exhibit: Exhibit) -> _Look:
 
 
 def _labelled(exhibit: Exhibit, index: int, look: _Look) -> tuple[bool, bool]:
-    """Whether a panel names its rows, and its columns: not where a neighbour says the same."""
+    """Return whether a panel labels its rows and its columns: not if a neighbour has the same."""
     part = exhibit.parts[index]
     if not look.many or not isinstance(part, Panel):
         return True, True
@@ -246,7 +246,7 @@ def _panel(
             )
             .encode(url="url:N")
         )
-        # Nothing to see: it brings the axes and the legend.
+        # Invisible: it provides the axes and the legend.
         frame = alt.Chart(alt.InlineData(values=[{"i": 0, "j": 0, "v": 0}])).mark_rect(opacity=0)
         layers = [image, frame.encode(color=colour, **place)]
     return alt.layer(*layers).properties(width=width, height=height, title=_heading(panel.title))
@@ -261,9 +261,9 @@ def _axis(
     top: bool,
     labels: bool = True,
 ) -> alt.Axis:
-    """An axis over positions 0, 1, ... that shows tokens, thinned out where they would touch.
+    """Return an axis over positions 0, 1, ... that shows tokens, thinned out if they would touch.
 
-    `step` is the distance of two positions, in pixels of a font of the usual size.
+    `step` is the distance between two positions, in pixels at the default font size.
     """
     if tokens is None:
         return alt.Axis(title=_text(title))
@@ -329,12 +329,12 @@ def _series(series: Series, look: _Look, names: dict[tuple[str, ...], str]) -> a
 
 
 def _heading(title: str) -> alt.TitleParams:
-    """The title of one part, above its plot."""
+    """Return the title above one part."""
     return alt.TitleParams(_text(title), anchor="start", frame="group")
 
 
 def _picture(values: Numbers, domain: list[float], table: NDArray[np.uint8]) -> str:
-    """A matrix as a PNG in a data address; missing values are white."""
+    """Return a matrix as a PNG data URL; missing values are white."""
     values = _pooled(np.asarray(values, dtype=np.float64))
     low, high = domain
     levels = np.nan_to_num((values - low) / (high - low) * 255)
@@ -348,7 +348,7 @@ def _picture(values: Numbers, domain: list[float], table: NDArray[np.uint8]) -> 
 
 
 def _pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """At most `_MOST_SIDE` a side: of each block the value farthest from 0."""
+    """Reduce to at most `_MOST_SIDE` per side: the value farthest from 0 of each block."""
     for axis, size in enumerate(values.shape):
         if size > _MOST_SIDE:
             starts = np.arange(_MOST_SIDE) * size // _MOST_SIDE
@@ -359,12 +359,12 @@ def _pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _text(words: str) -> str:
-    """A line of any length as plain, visible text."""
+    """Return a line of any length as plain, visible text."""
     return show_token(_xml_safe(words), limit=400) if words else ""
 
 
 def _xml_safe(words: str) -> str:
-    """Text without the few code points that no XML file may hold and no label shows."""
+    """Remove the few invisible code points that XML does not allow."""
     return re.sub("[\ufffe\uffff]", "\ufffd", words)
 
 

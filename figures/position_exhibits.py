@@ -1,4 +1,4 @@
-"""Figures of the Positions page as exhibits: numbers, names, and the programs that make them."""
+"""Exhibits of the Positions page: values, names, and the programs that compute them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _indices(n: int) -> tuple[str, ...]:
 
 
 def table_exhibit(table: Floats, layout: str) -> Exhibit:
-    """The encoding of the first positions, [n, d_model]."""
+    """Build the figure of the first positions' encoding, [n, d_model]."""
     n, d_model = table.shape
     return Exhibit(
         name="positions",
@@ -37,7 +37,7 @@ def table_exhibit(table: Floats, layout: str) -> Exhibit:
 def curves_exhibit(
     table: Floats, dimensions: Sequence[int], labels: Sequence[str], layout: str
 ) -> Exhibit:
-    """Single dimensions along the positions; with none chosen, the first."""
+    """Build the figure of single dimensions along the positions; with none chosen, the first."""
     chosen = list(dimensions) or [0]
     names = list(labels) or ["0"]
     n, d_model = table.shape
@@ -58,7 +58,7 @@ def curves_exhibit(
 def products_exhibit(
     table: Floats, by_offset: Floats, starts: Sequence[int], layout: str
 ) -> Exhibit:
-    """PE times its transpose, and dot products along the offset from some starts."""
+    """Build the figure of PE times its transpose, and of dot products by offset."""
     n, d_model = table.shape
     n_offsets = len(by_offset)
     lines = {f"from position {start}": by_offset[:, i] for i, start in enumerate(starts)}
@@ -85,7 +85,7 @@ def products_exhibit(
 def shift_exhibit(
     before: Floats, after: Floats, expected: Floats, pos: int, k: int, layout: str
 ) -> Exhibit:
-    """The pairs of PE(pos), turned by M_k, and the pairs of PE(pos + k): [P, 2] each."""
+    """Build the figure of the pairs of PE(pos) rotated by M_k, and those of PE(pos + k): [P, 2]."""
     pairs = np.arange(len(before))
     d_model = 2 * len(before)
     as_pairs = "reshape(-1, 2)" if layout == "interleaved" else "reshape(2, -1).T"
@@ -113,11 +113,11 @@ def shift_exhibit(
 def beyond_exhibit(
     values: Floats, names: Sequence[str], pairs: Sequence[int], d_model: int, header: str
 ) -> Exhibit:
-    """Curves on both sides of the longest training sentence.
+    """Build the figure of curves on both sides of the longest training length.
 
     Args:
-        values: [2 limit, C], the sines of `pairs` and then those of tables, if any.
-        header: Python that makes `translator`; used where there are tables.
+        values: [2 limit, C], the sines of `pairs`, then curves of the tables, if any.
+        header: Python that defines `translator`; used if there are tables.
     """
     limit = len(values) // 2
     tables, start = "{}", "import numpy as np\n\n"
@@ -140,12 +140,12 @@ def beyond_exhibit(
 
 
 def learned_exhibit(tables: Mapping[str, Floats], side: str, header: str) -> Exhibit:
-    """Cosine similarity of learned positions, and of as many sinusoids.
+    """Build the figure of cosine similarities of learned positions, beside those of sinusoids.
 
     Args:
         tables: "learned" and "formula", each [n, n].
         side: "Encoder" or "Decoder".
-        header: Python that makes `translator`.
+        header: Python that defines `translator`.
     """
     n = len(tables["learned"])
     names = _indices(n)
@@ -171,12 +171,12 @@ def learned_exhibit(tables: Mapping[str, Floats], side: str, header: str) -> Exh
 
 
 def stored_exhibit(table: Floats, exact: Floats, side: str, about: str, header: str) -> Exhibit:
-    """A stored table beside the formula, and their difference.
+    """Build the figure of a stored table, the formula, and their difference.
 
     Args:
         table, exact: [n, d_model].
         side: "Encoder" or "Decoder".  about: what kind of table it is.
-        header: Python that makes `translator`.
+        header: Python that defines `translator`.
     """
     n, d_model = table.shape
     names = (_indices(n), _indices(d_model), "position", "dimension")
@@ -202,9 +202,9 @@ def stored_exhibit(table: Floats, exact: Floats, side: str, about: str, header: 
 
 
 def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
-    """How much a map varies among the keys of a query: the root mean square around row means.
+    """Return how much a map varies among the keys of a query: the RMS deviation from row means.
 
-    What a whole row shares does not change its softmax.
+    A constant added to a whole row does not change its softmax.
     """
     seen = np.where(mask, values.astype(np.float64), np.nan)
     around = seen - np.nanmean(seen, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Positional encodings in pictures (section 3.5): the table, its curves, its products.
+"""Figures of positional encodings (section 3.5): the table, its curves, its products.
 
 Positions are numbered as in the formula: the first token has pos 0. Values lie in -1..1 and take
 the diverging scale; 0 has the colour of the page.
@@ -17,18 +17,18 @@ from figures.labels import escape_plotly
 from figures.palette import CHROME, Theme, as_plotly, categorical, signed_table
 from transformer.types import Floats
 
-_MOST_MARKERS = 64  # up to this many positions each one gets a dot
+_MOST_MARKERS = 64  # each position gets a dot up to this many
 
 
 def encoding_heatmap(
     table: Floats, theme: Theme, *, trained: int | None = None, limit: float | None = None
 ) -> go.Figure:
-    """The encoding of positions 0, 1, ... as rows, its dimensions as columns.
+    """Draw the encoding: positions 0, 1, ... are rows, dimensions are columns.
 
     Args:
         table: [n, d], float32.
-        trained: number of positions that training saw; a line is drawn under the last of them.
-        limit: where the scale ends; default the largest size, but at least 1.
+        trained: number of positions seen in training; a line is drawn below the last of them.
+        limit: end of the scale; default the largest absolute value, but at least 1.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `table`.
     """
@@ -60,7 +60,7 @@ def curves(
     *,
     trained: int | None = None,
 ) -> go.Figure:
-    """One line per dimension along the positions; what lies beyond training is shaded.
+    """Draw one line per dimension along the positions; those beyond training are shaded.
 
     Args:
         positions: [n].  values: [n, D], one column per line.  names: [D].
@@ -100,11 +100,11 @@ def curves(
 def products(
     matrix: Floats, theme: Theme, *, limit: float, title: str = "PE · PE", height: int = 420
 ) -> go.Figure:
-    """Every position against every position: dot products, or cosines with `limit` 1.
+    """Draw every position against every other: dot products, or cosines with `limit` 1.
 
     Args:
         matrix: [n, n].
-        limit: the largest possible size of a value; the scale runs from -limit to limit.
+        limit: the largest possible absolute value; the scale runs from -limit to limit.
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `matrix`.
     """
@@ -132,7 +132,7 @@ def products(
 
 
 def cosines(table: Floats) -> Floats:
-    """Cosine similarity of every row with every row; a row of zeros is similar to nothing.
+    """Return the cosine similarity of every pair of rows; 0 for rows of zeros.
 
     Shapes: [n, d] to [n, n], float32, values in -1..1.
     """

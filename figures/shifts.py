@@ -1,4 +1,4 @@
-"""Why sinusoids: what a shift by k does to them, in pictures (section 3.5, last paragraph)."""
+"""Figures of the effect of a shift by k on sinusoids (section 3.5, last paragraph)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer.types import Floats
 def product_by_offset(
     offsets: NDArray[np.int64], values: Floats, starts: Sequence[int], theme: Theme
 ) -> alt.LayerChart:
-    """Dot products along the offset k, from several starts: the points fall on one line.
+    """Draw dot products by offset k, from several starts: the curves coincide.
 
     Args:
         offsets: [n].  values: [n, P], PE(start) · PE(start + k).  starts: [P].
@@ -33,7 +33,7 @@ def product_by_offset(
     colours = categorical(len(names), theme)
     lines = [
         alt.Chart(alt.InlineData(values=[row for row in rows if row["from pos"] == name]))
-        # Wide lines below narrow ones, so that equal curves still show one by one.
+        # Wide lines below narrow ones, so that equal curves all stay visible.
         .mark_line(strokeWidth=2 + 4 * (len(names) - 1 - i), strokeCap="round")
         .encode(
             x=alt.X("k:Q", title="offset k"),
@@ -58,12 +58,12 @@ def product_by_offset(
 def clocks(
     before: Floats, after: Floats, expected: Floats, names: Sequence[str], theme: Theme
 ) -> alt.FacetChart:
-    """Each (sin, cos) pair as the hand of a clock, before and after its turn.
+    """Draw each (sin, cos) pair as the hand of a clock, before and after its rotation.
 
-    Sine goes up and cosine to the right, so a hand stands at the angle pos w_i.
+    Sine points up and cosine right, so a hand stands at the angle pos w_i.
 
     Args:
-        before: [P, 2], the pairs of PE(pos), sine first.  after: [P, 2], the same turned by M_k.
+        before: [P, 2], the pairs of PE(pos), sine first.  after: [P, 2], the same rotated by M_k.
         expected: [P, 2], the pairs of PE(pos + k).  names: [P].
     """
     for pairs in (before, after, expected):

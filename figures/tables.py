@@ -1,7 +1,7 @@
-"""The numbers of an exhibit as files: CSV in long format, and NPZ.
+"""Export the numbers of an exhibit: CSV in long format, and NPZ.
 
-Tokens are data. In the NPZ they are exact. In the CSV a token that a spreadsheet would take for a
-formula gets an apostrophe in front, as spreadsheets themselves write text; `unguard` takes it off.
+Tokens are data. In the NPZ they are exact. In the CSV a token that a spreadsheet would read as a
+formula is prefixed with an apostrophe, the usual escape in spreadsheets; `unguard` removes it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from figures.exhibit import Exhibit, Numbers, Panel, Series
 
 COLUMNS = ("panel", "row", "row_token", "column", "column_token", "value")
 
-#: A table of more numbers than this is no longer a table one reads; the NPZ holds any number.
+#: Tables with more numbers are too long to read; the NPZ has no limit.
 MOST_ROWS = 2_000_000
 
-# What spreadsheets take for the start of a formula, full-width signs included.
+# Characters that start a formula in spreadsheets, full-width signs included.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 
 
 class TooLargeError(ValueError):
-    """More numbers than a table should hold; the message says how many, and what to take."""
+    """Too many numbers for a table; the message gives the number and an alternative."""
 
 
 def n_numbers(exhibit: Exhibit) -> int:
-    """How many rows the CSV of an exhibit has."""
+    """Return the number of rows of an exhibit's CSV."""
     return sum(
         part.values.size if isinstance(part, Panel) else len(part.lines) * len(part.x)
         for part in exhibit.parts
@@ -38,9 +38,9 @@ def n_numbers(exhibit: Exhibit) -> int:
 
 
 def to_csv(exhibit: Exhibit) -> bytes:
-    """All parts as one UTF-8 CSV, a line for each number; rows and columns count from 1.
+    """Return all parts as one UTF-8 CSV, a line per number; rows and columns count from 1.
 
-    Of a series the lines are the rows and the points the columns. Values are the shortest decimals
+    The lines of a series are its rows, its points the columns. Values are the shortest decimals
     that read back to the same number; missing ones are empty.
 
     Raises: `TooLargeError` for more than `MOST_ROWS` numbers.
@@ -59,11 +59,11 @@ def to_csv(exhibit: Exhibit) -> bytes:
 
 
 def to_npz(exhibit: Exhibit) -> bytes:
-    """All parts and arrays, exact; `np.load` opens it without pickle.
+    """Return all parts and arrays, exact, as an NPZ that `np.load` opens without pickle.
 
     Part n of the exhibit is `part_n` (a panel's values [rows, columns], or a series' lines
     [lines, points]) with `part_n_title`, `part_n_rows` and `part_n_columns`; the arrays keep their
-    own names, and `title`, `caption` and `snippet` are text.
+    names, and `title`, `caption` and `snippet` are text.
     """
     held: dict[str, Numbers] = {
         name: np.asarray(text)
@@ -83,7 +83,7 @@ def to_npz(exhibit: Exhibit) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         for name, values in held.items():
-            # Without a time in it, the same numbers make the same file.
+            # Without a timestamp, equal numbers give equal files.
             entry = zipfile.ZipInfo(f"{name}.npy")
             entry.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(entry, "w", force_zip64=True) as member:
@@ -92,19 +92,19 @@ def to_npz(exhibit: Exhibit) -> bytes:
 
 
 def guard(text: str) -> str:
-    """Text that no spreadsheet runs as a formula: an apostrophe goes in front where one would."""
+    """Prefix text that a spreadsheet would run as a formula with an apostrophe."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def unguard(text: str) -> str:
-    """What `guard` was given."""
+    """Reverse `guard`."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text[1:]) else text
 
 
 def table(
     part: Panel | Series,
 ) -> tuple[Numbers, tuple[str, ...], tuple[str, ...] | Numbers]:
-    """A part as (values [n, m], names of the n rows, names or numbers of the m columns)."""
+    """Return a part as (values [n, m], names of the n rows, names or numbers of the m columns)."""
     if isinstance(part, Panel):
         return part.values, part.rows, part.columns
     return np.stack(list(part.lines.values())), tuple(part.lines), part.x
@@ -124,6 +124,6 @@ def _rows(part: Panel | Series) -> Iterator[tuple[object, ...]]:
 
 
 def decimals(values: Numbers) -> list[str]:
-    """Each number as its shortest exact decimals in its own precision, "" for NaN."""
+    """Return the shortest exact decimal of each number in its own precision, "" for NaN."""
     texts: list[str] = values.astype(str).tolist()
     return ["" if text == "nan" else text for text in texts]

@@ -1,4 +1,4 @@
-"""Tokens in pictures: neighbours in an embedding, lengths in a vocabulary, vectors in a plane."""
+"""Figures of tokens: neighbours in an embedding, lengths in a vocabulary, vectors in a plane."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats, Ints
 
-#: What the plane shows of every token: its embedding, the embedding with its position, or both.
+#: Points that the plane shows per token: its embedding, the embedding plus position, or both.
 Added = Literal["both", "without", "with"]
 ADDED: tuple[Added, ...] = ("both", "without", "with")
 
-#: Width and height, in px, for which both axes of the plane have one scale.
+#: Width and height in px at which both axes of the plane have the same scale.
 _PLANE = (600, 430)
 
 
 def name(token: str, limit: int = 18) -> str:
-    """A token as a label; the mark of a word's start is a heavy block in most fonts."""
+    """Return a token as a label, with `_` for `▁`, which is a heavy block in most fonts."""
     return show_token(token, limit).replace("\u2581", "_")
 
 
 def neighbour_bars(
     ids: Ints, tokens: Sequence[str], cosines: Floats, theme: Theme
 ) -> alt.LayerChart:
-    """One bar a neighbour, nearest first.
+    """Draw one bar per neighbour, nearest first.
 
     Args:
         ids, cosines: [n].  tokens: [n].
     """
     if not len(ids) == len(tokens) == len(cosines):
         raise ValueError(f"{len(ids)} ids, {len(tokens)} tokens and {len(cosines)} cosines")
-    # The id keeps apart what is shortened to the same text.
+    # The id distinguishes tokens that are shortened to the same text.
     order = [f"{name(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
     rows = [
         {"token": label, "cosine": float(cosine)}
@@ -59,7 +59,7 @@ def neighbour_bars(
 
 
 def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Chart:
-    """How many pieces have each length, stacked by what they are.
+    """Draw the number of pieces of each length, stacked by kind.
 
     Args:
         counts: kind to (length to number).
@@ -107,12 +107,12 @@ def plane(
     background: Floats | None = None,
     background_tokens: Sequence[str] = (),
 ) -> alt.LayerChart:
-    """Token embeddings in a plane, and where their positions move them.
+    """Draw token embeddings in a plane, and their shift by positional encodings.
 
     Args:
         content: [n, 2], the embeddings.  entering: [n, 2], the same with positions added.
         tokens: [n].  shares: [2], of the variance along each axis, 0..1.
-        chosen: positions of the tokens to stand out.
+        chosen: positions of the tokens to highlight.
         background: [m, 2], other tokens, drawn faintly.  background_tokens: [m].
     """
     for points, names in ((content, tokens), (entering, tokens)):
@@ -216,35 +216,35 @@ def _labels(
     added: Added,
     scales: Sequence[list[float]],
 ) -> dict[int, tuple[str, float, float]]:
-    """Position to (label, x, y): beside the point, where no other label or point is in the way.
+    """Place labels beside points, clear of other labels and points: position to (label, x, y).
 
-    What finds no room has no label; its tooltip tells it. The chosen tokens come first.
+    Tokens without room get no label, only a tooltip. The chosen tokens come first.
     """
     low = np.array([scales[0][0], scales[1][0]])
-    unit = (scales[0][1] - scales[0][0]) / _PLANE[0]  # of the axes, in one pixel
+    unit = (scales[0][1] - scales[0][0]) / _PLANE[0]  # axis units per pixel
     at = (points - low) / unit
     taken = np.concatenate([at - 4, at + 4], axis=1)  # boxes: left, bottom, right, top
-    found: dict[int, tuple[str, float, float]] = {}
-    seen: set[str] = set()
+    labels: dict[int, tuple[str, float, float]] = {}
+    labelled: set[str] = set()
     for i in sorted(range(len(tokens)), key=lambda i: (i not in chosen, i)):
-        if added != "with" and tokens[i] in seen:
-            continue  # the same token has one embedding wherever it stands
+        if added != "with" and tokens[i] in labelled:
+            continue  # equal tokens have equal embeddings at every position
         label = name(tokens[i])
         wide = 3.4 * len(label) + 2
         for dx, dy in ((0, 13), (wide + 8, 0), (0, -13), (-wide - 8, 0)):
             x, y = at[i] + (dx, dy)
             box = np.array([x - wide, y - 7, x + wide, y + 7])
-            others = taken[len(at) :] if i in chosen else taken  # chosen ones may cover points
+            others = taken[len(at) :] if i in chosen else taken  # chosen labels may cover points
             if not ((box[:2] <= others[:, 2:]) & (box[2:] >= others[:, :2])).all(axis=1).any():
                 taken = np.concatenate([taken, box[None]])
-                found[i] = (label, float(low[0] + x * unit), float(low[1] + y * unit))
-                seen.add(tokens[i])
+                labels[i] = (label, float(low[0] + x * unit), float(low[1] + y * unit))
+                labelled.add(tokens[i])
                 break
-    return found
+    return labels
 
 
 def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:
-    """Domains that hold all points with a margin and give both axes the same units per pixel."""
+    """Return domains that hold all points with a margin, with one scale for both axes."""
     low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
     middle, size = (low + high) / 2, np.maximum(high - low, 1e-6) * 1.16
     unit = max(size[0] / _PLANE[0], size[1] / _PLANE[1])

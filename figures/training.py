@@ -1,4 +1,4 @@
-"""Pictures of training (section 5): the learning rate, smoothed labels, and scores."""
+"""Figures of training (section 5): the learning rate, smoothed labels, and scores."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from transformer.types import Floats
 def rate_curve(
     updates: NDArray[np.int64], rates: Floats, warmup: int, theme: Theme, height: int = 320
 ) -> alt.LayerChart:
-    """The learning rate along the updates, the end of the warm-up marked.
+    """Draw the learning rate by update, with the end of the warm-up marked.
 
-    Shapes: both [n].
+    Shapes: `updates` and `rates` [n].
     """
     chrome = CHROME[theme]
     values = [
@@ -43,7 +43,7 @@ def bars(
     shares: Mapping[str, float], title: str, theme: Theme, *, marked: Sequence[str] = (),
     written: str = ".3g", height: int = 260,
 ) -> alt.LayerChart:  # fmt: skip
-    """Named numbers as bars with their values written out; those in `marked` in the accent."""
+    """Draw named numbers as bars with their values; those in `marked` have the accent colour."""
     chrome = CHROME[theme]
     values = [
         {"name": name, "value": float(value), "marked": name in marked}
