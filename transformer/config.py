@@ -1,7 +1,7 @@
 """The shape of a Transformer, as one frozen dataclass (sections 3 and 5.3, table 3).
 
-A `ModelConfig` says everything that is needed to build the network and nothing about how it is
-trained. It is validated when it is made, so a config that exists is a config that can be built.
+A `ModelConfig` holds everything needed to build the network and nothing about its training. It is
+validated on construction, so every config that exists can be built.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ PositionLayout = Literal["interleaved", "concatenated"]
 PositionFrequencies = Literal["paper", "endpoint"]
 Tying = Literal["all", "decoder", "none"]
 
-#: A model with more parameters than this is refused before memory is taken.
+#: Models with more parameters are refused before memory is allocated.
 MAX_PARAMETERS = 2_000_000_000
-#: Counts are smaller than this, so that what is computed from them can be printed.
+#: Counts are below this, so that values computed from them can be printed.
 MAX_WHOLE = 10**15
-#: The first position's number has no reason to be larger.
+#: Largest number of the first position.
 MAX_POSITION_OFFSET = 1_000_000
 
 
 class ConfigError(ValueError):
-    """A value that no Transformer can be built from; the message names it and what is allowed."""
+    """An invalid config value; the message names it and what is allowed."""
 
 
 @dataclass(frozen=True)
@@ -39,29 +39,28 @@ class ModelConfig:
 
     Attributes:
         vocab_size: number of source tokens V; also the target's, unless `tgt_vocab_size` is set.
-        tgt_vocab_size: number of target tokens where the vocabularies differ, else None.
+        tgt_vocab_size: number of target tokens if the vocabularies differ, else None.
         d_model: width of every residual stream.
         n_heads: attention heads per layer, h in the paper.
-        n_decoder_heads: the decoder's, where they are not as many as the encoder's, else None.
+        n_decoder_heads: the decoder's heads if they differ from the encoder's, else None.
         d_k, d_v: width of a head's queries and keys, and of its values; None means d_model / h.
         d_ff: inner width of the position-wise feed-forward network.
-        decoder_d_ff: the decoder's, where it is not the encoder's, else None.
+        decoder_d_ff: the decoder's inner width if it differs from the encoder's, else None.
         n_encoder_layers, n_decoder_layers: depth N of each stack.
         dropout: P_drop on sub-layer outputs and on embeddings + positions (section 5.4).
-        attention_dropout: dropout on attention weights while training. Departure: not in the
+        attention_dropout: dropout on attention weights in training. Departure: not in the
             paper's text, 0 by default.
         activation: non-linearity of the feed-forward network; the paper's is ReLU.
         norm: "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
-        positions: sinusoidal (section 3.5), learned (table 3, row E), or a "stored" table that is
-            kept beside the weights and never trained, as files of other libraries hold one:
-            sinusoids rounded to half precision as a rule. The settings of sinusoids then say which
-            formula it is held against.
+        positions: sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table
+            beside the weights, as in files of other libraries, usually sinusoids rounded to half
+            precision. The settings of sinusoids then give the formula that it is compared with.
         position_layout: sines and cosines "interleaved" as in the paper's formula, or
             "concatenated" (all sines, then all cosines) as in several implementations.
         position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
-            turns by exactly 1/10000 ("endpoint"), as in tensor2tensor and what followed it.
-        position_offset: number of the first position of sinusoids, 0 in the paper; a table begins
-            with its first row.
+            exactly 1/10000 ("endpoint"), as in tensor2tensor and its successors.
+        position_offset: number of the first position of sinusoids, 0 in the paper; tables always
+            start at their first row.
         max_positions: rows of a learned or stored table, and the longest sequence accepted.
         tie_embeddings: "all" shares source, target and output matrices (section 3.4),
             "decoder" only target and output, "none" nothing.
@@ -70,11 +69,11 @@ class ModelConfig:
             none.
         output_bias: a bias added to the logits.
         layer_norm_eps: epsilon inside LayerNorm.
-        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder. It may be
-            `pad_id`, which then is a token like any other where the decoder reads it.
+        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder. It may
+            equal `pad_id`, which the decoder then reads like any other token.
         suppressed_ids: further target ids that are never generated.
-        renormalise: share out what padding and `suppressed_ids` are given among the other tokens.
-        forced_eos: a translation cut at the longest length ends in `</s>` all the same.
+        renormalise: redistribute the probability of padding and `suppressed_ids` to other tokens.
+        forced_eos: end a translation in `</s>` even if it is cut at the length limit.
     """
 
     vocab_size: int = 37_000
@@ -158,7 +157,7 @@ class ModelConfig:
             )
         for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
             _require_int(name, getattr(self, name), minimum=0)
-            # `<s>` is never a source token, the others stand on both sides.
+            # `<s>` is never a source token; the others occur on both sides.
             size = self.target_vocab_size
             size = size if name == "bos_id" else min(size, self.vocab_size)
             if getattr(self, name) >= size:
@@ -179,7 +178,7 @@ class ModelConfig:
 
     @property
     def heads_in_words(self) -> str:
-        """How many heads a layer has, of the encoder and the decoder where they differ."""
+        """The number of heads per layer, for encoder and decoder if they differ."""
         if self.decoder_heads != self.n_heads:
             return f"{self.n_heads} and {self.decoder_heads} heads"
         return "1 head" if self.n_heads == 1 else f"{self.n_heads} heads"
@@ -201,7 +200,7 @@ class ModelConfig:
 
     @property
     def n_parameters(self) -> int:
-        """Number of trainable parameters, by arithmetic (a test holds it equal to the model's)."""
+        """Number of trainable parameters, computed without building the model."""
         d, layer_norm = self.d_model, 2 * self.d_model
 
         def attention(h: int) -> int:
@@ -231,16 +230,16 @@ class ModelConfig:
 
     @property
     def n_numbers(self) -> int:
-        """How many numbers a checkpoint holds: the parameters, and stored tables of positions."""
+        """Number of values in a checkpoint: the parameters and stored position tables."""
         tables = 2 * self.d_model * self.max_positions if self.positions == "stored" else 0
         return self.n_parameters + tables
 
     def replace(self, **changes: Any) -> ModelConfig:
-        """Copy with some fields changed, validated again."""
+        """Return a validated copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        """Write the config as indented JSON, one field a line."""
+        """Return the config as indented JSON, one field per line."""
         return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
 
     @classmethod
@@ -263,7 +262,7 @@ class ModelConfig:
 
     @classmethod
     def from_json(cls, text: str) -> ModelConfig:
-        """Parse what `to_json` wrote. Raises `ConfigError` on anything else."""
+        """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
         try:
             values = parse_json(text)
         except ValueError as error:
@@ -275,13 +274,13 @@ class ModelConfig:
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:
     if isinstance(value, int) and value >= MAX_WHOLE:
-        raise ConfigError(f"{name} is no number that a Transformer has ({len(str(value))} digits)")
+        raise ConfigError(f"{name} is far too large ({len(str(value))} digits)")
     if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
         raise ConfigError(f"{name}={value!r} is not a whole number of at least {minimum}")
 
 
 #: Named shapes. `base` and `big` are the paper's (table 3); `small` is the Multi30k model of
-#: Wu et al. 2021 ("Good for Misconceived Reasons"); `tiny` is for tests and quick looks.
+#: Wu et al. 2021 ("Good for Misconceived Reasons"); `tiny` is for tests and quick experiments.
 PRESETS: dict[str, ModelConfig] = {
     "base": ModelConfig(),
     "big": ModelConfig(d_model=1024, d_ff=4096, n_heads=16, dropout=0.3),
@@ -297,7 +296,7 @@ PRESETS: dict[str, ModelConfig] = {
 
 
 def preset(name: str, **changes: Any) -> ModelConfig:
-    """Look up a preset, with some fields changed. Raises `ConfigError` for unknown names."""
+    """Return a preset with some fields changed. Raises `ConfigError` for unknown names."""
     if name not in PRESETS:
         raise ConfigError(f"unknown preset {name!r}; known: {', '.join(sorted(PRESETS))}")
     return PRESETS[name].replace(**changes)

@@ -1,15 +1,15 @@
-"""The two errors that callers see; the message of each is one line that says what is wrong."""
+"""The two errors raised to callers, each with a one-line message."""
 
 from __future__ import annotations
 
-#: Longest reason, in characters; what is longer loses its middle.
+#: Maximum length of a message in characters; longer ones lose their middle.
 _LONGEST = 600
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used: the message names the file and says what is wrong.
+    """A checkpoint that cannot be used; the message names the file and the fault.
 
-    It is one line whatever a file holds, and never longer than a screen.
+    Whatever the file contains, the message is one line of bounded length.
     """
 
     def __init__(self, message: object) -> None:
@@ -20,4 +20,4 @@ class CheckpointError(ValueError):
 
 
 class InputError(ValueError):
-    """Input that cannot be used; the message says what, which value, and what is allowed."""
+    """Input that cannot be used; the message names it, its value, and what is allowed."""

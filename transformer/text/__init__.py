@@ -1,1 +1,1 @@
-"""Text in, token ids out, and back (section 5.1). May import the configuration and `files`."""
+"""Tokenizers: text to token ids and back (section 5.1). May import `config` and `files`."""

@@ -1,8 +1,7 @@
-"""Random ways to cut words: by probability (Kudo 2018), or with merges left out (Provilkov 2020).
+"""Subword sampling: by probability (Kudo 2018), or by BPE dropout (Provilkov et al. 2020).
 
-SentencePiece draws such cuts too, but from a generator that is salted anew in every process,
-whatever its seed: a run that was killed and resumed would read other pieces, and so would each of
-several processes that train together.
+SentencePiece samples too, but from a generator that is salted anew in every process, whatever its
+seed: a resumed run would read other pieces, and so would each process of a distributed run.
 """
 
 from __future__ import annotations
@@ -16,33 +15,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 _WORDS = re.compile("▁[^▁]*|[^▁]+")
-#: What SentencePiece takes off the least score for a character that has no piece.
+#: SentencePiece scores an unknown character this much below the lowest piece.
 _UNKNOWN_PENALTY = 10.0
-#: Words whose ways to be cut are kept, about 2 kB each.
+#: Maximum number of words with cached segmentations, about 2 kB each.
 _MOST_KEPT = 50_000
 
 _GENERATORS = threading.local()
 
-#: The pieces that end at one place of a word: where they start, and running sums of how probable
-#: each is, given that one of them ends there.
+#: The pieces that end at one place of a word: their starts, and the cumulative sums of their
+#: conditional probabilities.
 _Ends = tuple[list[int], list[float]]
 
 
 def seed_sampling(seed: int) -> None:
-    """Seed what `Tokenizer.sample` draws from, for this thread and all tokenizers in it."""
+    """Seed the generator of `Tokenizer.sample`, for all tokenizers in this thread."""
     _GENERATORS.draw = random.Random(seed)
 
 
 def generator() -> random.Random:
-    """This thread's generator, at random where it was not seeded."""
+    """Return this thread's generator; it is seeded at random by default."""
     if not hasattr(_GENERATORS, "draw"):
         seed_sampling(random.getrandbits(32))
-    found: random.Random = _GENERATORS.draw
-    return found
+    rng: random.Random = _GENERATORS.draw
+    return rng
 
 
 class Cutter:
-    """Cuts normalised text at random; in it, `▁` stands where words start."""
+    """Random segmentation of normalised text, in which `▁` marks the start of a word."""
 
     def __init__(
         self,
@@ -54,10 +53,10 @@ class Cutter:
         """Take a vocabulary.
 
         Args:
-            ids: of the pieces that text is cut into, without special pieces and bytes.
+            ids: of ordinary pieces, without special pieces and bytes.
             scores: of the same pieces: log-probabilities, or minus the ranks of their merges.
-            unk_id: of a character without a piece, or several in a row.
-            spelled: ids of the 256 bytes, by which such characters are spelled instead; or empty.
+            unk_id: stands for a run of characters without pieces.
+            spelled: ids of the 256 bytes if such characters are spelled in bytes, else empty.
         """
         self._ids, self._scores = ids, scores
         self._unk_id, self._spelled = unk_id, tuple(spelled)
@@ -67,13 +66,13 @@ class Cutter:
         self._kept: dict[tuple[str, float], list[_Ends]] = {}
 
     def by_probability(self, text: str, alpha: float, draw: random.Random) -> list[int]:
-        """A cut drawn in proportion to its probability, product of its pieces', to the alpha."""
+        """Draw a segmentation with probability proportional to P(pieces)^alpha; return ids."""
         return self._numbered(
             piece for word in self._words(text) for piece in self._likely(word, alpha, draw)
         )
 
     def by_merges(self, text: str, share: float, draw: random.Random) -> list[int]:
-        """The cut that merges lead to, where at each step this share of them is left out."""
+        """Segment by merges, skipping this share of them at each step (BPE dropout); return ids."""
         return self._numbered(
             piece for word in self._words(text) for piece in self._merged(word, share, draw)
         )
@@ -82,16 +81,16 @@ class Cutter:
         return _WORDS.findall(text) if self._by_words else [text]
 
     def _numbered(self, pieces: Iterable[str]) -> list[int]:
-        found: list[int] = []
+        ids: list[int] = []
         for piece in pieces:
             index = self._ids.get(piece)
             if index is not None:
-                found.append(index)
+                ids.append(index)
             elif self._spelled:
-                found += [self._spelled[byte] for byte in piece.encode()]
-            elif found[-1:] != [self._unk_id]:
-                found.append(self._unk_id)
-        return found
+                ids += [self._spelled[byte] for byte in piece.encode()]
+            elif ids[-1:] != [self._unk_id]:
+                ids.append(self._unk_id)
+        return ids
 
     def _likely(self, word: str, alpha: float, draw: random.Random) -> list[str]:
         ways = self._kept.get((word, alpha))
@@ -102,16 +101,16 @@ class Cutter:
         pieces, end = [], len(word)
         while end:
             starts, sums = ways[end - 1]
-            # The last sum is 1 but for rounding.
+            # The last sum is 1 up to rounding.
             start = starts[min(bisect(sums, draw.random()), len(starts) - 1)]
             pieces.append(word[start:end])
             end = start
         return pieces[::-1]
 
     def _ways(self, word: str, alpha: float) -> list[_Ends]:
-        """Filter forwards: what to draw from, going backwards, at each end of a piece."""
+        """Forward filtering: distributions for sampling backwards, one per end of a piece."""
         ways: list[_Ends] = []
-        totals = [0.0]  # log of the sum over all cuts of what stands before each place
+        totals = [0.0]  # log of the sum over all segmentations up to each place
         for end in range(1, len(word) + 1):
             starts, logs = [], []
             for start in range(max(0, end - self._longest), end):
@@ -130,12 +129,12 @@ class Cutter:
     def _merged(self, word: str, share: float, draw: random.Random) -> list[str]:
         parts = list(word)
         while True:
-            found = [
+            candidates = [
                 (score, -place)
                 for place, pair in enumerate(pairwise(parts))
                 if (score := self._scores.get("".join(pair))) is not None and draw.random() >= share
             ]
-            if not found:
+            if not candidates:
                 return parts
-            place = -max(found)[1]  # of equal ones the first
+            place = -max(candidates)[1]  # the first of equal scores
             parts[place : place + 2] = ["".join(parts[place : place + 2])]

@@ -1,4 +1,4 @@
-"""Reading the tokenizer of a checkpoint from its files (see `transformer.text.layout`)."""
+"""Read the tokenizer of a checkpoint from its files (see `transformer.text.layout`)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError
 def read_tokenizer(
     files: Iterable[str], read: Callable[[str], bytes], config: ModelConfig
 ) -> Tokenizer:
-    """The tokenizer of a checkpoint.
+    """Read the tokenizer of a checkpoint.
 
     Args:
-        files: names of the files that are there.
-        read: the bytes of one of `TOKENIZER_FILES`.
+        files: names of the files present.
+        read: returns the bytes of one of `TOKENIZER_FILES`.
 
     Raises: `TokenizerError`, its message starting with the name of the file at fault.
     """
@@ -64,7 +64,7 @@ def _side(
 ) -> Numbered:
     with blaming(table):
         pieces = _table(read(table))
-        if len(pieces) != size:  # before they are taken apart, which takes memory and time
+        if len(pieces) != size:  # checked before parsing, which takes memory and time
             raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
     preparation, marks = Preparation(), Marks()
     if rules is not None:
@@ -82,7 +82,7 @@ def _side(
 
 @contextmanager
 def blaming(name: str) -> Iterator[None]:
-    """Put the name of a file in front of what is wrong with it."""
+    """Prefix tokenizer errors with the name of the file."""
     try:
         yield
     except TokenizerError as error:

@@ -1,9 +1,9 @@
-"""The files that a checkpoint keeps its tokenizer in.
+"""The tokenizer files of a checkpoint.
 
-* tokenizer.model: a SentencePiece model; alone, its ids are the model's.
-* vocabulary.json: the pieces in the order of their ids, where they are not SentencePiece's.
-* tokenizer_rules.json: how text is prepared and cut, where SentencePiece alone does not say.
-* target.model, target_vocabulary.json, target_rules.json: the same for the other side, where it has
+* tokenizer.model: a SentencePiece model; without a vocabulary, its own ids are used.
+* vocabulary.json: the pieces in the order of their ids, if these differ from SentencePiece's.
+* tokenizer_rules.json: preparation and segmentation that SentencePiece does not cover.
+* target.model, target_vocabulary.json, target_rules.json: the same for the target side, if it has
   its own.
 """
 
@@ -22,32 +22,32 @@ TOKENIZER_FILES = (
     TOKENIZER_FILE, TABLE_FILE, RULES_FILE, TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE,
 )  # fmt: skip
 
-#: How the rules say that SentencePiece cuts.
+#: The `unit` of rules that leave segmentation to SentencePiece.
 BY_MODEL = "sentencepiece"
 
 
 class Side(Protocol):
-    """What is written of one side's tokenizer."""
+    """The parts of one side's tokenizer that are saved."""
 
     pieces: tuple[str, ...]
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that is needed to build it again beside its model and its table, for JSON."""
+        """Settings needed to rebuild it, beside its model and table, for JSON."""
 
     def model_bytes(self) -> bytes | None:
-        """The SentencePiece model that cuts, None where rules do."""
+        """Return the SentencePiece model; None if rules segment the text."""
 
 
 def files_of(source: Side, target: Side | None) -> dict[str, bytes]:
-    """Bytes of each file from which `read_tokenizer` builds these two again, by file name."""
+    """Return the files from which `read_tokenizer` rebuilds both sides: name to bytes."""
     files = {TABLE_FILE: _as_json(source.pieces)}
     files |= _side_files(source, TOKENIZER_FILE, RULES_FILE, needs_rules=False)
     if target is None:
         return files
     if target.pieces != source.pieces:
         files[TARGET_TABLE_FILE] = _as_json(target.pieces)
-    # Rules of one side would else count for both.
+    # Otherwise the rules of one side would apply to both.
     needed = RULES_FILE in files
     return files | _side_files(target, TARGET_FILE, TARGET_RULES_FILE, needs_rules=needed)
 

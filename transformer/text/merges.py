@@ -1,8 +1,8 @@
-"""Byte-pair merges as files of codes list them, applied to words (Sennrich et al. 2016).
+"""Byte-pair merges from a codes file, applied to words (Sennrich et al. 2016).
 
-A file of codes, as subword-nmt and fastBPE write it, lists pairs of neighbours in the order in
-which they were learned, the last symbol of a word marked `</w>`. A word is cut by merging the pair
-that stands first in the list wherever it occurs, until no pair of the list is left.
+A codes file, as written by subword-nmt and fastBPE, lists pairs of symbols in the order in which
+they were learned; the last symbol of a word is marked `</w>`. A word is segmented by merging all
+occurrences of the pair listed first, until no listed pair is left.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from itertools import pairwise
 
 from transformer.text.tokenizer import TokenizerError
 
-#: The mark of a word's end.
+#: The end-of-word mark.
 END = "</w>"
-#: Words longer than this stay cut into characters: merging takes time quadratic in the length.
+#: Longer words are split into characters: merging takes time quadratic in the length.
 LONGEST_WORD = 1_000
 
 Pair = tuple[str, str]
 
 
 class Merges:
-    """Merges in their order, applied to one word at a time."""
+    """Ordered merges, applied to one word at a time."""
 
     def __init__(
         self,
@@ -32,13 +32,13 @@ class Merges:
         known: Collection[str] = (),
         joint: str = "@@",
     ) -> None:
-        """Take the pairs in their order; of one that stands there twice, the first counts.
+        """Take the pairs in order; of duplicates, the first counts.
 
         Args:
-            end_apart: the mark of a word's end begins as a symbol of its own (files of codes
-                without a version), not as part of the last character.
-            known: where given, merges whose result is not among them are taken back. A piece that
-                does not end its word stands there with the `joint` behind it.
+            end_apart: the end-of-word mark starts as a symbol of its own (codes files without a
+                version), not as part of the last character.
+            known: if given, merges into pieces outside it are undone. Pieces in it that do not end
+                a word carry the suffix `joint`.
         """
         self.pairs, self.end_apart, self.joint = tuple(pairs), end_apart, joint
         self._rank: dict[Pair, int] = {}
@@ -50,7 +50,7 @@ class Merges:
         self._cut = lru_cache(maxsize=20_000)(self._apply)
 
     def cut(self, word: str) -> tuple[str, ...]:
-        """The pieces of a word, without marks."""
+        """Return the pieces of a word, without marks."""
         return self._cut(word)
 
     def _apply(self, word: str) -> tuple[str, ...]:
@@ -83,7 +83,7 @@ class Merges:
             if right:
                 waiting.append((right, last))
                 waiting.append((left, False))
-            else:  # the mark alone was merged
+            else:  # only the mark was merged
                 yield piece
 
 
@@ -99,11 +99,11 @@ def _merged(symbols: Sequence[str], pair: Pair) -> Iterator[str]:
 
 
 def read_codes(data: bytes) -> tuple[list[Pair], bool]:
-    """The pairs of a file of codes, and whether the mark of a word's end stands apart.
+    """Parse a codes file: its pairs, and whether the end-of-word mark is a separate symbol.
 
-    subword-nmt writes a line with the version and two columns, fastBPE a third with counts.
+    subword-nmt writes a version line and two columns; fastBPE adds a column of counts.
 
-    Raises: `TokenizerError` naming the line that is neither.
+    Raises: `TokenizerError` naming a line that is in neither format.
     """
     try:
         lines = data.decode().replace("\r\n", "\n").rstrip("\n").split("\n")

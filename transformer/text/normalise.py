@@ -1,7 +1,7 @@
-"""What is done to a sentence before it is cut, and undone after a translation is joined.
+"""Text preparation before segmentation, and its reversal after decoding.
 
-Models trained elsewhere often saw text in small letters, or text that the Moses scripts had taken
-apart: punctuation on its own between spaces, quotation marks and apostrophes escaped as in XML.
+Models trained elsewhere often saw lower-cased text, or text tokenised by the Moses scripts:
+punctuation separated by spaces, quotation marks and apostrophes escaped as in XML.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from typing import Any
 
 from transformer.text.tokenizer import TokenizerError
 
-#: A language as Moses names it; nothing else may become part of a file's name.
+#: A language code of Moses; nothing else may become part of a file name.
 LANGUAGE = re.compile(r"[a-z]{2,3}", re.ASCII)
 
-#: Characters that text is often typed with, and what NFKC leaves of them.
+#: Straight quotes for curly ones, which NFKC leaves alone.
 _QUOTES = str.maketrans({"\u2019": "'", "\u201c": '"', "\u201d": '"'})
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to cleaned text, in this order.
+    """Steps applied to cleaned text, in this order.
 
     Attributes:
-        normalise: NFKC, straight quotes, no space before `? ! , . :`; the last also afterwards.
+        normalise: NFKC, straight quotes, no space before `? ! , . :`; the last also
+            in `undo`.
         normalise_punctuation: also by the Moses rules.
-        moses: language whose rules take words and punctuation apart, None for no such thing.
-        dash_splits: also take words apart at hyphens, written `@-@`.
+        moses: language whose rules separate words and punctuation, or None.
+        dash_splits: also split words at hyphens, written `@-@`.
         escape: write `& | < > ' " [ ]` as XML and Moses do.
-        lowercase: small letters only.
+        lowercase: convert to lower case.
     """
 
     normalise: bool = False
@@ -69,13 +70,13 @@ class Preparation:
         return " ".join((text.lower() if self.lowercase else text).split())
 
     def undo(self, text: str) -> str:
-        """Join what was taken apart."""
+        """Reverse the preparation in a decoded line."""
         if self.moses is not None and text:
             text = _detokenizer(self.moses).detokenize(text.split())
         return _closed_up(text) if self.normalise else text
 
     def settings(self) -> dict[str, Any]:
-        """What differs from doing nothing, for JSON."""
+        """Return the settings that differ from the defaults, for JSON."""
         nothing = Preparation()
         return {
             name: value
@@ -85,20 +86,20 @@ class Preparation:
 
     @classmethod
     def of(cls, settings: object) -> Preparation:
-        """What `settings` wrote. Raises `TokenizerError` on anything else."""
+        """Parse the result of `settings`. Raises `TokenizerError` on anything else."""
         known = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(settings, Mapping) or not known.issuperset(settings):
-            raise TokenizerError(f"how text is prepared says more than: {', '.join(sorted(known))}")
+            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(known))}")
         return cls(**settings)
 
 
 def _closed_up(text: str) -> str:
-    """Single spaces, and none in front of closing punctuation."""
+    """Collapse spaces, and remove them before closing punctuation."""
     text = re.sub("[ \u3000]+", " ", text.replace("\u200b", ""))
     return re.sub(r" ([?!,.:])", r"\1", text).strip()
 
 
-# Making one reads lists of abbreviations and compiles many expressions; they keep no state.
+# Cached: construction reads abbreviation lists and compiles many expressions; none has state.
 @lru_cache(maxsize=8)
 def _normaliser(language: str) -> Any:
     from sacremoses import MosesPunctNormalizer

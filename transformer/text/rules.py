@@ -1,8 +1,8 @@
-"""Tokenizers without SentencePiece: byte-pair merges from a file of codes, words, characters.
+"""Tokenizers without SentencePiece: byte-pair merges from a codes file, words, characters.
 
 Their vocabularies mark a piece that does not end its word (`fro@@ g`). Everywhere else in this
-project a mark stands where a word starts (`▁fro g`), so pieces that are shown are written that way;
-`pieces` keeps what the vocabulary says.
+project the start of a word is marked (`▁fro g`), so pieces are displayed that way; `pieces` keeps
+the spelling of the vocabulary.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Unit = Literal["merges", "word", "char"]
 
 
 class RuleTokenizer(Numbered):
-    """Cuts at spaces, and words further by merges; or into characters."""
+    """Tokenizer that splits at spaces, and words by merges; or into characters."""
 
     def __init__(
         self,
@@ -37,20 +37,20 @@ class RuleTokenizer(Numbered):
         within: bool = False,
         marks: Marks = Marks(),  # noqa: B008
     ) -> None:
-        """Join rules and a table of pieces, in the order of their ids.
+        """Combine rules with a table of pieces, in the order of their ids.
 
         Args:
-            unit: what is cut: "merges" within words, "word" at spaces only, "char" everywhere.
-            config: says which ids are special.
-            target: the other side's tokenizer, where it is not this one.
-            preparation: what is done to text before it is cut.
+            unit: "merges" segments words, "word" splits at spaces only, "char" everywhere.
+            config: defines the special ids.
+            target: the tokenizer of the target side, if it has its own.
+            preparation: applied to text before segmentation.
             merges, end_apart: see `Merges`.
-            joint: the mark of a piece that does not end its word; "" where none has a mark.
-                Default "@@" for merges, else "". With "word" the text is marked already.
-            within: take merges back whose result the vocabulary lacks.
+            joint: suffix of a piece that does not end its word; "" for no mark.
+                Default "@@" for merges, else "". With "word" the text already has marks.
+            within: undo merges whose result is not in the vocabulary.
             marks: pieces that are not text.
 
-        Raises: `TokenizerError` where the table, or the merges for it, cannot be right.
+        Raises: `TokenizerError` if the table is invalid or the merges do not match it.
         """
         joint = ("@@" if unit == "merges" else "") if joint is None else joint
         if unit == "merges" and not joint:
@@ -72,7 +72,7 @@ class RuleTokenizer(Numbered):
         config: ModelConfig,
         target: Numbered | None = None,
     ) -> RuleTokenizer:
-        """What `settings` describes. Raises `TokenizerError` naming what cannot be."""
+        """Build from the result of `settings`. Raises `TokenizerError` naming an invalid one."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])
         preparation, marks = Preparation.of(values.pop("preparation", {})), Marks.taken(values)
@@ -93,7 +93,7 @@ class RuleTokenizer(Numbered):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `of` reads."""
+        """Settings as read by `of`."""
         rules: dict[str, Any] = {"unit": self._unit, **super().settings}
         if self._joint:
             rules["joint"] = self._joint
@@ -106,8 +106,8 @@ class RuleTokenizer(Numbered):
         return rules
 
     def tokenize(self, text: str) -> Tokenized:
-        """Cut a sentence into pieces, after `prepared`; pieces are written as they are shown."""
-        found: list[tuple[str, str]] = []  # as the vocabulary writes it, as it is shown
+        """Segment a sentence after `prepared`; pieces are in display form."""
+        found: list[tuple[str, str]] = []  # in vocabulary form, in display form
         if self._unit == "char":
             found = [(each, each) for each in self.normalize(text)]
         else:
@@ -127,7 +127,7 @@ class RuleTokenizer(Numbered):
         )
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
-        """See `Tokenizer.shown`: what starts a word depends on the piece before it."""
+        """See `Tokenizer.shown`; whether a piece starts a word depends on the one before it."""
         pieces, starts = [], after is None or not self._goes_on(after)
         for index in ids:
             piece = self.pieces[index]
@@ -137,7 +137,7 @@ class RuleTokenizer(Numbered):
         return tuple(pieces)
 
     def _goes_on(self, index: int) -> bool:
-        """Whether the word of this piece continues after it."""
+        """Return whether the word of this piece continues after it."""
         return index not in self._special and self._is_open(self.pieces[index])
 
     def _is_open(self, piece: str) -> bool:
@@ -148,38 +148,38 @@ class RuleTokenizer(Numbered):
         return f"▁{plain}" if starts else plain
 
     def _check_merges(self) -> None:
-        """Refuse merges that hardly make anything that the table knows."""
-        made = {
+        """Refuse merges of which few produce pieces in the table."""
+        merged = {
             joined.removesuffix(END) if joined.endswith(END) else joined + self._joint
             for joined in map("".join, self._merges.pairs)
         }
-        n_shared = len(made & self._ids.keys())
-        # Joint merges of both languages, and those that only lead to others, leave less than half.
-        if 10 * n_shared < len(made):
+        n_shared = len(merged & self._ids.keys())
+        # Joint merges of both languages and intermediate merges leave less than half.
+        if 10 * n_shared < len(merged):
             raise TokenizerError(
-                f"only {n_shared:,} of the {len(made):,} pieces that it makes are in the "
-                "vocabulary, so the two are not of one model"
+                f"only {n_shared:,} of the {len(merged):,} pieces that it produces are in the "
+                "vocabulary, so the two belong to different models"
             )
 
     def normalize(self, text: str) -> str:
-        """The text that is cut: prepared, spaces written as `▁`."""
+        """Return the text before segmentation: prepared, spaces written as `▁`."""
         prepared = self.prepared(text)
         if self._unit == "char" or not prepared:
             return prepared.replace(" ", "▁")
-        marked = self._unit == "word"  # then the text is typed as it is cut
+        marked = self._unit == "word"  # the text was typed with its marks
         return "▁" + (self._closed(prepared) if marked else prepared).replace(" ", "▁")
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
-        """Minus the place in the vocabulary, which such lists order by frequency."""
+        """Minus the index in the vocabulary, which is usually sorted by frequency."""
         return tuple(0.0 if i in self._special else -float(i) for i in range(len(self.pieces)))
 
     def sample(self, text: str, *, alpha: float) -> list[int]:
-        """The one cut that there is; merges are not left out."""
+        """Return the only segmentation; there is no BPE dropout."""
         return self.encode(text)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of a token sequence; special tokens other than the unknown one are left out."""
+        """Return the text of a token sequence, without special tokens except the unknown one."""
         kept = self._kept(ids)
         if self._unit == "char":
             return self.preparation.undo("".join(kept).replace("▁", " ").strip())

@@ -1,9 +1,9 @@
-"""Tokenizers that number their pieces by a table: SentencePiece cuts, the vocabulary counts.
+"""Tokenizers with separate tables of ids: SentencePiece segments, the table numbers the pieces.
 
 Models trained elsewhere often have one SentencePiece model for each language and a vocabulary,
-joint or one a side, whose order has nothing to do with SentencePiece's own ids. A piece that the
-table lacks is unknown, whatever SentencePiece calls it. `transformer.text.rules` has tokenizers
-that cut by other rules.
+joint or one per side, whose order is unrelated to SentencePiece's own ids. A piece missing from
+the table is unknown, whatever its id in SentencePiece. `transformer.text.rules` has tokenizers
+with other segmentation rules.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from transformer.text.layout import files_of
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError, clean
 
-#: A language's tag, as OPUS models write it; longer ones are none.
+#: A language tag as in OPUS models; longer matches are text.
 _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Pieces that stand for something else than text, as JoeyNMT has them.
+    """Pieces that do not stand for text, as in JoeyNMT.
 
     Attributes:
-        tags: of languages. One at the start of a sentence stands there without a space, and none
-            of them is part of what is written.
-        separator: ends what a translation was begun with, which is not part of it either.
+        tags: of languages. A tag at the start of a sentence is not followed by a space; tags are
+            left out of decoded text.
+        separator: ends the prefix of a translation, which is also left out.
     """
 
     tags: tuple[str, ...] = ()
     separator: str = ""
 
     def settings(self) -> dict[str, Any]:
-        """What there is, for JSON."""
+        """Return the marks that are set, for JSON."""
         given = {"tags": list(self.tags), "separator": self.separator}
         return {name: value for name, value in given.items() if value}
 
     @classmethod
     def taken(cls, settings: dict[str, Any]) -> Marks:
-        """Take out of `settings` what `settings()` wrote. Raises `TokenizerError`."""
+        """Pop the result of `settings()` from `settings`. Raises `TokenizerError`."""
         tags, separator = settings.pop("tags", []), settings.pop("separator", "")
         if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
             raise TokenizerError("tags are texts")
@@ -53,12 +53,12 @@ class Marks:
 
 
 class Numbered(Tokenizer):
-    """What tokenizers share whose ids come from a table. One side's, with the other's at hand.
+    """Base class of tokenizers whose ids come from a table; it also knows the target's tokenizer.
 
     Attributes:
         marks: pieces that are not text.
-        preparation: what is done to text before it is cut.
-        settings: all that is needed to build it again beside its model and its table, for JSON.
+        preparation: applied to text before segmentation.
+        settings: everything needed to rebuild it, beside its model and table, for JSON.
     """
 
     preparation: Preparation
@@ -75,7 +75,7 @@ class Numbered(Tokenizer):
         preparation: Preparation,
         marks: Marks,
     ) -> None:
-        """Take the ids from a table. Raises `TokenizerError` where it cannot be one."""
+        """Take the ids from a table. Raises `TokenizerError` if it is invalid."""
         if len(set(table)) != len(table):
             raise TokenizerError("the vocabulary holds a piece twice")
         try:
@@ -85,7 +85,7 @@ class Numbered(Tokenizer):
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         self._target, self.preparation, self.marks = target, preparation, marks
         self.pieces = tuple(table)
-        # Text is never a special token, whatever is typed.
+        # Typed text never becomes a special token.
         self._ids = {
             piece: index for index, piece in enumerate(table) if index not in self._special
         }
@@ -98,7 +98,7 @@ class Numbered(Tokenizer):
 
     @property
     def target(self) -> Tokenizer:
-        """The other side's tokenizer."""
+        """The tokenizer of the target side."""
         return self if self._target is None else self._target
 
     @property
@@ -108,45 +108,45 @@ class Numbered(Tokenizer):
 
     @property
     def bos_id(self) -> int:
-        """Id of what starts the decoder."""
+        """Id of the token that starts the decoder."""
         return self._special[1]
 
     @property
     def eos_id(self) -> int:
-        """Id of what ends source and target."""
+        """Id of the token that ends source and target."""
         return self._special[2]
 
     @property
     def unk_id(self) -> int:
-        """Id of what stands for everything else."""
+        """Id of the unknown token."""
         return self._special[3]
 
     def files(self) -> dict[str, bytes]:
-        """What to write to a checkpoint's folder so that it holds this tokenizer, by file name."""
+        """Return the files of this tokenizer in a checkpoint: name to bytes."""
         return files_of(self, self._target)
 
     def prepared(self, text: str) -> str:
-        """Cleaned and prepared text, as it is cut."""
+        """Return cleaned and prepared text, ready for segmentation."""
         return self.preparation(clean(text))
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a sentence's pieces, without special tokens."""
+        """Return the ids of a sentence's pieces, without special tokens."""
         return list(self.tokenize(text).ids)
 
     def model_bytes(self) -> bytes | None:
-        """The SentencePiece model that cuts, None where rules do."""
+        """Return the SentencePiece model; None if rules segment the text."""
         return None
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` for many sentences at once."""
+        """Encode many sentences at once."""
         return [self.encode(text) for text in texts]
 
     def piece_to_id(self, piece: str) -> int:
-        """Return the id of a piece, `unk_id` where it is not in the table."""
+        """Return the id of a piece, or `unk_id` if it is not in the table."""
         return self._ids.get(piece, self.unk_id)
 
     def _kept(self, ids: Iterable[int]) -> list[str]:
-        """The pieces of ids that are text, or unknown."""
+        """Return the pieces of ids, without special tokens except the unknown one."""
         left_out = set(self._special) - {self.unk_id}
         kept = [self.pieces[index] for index in ids if index not in left_out]
         if self.marks.separator in kept:
@@ -155,10 +155,10 @@ class Numbered(Tokenizer):
 
 
 class TableTokenizer(Numbered):
-    """One side's SentencePiece model, and the table that numbers its pieces.
+    """One side's SentencePiece model, with the table that numbers its pieces.
 
-    A tag such as `>>fra<<` at the start of a sentence, which tells a model of many languages what
-    to translate to, is one token.
+    A tag at the start of a sentence, such as `>>fra<<`, is one token; it sets the target language
+    of a multilingual model.
     """
 
     def __init__(
@@ -170,15 +170,15 @@ class TableTokenizer(Numbered):
         preparation: Preparation = Preparation(),  # noqa: B008 - it cannot change
         marks: Marks = Marks(),
     ) -> None:
-        """Join the bytes of a SentencePiece model and a table of pieces, in the order of their ids.
+        """Combine the bytes of a SentencePiece model with a table of pieces, in order of ids.
 
         Args:
-            config: says which ids are special.
-            preparation: what is done to text before it is cut.
-            target: the other side's tokenizer, where it is not this one.
+            config: defines the special ids.
+            preparation: applied to text before segmentation.
+            target: the tokenizer of the target side, if it has its own.
             marks: pieces that are not text.
 
-        Raises: `TokenizerError` where the two do not belong together.
+        Raises: `TokenizerError` if the two do not belong together.
         """
         super().__init__(model)
         own_pieces = self.pieces
@@ -193,7 +193,7 @@ class TableTokenizer(Numbered):
         if 2 * n_shared < len(own):
             raise TokenizerError(
                 f"only {n_shared:,} of its {len(own):,} pieces are in the vocabulary, so the two "
-                "are not of one model"
+                "belong to different models"
             )
         self._spelled = frozenset(
             p for p, byte in zip(own_pieces, self._is_byte, strict=True) if byte
@@ -201,33 +201,33 @@ class TableTokenizer(Numbered):
         self.byte_ids = frozenset(self._ids[p] for p in self._spelled if p in self._ids)
 
     def model_bytes(self) -> bytes:
-        """The SentencePiece model."""
+        """Return the SentencePiece model."""
         return self.to_bytes()
 
     def tokenize(self, text: str) -> Tokenized:
-        """Cut a sentence into pieces, after `prepared`."""
+        """Segment a sentence after `prepared`."""
         tag, rest = self._prepared_rest(text)
         tokenized = self._tokenized(self._processor.encode(rest, return_type="proto"))
         return self._tagged(tag, tokenized)
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
-        """See `Tokenizer.n_best`; a tag is not cut."""
+        """See `Tokenizer.n_best`; a tag stays whole."""
         tag, rest = self._prepared_rest(text)
         return [(self._tagged(tag, cut), score) for cut, score in super().n_best(rest, count)]
 
     def normalize(self, text: str) -> str:
-        """The text that is cut: without a tag, cleaned, normalised."""
+        """Return the text before segmentation: without a tag, cleaned, normalised."""
         return super().normalize(self._prepared_rest(text)[1])
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
-        """See `Tokenizer.scores`; 0 also for pieces that SentencePiece does not know."""
+        """See `Tokenizer.scores`; 0 also for pieces unknown to SentencePiece."""
         own = self._processor
         known = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
         return tuple(known.get(piece, 0.0) for piece in self.pieces)
 
     def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Ids of a random segmentation, see `Tokenizer.sample`."""
+        """Return the ids of a random segmentation, see `Tokenizer.sample`."""
         tag, rest = self._prepared_rest(text)
         pieces = self._processor.encode(
             rest, out_type=str, enable_sampling=True, alpha=alpha, nbest_size=-1
@@ -235,12 +235,12 @@ class TableTokenizer(Numbered):
         return [self.piece_to_id(piece) for piece in (*([tag] if tag else []), *pieces)]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of a token sequence; special tokens other than the unknown one are left out."""
+        """Return the text of a token sequence, without special tokens except the unknown one."""
         text: str = self._processor.decode_pieces(self._kept(ids))
         return self.preparation.undo(text.replace("▁", " ").strip())
 
     def _prepared_rest(self, text: str) -> tuple[str, str]:
-        """The tag in front, "" for none, and the rest of the text as it is cut."""
+        """Return the leading tag ("" for none), and the rest of the text after preparation."""
         tag, rest = split_tag(clean(text))
         return tag, self.preparation(rest.strip())
 
@@ -262,7 +262,7 @@ class TableTokenizer(Numbered):
         )
 
     def _tagged(self, tag: str, cut: Tokenized) -> Tokenized:
-        """Put a tag in front of a sentence that was cut without it."""
+        """Prepend a tag to a segmented sentence."""
         if not tag:
             return cut
         token = self.piece_to_id(tag)
@@ -278,7 +278,7 @@ class TableTokenizer(Numbered):
 
 
 def split_tag(text: str) -> tuple[str, str]:
-    """The tag `>>...<<` that a text starts with ("" for none), and the rest."""
+    """Split off a leading tag `>>...<<`: (tag or "", rest)."""
     end = text.find("<<")
     if not text.startswith(">>") or end < 0:
         return "", text
@@ -286,13 +286,13 @@ def split_tag(text: str) -> tuple[str, str]:
 
 
 def tags_among(pieces: Iterable[object]) -> tuple[str, ...]:
-    """The languages that a vocabulary has tags for: what stands between `>>` and `<<`."""
+    """Return the languages of the tags in a vocabulary, without `>>` and `<<`."""
     found = (_TAG.fullmatch(piece) for piece in pieces if isinstance(piece, str))
     return tuple(match[1] for match in found if match)
 
 
 def table_of(ids: Mapping[str, int]) -> list[str]:
-    """The pieces in the order of their ids. Raises `TokenizerError` unless each id has one."""
+    """Sort pieces by id. Raises `TokenizerError` unless each id has exactly one."""
     table = sorted(ids, key=lambda piece: ids[piece])
     for index, piece in enumerate(table):
         if ids[piece] != index:

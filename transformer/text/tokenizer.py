@@ -1,4 +1,4 @@
-"""Sentence to token ids and back, by SentencePiece (the paper's are byte-pair pieces, 5.1)."""
+"""SentencePiece tokenizer (the paper uses byte-pair encoding, section 5.1)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ __all__ = [
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
-#: How sentences are cut: by probabilities of pieces, by merges that SentencePiece learned or that a
-#: file of codes lists, at spaces only, or everywhere.
+#: Segmentation: by piece probabilities, by merges of SentencePiece or of a codes file, at spaces
+#: only, or into characters.
 Kind = Literal["unigram", "bpe", "merges", "word", "char"]
 
-#: Where a checkpoint keeps the SentencePiece model.
-
-
-#: Bytes; SentencePiece would silently leave out what is longer than 4,192, and its characters.
+#: In bytes. By default SentencePiece silently drops lines above 4,192, with their characters.
 LONGEST_LINE = 2**20
 
 
@@ -41,14 +38,14 @@ class TokenizerError(ValueError):
 
 @dataclass(frozen=True)
 class Tokenized:
-    """A sentence cut into pieces.
+    """A segmented sentence.
 
     Attributes:
         pieces: as the vocabulary writes them; `▁` (U+2581) marks the start of a word.
         ids: the pieces' ids, without special tokens.
         surfaces: the text each piece stands for.
-        unknown: positions whose text the vocabulary does not hold: it becomes `<unk>`, or is
-            spelled in bytes that the model has hardly seen.
+        unknown: positions of text outside the vocabulary, which becomes `<unk>` or is spelled in
+            bytes that the model has hardly seen.
     """
 
     pieces: tuple[str, ...]
@@ -58,11 +55,11 @@ class Tokenized:
 
 
 def clean(text: str) -> str:
-    """Text as the tokenizer takes it: one line, no control characters, NFC.
+    """Clean text for the tokenizer: one line, no control characters, NFC.
 
     Line breaks, tabs and other white space become single spaces; control characters, format
-    characters that have no glyph (but not the joiners that scripts and emoji need) and lone
-    surrogates are left out.
+    characters without a glyph (except the joiners that scripts and emoji need) and lone surrogates
+    are removed.
     """
     kept = []
     for character in unicodedata.normalize("NFC", text):
@@ -88,12 +85,12 @@ class Tokenizer:
             self._processor = spm.SentencePieceProcessor(model_proto=model)
             count = self._processor.get_piece_size()
             self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
-        except UnicodeDecodeError:  # of a piece, or of what SentencePiece has to say about one
+        except UnicodeDecodeError:  # in a piece, or in an error message about one
             raise TokenizerError("not a SentencePiece model (a piece is not UTF-8)") from None
         except RuntimeError as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
-        #: Ids of the 256 pieces that spell bytes; none where characters are not spelled.
+        #: Ids of the 256 byte pieces; empty without byte fallback.
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
         self._kind: Kind = self._find_kind()
 
@@ -110,11 +107,11 @@ class Tokenizer:
 
     @property
     def target(self) -> Tokenizer:
-        """The tokenizer of what is generated; this one, where both sides share it."""
+        """The tokenizer of the target side; this one if both sides share it."""
         return self
 
     def files(self) -> dict[str, bytes]:
-        """What to write to a checkpoint's folder so that it holds this tokenizer, by file name."""
+        """Return the files of this tokenizer in a checkpoint: name to bytes."""
         return {TOKENIZER_FILE: self._model}
 
     def to_bytes(self) -> bytes:
@@ -151,40 +148,40 @@ class Tokenizer:
         return UNK_ID
 
     def tokenize(self, text: str) -> Tokenized:
-        """Cut a sentence into pieces, after `clean`."""
+        """Segment a sentence after `clean`."""
         return self._tokenized(self._processor.encode(clean(text), return_type="proto"))
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
-        """The most probable segmentations under a unigram vocabulary, best first.
+        """Return the most probable segmentations under a unigram vocabulary, best first.
 
-        Returns: at most `count`, each with its log-probability in nats: the sum of its pieces'.
-            Nothing where the vocabulary gives its pieces no probabilities.
+        Returns: at most `count`, each with its log-probability in nats, the sum over its pieces;
+            empty for other vocabularies.
         """
         cleaned = clean(text)
         if self.kind != "unigram" or not cleaned:
             return []
-        found = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
-        return [(self._tokenized(each), float(each.score)) for each in found.nbests if each.pieces]
+        best = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
+        return [(self._tokenized(each), float(each.score)) for each in best.nbests if each.pieces]
 
     def normalize(self, text: str) -> str:
-        """The text that is cut: cleaned, normalised, spaces written as `▁` (U+2581)."""
+        """Return the text before segmentation: cleaned, normalised, spaces as `▁` (U+2581)."""
         cleaned = clean(text)
         normalized: str = self._processor.normalize(cleaned) if cleaned else ""
         return normalized
 
     @property
     def kind(self) -> Kind:
-        """How sentences are cut, judged by what the vocabulary can do.
+        """The kind of segmentation, inferred from the vocabulary.
 
-        "unigram" has probabilities of pieces, "bpe" merges, and "char" knows single characters
-        only, so that there is but one cut; "merges" and "word" are not SentencePiece's.
+        "unigram" has piece probabilities, "bpe" merges, and "char" only single characters;
+        "merges" and "word" are not from SentencePiece.
         """
         return self._kind
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
-        """One number a piece: in a unigram vocabulary its log-probability in nats, in BPE minus
-        the rank of its merge; 0 for special and byte pieces.
+        """One number per piece: in a unigram vocabulary its log-probability in nats, in BPE
+        minus the rank of its merge; 0 for special and byte pieces.
         """
         return tuple(map(self._processor.get_score, range(len(self._is_byte))))
 
@@ -213,21 +210,21 @@ class Tokenizer:
         )
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a sentence's pieces, without special tokens."""
+        """Return the ids of a sentence's pieces, without special tokens."""
         ids: list[int] = self._processor.encode(clean(text))
         return ids
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """`encode` for many sentences at once."""
+        """Encode many sentences at once."""
         ids: list[list[int]] = self._processor.encode([clean(text) for text in texts])
         return ids
 
     def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Ids of a random segmentation.
+        """Return the ids of a random segmentation.
 
         With a unigram vocabulary a smaller `alpha` strays further from the best segmentation (Kudo
-        2018); with a BPE vocabulary `alpha` is the share of merges left out (Provilkov et al.
-        2020); other vocabularies know one cut. The same for the same seed, see `seed_sampling`.
+        2018); with a BPE vocabulary `alpha` is the share of merges skipped (Provilkov et al.
+        2020); other vocabularies have a single segmentation. Seeded by `seed_sampling`.
         """
         normalised = self.normalize(text)
         if self._kind == "unigram":
@@ -249,7 +246,7 @@ class Tokenizer:
         )
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of a token sequence; special tokens are left out."""
+        """Return the text of a token sequence, without special tokens."""
         kept = [index for index in ids if index not in (PAD_ID, BOS_ID, EOS_ID)]
         text: str = self._processor.decode(kept)
         return text
@@ -259,15 +256,15 @@ class Tokenizer:
         return self.pieces[index]
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
-        """The pieces of ids as they are shown, `▁` where a word starts.
+        """Return the pieces of ids in display form: `▁` marks the start of a word.
 
         Args:
-            after: the id before them, None for none.
+            after: the id before them, or None.
         """
         return tuple(self.pieces[index] for index in ids)
 
     def piece_to_id(self, piece: str) -> int:
-        """Return the id of a piece, `unk_id` where it is not in the vocabulary."""
+        """Return the id of a piece, or `unk_id` if it is not in the vocabulary."""
         index: int = self._processor.piece_to_id(piece)
         return index
 
@@ -288,14 +285,14 @@ def train_tokenizer(
         texts: sentences of both sides.
         vocab_size: number of pieces, the four special ones included.
         model_type: "unigram" (Kudo 2018), "bpe" (Sennrich et al. 2016, the paper's choice), or
-            "char", which takes as many pieces as there are characters, up to `vocab_size`.
-        character_coverage: share of the characters that get a piece of their own.
+            "char", which has one piece per character, up to `vocab_size`.
+        character_coverage: share of the characters that get their own piece.
         byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
-        casefold: read capital letters as small ones.
-        fewer: where the text is too small for `vocab_size`, take as many pieces as it yields.
+        casefold: convert to lower case.
+        fewer: allow fewer pieces if the text is too small for `vocab_size`.
 
-    Raises: `TokenizerError` where the text is too small for `vocab_size`, or has more characters,
-        and for a coverage below 0.98.
+    Raises: `TokenizerError` if the text is too small for `vocab_size` or has more characters than
+        that, or for a coverage below 0.98.
     """
     if not 0.98 <= character_coverage <= 1:  # SentencePiece's own bounds
         raise TokenizerError(
@@ -323,7 +320,7 @@ def train_tokenizer(
             minloglevel=2,
         )
     except (RuntimeError, OSError) as error:
-        # The reason follows the place in SentencePiece's own source.
+        # The reason follows a position in SentencePiece's source.
         reason = str(error).rpartition("] ")[2] or str(error)
         raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {reason}") from None
     return Tokenizer(written.getvalue())
