@@ -1,4 +1,4 @@
-"""Models: what is here, how good it is, which one is in use, and how to bring another."""
+"""Models: the available checkpoints, their quality, the one in use, and imports."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ def use(name: str) -> None:
     restart()
 
 
-found = current_entries()
+entries = current_entries()
 st.subheader("What is here", anchor=False)
-if not found:
+if not entries:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     st.text(f"There is no checkpoint in {roots} yet.")
-draw_rows(found, current_view().checkpoint, use, bring)
+draw_rows(entries, current_view().checkpoint, use, bring)
 
 heading, info = st.columns([6, 1], vertical_alignment="center")
 heading.subheader("Bring your own", anchor=False)
 with info.popover("How", icon=":material/info:", type="tertiary"):
     st.markdown(
-        "A model of another library becomes a checkpoint of this app: its numbers are copied under "
-        "other names, and every page can look into it. Its files are read as data and never run; "
-        "shapes are compared with its config before memory is taken. It appears whole or not at "
-        "all, and nothing that is here already is changed."
+        "A model from another library becomes a checkpoint of this app: its weights are copied "
+        "under other names, and every page can show it. Its files are read as data and never run; "
+        "shapes are checked against its config before memory is allocated. An import is complete "
+        "or leaves nothing behind, and existing checkpoints are never changed."
     )
     st.caption(
-        "Whoever started the server may import, by the link that it printed; others only if it was "
-        "started with HEADLIGHT_IMPORT=on, and nobody if it is off. Folders are taken from the "
-        f"configured roots alone ({plain(', '.join(root.name for root in checkpoint_roots()))}, "
+        "Whoever started the server can import, with the link that it printed; others only if it "
+        "was started with HEADLIGHT_IMPORT=on, and nobody if that is off. Folders must lie in the "
+        f"configured roots ({plain(', '.join(root.name for root in checkpoint_roots()))}, "
         "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
     )
 draw_import(use)

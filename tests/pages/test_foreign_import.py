@@ -194,10 +194,10 @@ def test_a_file_that_a_safe_load_refuses_can_be_converted(
 @pytest.mark.parametrize(
     ("name", "file", "reason"),
     [
-        ("joeynmt-pre", "src_vocab.txt", "not a model of JoeyNMT, since src_vocab.txt is"),
-        ("joeynmt-pre", "config.yaml", "since config.yaml is missing; one holds"),
+        ("joeynmt-pre", "src_vocab.txt", "not a JoeyNMT model: src_vocab.txt is missing"),
+        ("joeynmt-pre", "config.yaml", "config.yaml is missing; it needs"),
         ("fairseq-post", "dict.en.txt", "dict.en.txt: the file is missing"),
-        ("fairseq-post", "checkpoint_best.pt", "since *.pt is missing"),
+        ("fairseq-post", "checkpoint_best.pt", "*.pt is missing"),
     ],
 )
 def test_a_folder_that_lacks_a_file(

@@ -146,9 +146,9 @@ def test_a_model_of_the_hub_is_imported(
         monkeypatch.setenv("HF_ENDPOINT", site.home)
         app = opened(run_app, root, **{"from": "hub", "hub": NAME, "as": "fetched"})
         assert not site.asked  # a link alone asks for nothing
-        ask = next(each for each in app.button if each.label == "Ask the hub for its size")
+        ask = next(each for each in app.button if each.label == "Look up its size")
         ask.click().run()
-        assert "Fetches **" in text_of(app)
+        assert "Downloads **" in text_of(app)
         assert not any("resolve" in path for path in site.asked)
         app.button(key="import_button").click().run()
         finished(app)
@@ -162,13 +162,13 @@ def test_a_hub_that_is_out_of_reach_is_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     app = opened(run_app, root, **{"from": "hub", "hub": "owner/name", "as": "x"})
-    next(each for each in app.button if each.label.startswith("Ask the hub")).click().run()
+    next(each for each in app.button if each.label.startswith("Look up")).click().run()
     assert not app.exception
     assert "owner/name: the hub did not give it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     app.run()
     assert app.text_input(key="hub_widget").disabled
-    assert "Not from here: the hub is switched off by HF_HUB_OFFLINE" in text_of(app)
+    assert "Not available: the hub is switched off by HF_HUB_OFFLINE" in text_of(app)
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def test_of_two_sessions_with_one_name_one_wins(
     assert "Importing `foreign/theirs` as **mine**" in text_of(first)
     second.button(key="import_button").click().run()
     assert not second.exception
-    assert "mine is just being imported" in second.toast[0].value.replace("\\", "")
+    assert "mine is already being imported" in second.toast[0].value.replace("\\", "")
     gate.set()
     finished(first)
     assert "Imported" in text_of(first)
     second.run()
-    assert "mine exists already; nothing is overwritten" in text_of(second)
+    assert "mine already exists; choose another" in text_of(second)
 
 
 def test_an_import_is_stopped_and_leaves_nothing(

@@ -1,4 +1,4 @@
-"""Quantities read off a trace: pure NumPy, no model inside.
+"""Measures of a trace: pure NumPy, without a model.
 
-Where a measure needs a forward pass of its own, it lives beside the model, not here.
+Measures that need a forward pass of their own belong beside the model.
 """

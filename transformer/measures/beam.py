@@ -43,9 +43,9 @@ class Node:
     """One token considered at one step, after the prefix that ends in its parent.
 
     Attributes:
-        index: its place in `Tree.nodes`.  parent: that of the node it continues, -1 for `<s>`.
+        index: index in `Tree.nodes`.  parent: index of the node it continues, -1 for `<s>`.
         step: decoding step; the prefix up to and with this token has `step + 1` tokens.
-        rank: place among all that the step compared, 0 the best.
+        rank: among all candidates of the step, 0 the best.
         row: row of its prefix at this step: the attention that predicted it is
             `steps[step].cross[row]`, which it shares with its siblings.
         token_id, token: the token.  log_prob: its log-probability after its prefix.
@@ -74,13 +74,13 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Everything one search considered.
+    """All candidates of one search.
 
     Attributes:
         nodes: by step, and by rank within a step.
         steps: the indices of each step's nodes, best first.
-        leaves: where translations ended (or all were cut), best score first; the first is the
-            translation. It may be more than the beam's width; the search keeps the best of them.
+        leaves: last nodes of finished (or else of cut) translations, best score first; the first
+            is the translation. There may be more than the beam size.
         beam_size, alpha, max_length: the settings of the search.
         n_forced: steps at which a given prefix left no choice.
         sampled: whether tokens were drawn at random; the beam is then one.
@@ -125,17 +125,17 @@ class Tree:
 
     @cached_property
     def winner(self) -> tuple[int, ...]:
-        """The path of the translation."""
+        """Path of the translation."""
         return self.path(self.leaves[0]) if self.leaves else ()
 
     @cached_property
     def alive(self) -> frozenset[int]:
-        """The nodes at which hypotheses ended."""
+        """Nodes at which hypotheses ended."""
         return frozenset(index for leaf in self.leaves for index in self.path(leaf))
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The indices of each node's continuations, best first."""
+        """Indices of each node's continuations, best first."""
         found: list[list[int]] = [[] for _ in self.nodes]
         for node in self.nodes:
             if node.parent >= 0:
@@ -150,7 +150,7 @@ class Tree:
         """Return the worst node at a step that was good enough for the beam."""
         ranked = [self.nodes[index] for index in self.steps[step]]
         good = [place for place, node in enumerate(ranked) if node.fate != "dropped"]
-        if self.beam_size > 1:  # the end of the search left a place that others would have taken
+        if self.beam_size > 1:  # the search ended before others took the free place
             good.append(min(self.beam_size, len(ranked)) - 1)
         return ranked[max(good)]
 
@@ -160,7 +160,7 @@ def beam_tree(trace: Trace) -> Tree:
 
     A beam of one compares nothing: its runners-up are the next-token alternatives of the trace.
 
-    Raises: `ValueError` where the trace has no record of a search.
+    Raises: `ValueError` if the trace has no record of a search.
     """
     record = trace.search
     if record is None:
@@ -230,11 +230,11 @@ def _considered(
         )
 
 
-def _with_runners_up(made: Sequence[Node], trace: Trace, t: int, penalty: float) -> list[Node]:
-    """Rank the one node of a step among the alternative tokens, by probability."""
-    if not made or t >= len(trace.top_tokens):
-        return list(made)
-    taken = made[0]
+def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float) -> list[Node]:
+    """Rank the only node of a step among its alternative tokens, by probability."""
+    if not nodes or t >= len(trace.top_tokens):
+        return list(nodes)
+    taken = nodes[0]
     every = [
         replace(
             taken,
@@ -299,7 +299,7 @@ class Looked:
 
     Attributes:
         cross: [Ld, H, n, S], row i predicted token i of the path.
-        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path but its last.
+        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
     """
 
     cross: Floats
@@ -326,7 +326,7 @@ class Comparison:
 
     Attributes:
         a, b: their nodes.
-        shared: tokens that they have in common, from the first one.
+        shared: length of their common prefix, in tokens.
     """
 
     a: tuple[Node, ...]

@@ -1,11 +1,11 @@
-"""Comparing two models or two sentences: similarity of maps, and where texts differ.
+"""Compare two models or two sentences: similarity of maps, and differences of texts.
 
 A row of attention is a distribution over keys. Two of them are compared by the Jensen-Shannon
 divergence (Lin 1991) in bits: 0 where they are equal, 1 where they share no key. The similarity of
 two maps is 1 minus the mean divergence of their rows; rows and columns must mean the same in
 both, so models with different vocabularies are compared over whole words (`measures.words`).
 
-Like every reading of attention this says where two heads look, not what they do with it.
+Like all measures of attention, this shows where two heads look, not what they do with it.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ def similarity(one: Floats, other: Floats) -> Reals:
 
 
 def assign(values: Reals) -> tuple[HeadPair, ...]:
-    """The pairs (row, column) of the greatest sum, no row and no column twice.
+    """Return the assignment of rows to columns with the greatest sum.
 
     The Hungarian method as shortest augmenting paths over reduced costs (Kuhn 1955, Jonker and
     Volgenant 1987): exact, in time n^2 m for n rows and m >= n columns.
 
     Args:
-        values: [A, B], finite; the sides may differ, the longer one keeps some without a partner.
+        values: [A, B], finite; if A and B differ, some of the longer side stay unmatched.
 
     Returns: min(A, B) pairs in the order of rows.
 

@@ -27,7 +27,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Change:
-    """A stretch of text that normalisation replaced; either side may be empty.
+    """A span of text that normalisation replaced; either side may be empty.
 
     Attributes:
         before, after: the two texts.
@@ -44,7 +44,7 @@ def piece_texts(
 ) -> tuple[str, ...]:
     """Return the text of each piece; joined, they are the normalised text.
 
-    A character spelled in bytes belongs to its last byte; the others have an empty text.
+    A character spelled in bytes is assigned to its last byte; the other bytes have empty text.
     """
     texts: list[str] = []
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -67,7 +67,7 @@ def differing(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[Span, Spa
     Raises: `ValueError` if the texts differ.
     """
     if "".join(one) != "".join(other):
-        raise ValueError("the cuts are not of the same text")
+        raise ValueError("the segmentations are not of the same text")
     found: list[tuple[Span, Span]] = []
     i = j = 0
     while i < len(one) and j < len(other):

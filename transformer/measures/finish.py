@@ -56,11 +56,11 @@ def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tup
 
 @dataclass(frozen=True)
 class Crossing:
-    """Two translations change places.
+    """An alpha at which two translations change ranks.
 
     Attributes:
-        alpha: where.
-        shorter, longer: their places in the list; the longer one is better above `alpha`.
+        alpha: the exponent at which they score the same.
+        shorter, longer: their indices in the list; the longer one is better above `alpha`.
     """
 
     alpha: float
@@ -87,7 +87,7 @@ def crossings(
 
 @dataclass(frozen=True)
 class Reign:
-    """The alphas for which one translation wins.
+    """An interval of alpha in which one translation wins.
 
     Attributes:
         low, high: the interval.
@@ -127,7 +127,7 @@ def reigns(
 def could_reach(tree: Tree, node: Node) -> float:
     """Return the best score that a live hypothesis could still reach.
 
-    Log-probabilities only fall, and the longest length has the mildest penalty.
+    Log-probabilities only fall, and the greatest length has the mildest penalty.
     """
     return node.total / tree.penalty(tree.max_length)
 

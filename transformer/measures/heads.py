@@ -1,7 +1,7 @@
-"""Combining heads, the largest weights of a query, and the weight on chosen tokens.
+"""Combined heads, the largest weights of a query, and the weight on chosen tokens.
 
 All functions take maps [L, H, n, m]: rows are queries, columns are keys, rows sum to 1. None of
-them says what the model does with what it reads.
+them shows what the model does with what it reads.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _ROUNDING = 1e-6
 def combine(
     maps: Floats, how: How = "mean", layer: int | None = None, head: int | None = None
 ) -> Floats:
-    """Which heads make one map: a single one, or several combined element by element.
+    """Return the map of a single head, or of several combined element by element.
 
     Args:
         maps: [L, H, n, m].
-        layer, head: which, 0-based; None takes all of them.
+        layer, head: 0-based; None takes all of them.
 
-    Returns: [n, m], float32; exactly the head's map where layer and head are given.
+    Returns: [n, m], float32; exactly the head's map if layer and head are given.
     """
     layers = maps if layer is None else maps[layer : layer + 1]
     return _reduced(layers if head is None else layers[:, head : head + 1], how, (0, 1))
@@ -57,7 +57,7 @@ def widen(maps: Floats, how: How = "mean") -> Floats:
 
 
 def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
-    """Return the fewest keys of every query that together hold a share of its weight.
+    """Select the fewest keys of every query that together hold a share of its weight.
 
     Args:
         maps: [..., m], weights of at least 0.

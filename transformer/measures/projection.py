@@ -27,10 +27,10 @@ class Axes:
 def principal_axes(points: Floats, k: int = 2) -> Axes:
     """Return the `k` principal axes of points [n, d], without sampling or iteration.
 
-    An axis may point either way; here its largest entry is positive. Where the points span fewer
-    than `k` dimensions, the directions that are left are at right angles to them, with share 0.
+    An axis may point either way; here its largest entry is positive. If the points span fewer
+    than `k` dimensions, the remaining directions are orthogonal to them, with share 0.
 
-    Raises: `ValueError` where there is no point, or `k` is more than d.
+    Raises: `ValueError` if there are no points, or `k` is more than d.
     """
     n, d = points.shape
     if not n or k > d:

@@ -1,4 +1,4 @@
-"""Whole words in place of pieces.
+"""Attention between whole words instead of pieces.
 
 A tokenizer splits rare words into pieces, and attention is between pieces. To read a map by words,
 its columns are summed, since a query spreads its weight of 1 over the pieces of a word, and its
@@ -17,7 +17,7 @@ import numpy as np
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 
-#: Contiguous positions of each word, in order; together they are all positions of an axis.
+#: Contiguous positions of each word, in order; together they cover an axis.
 Groups = tuple[tuple[int, ...], ...]
 
 #: The rule in one sentence, for the screen.

@@ -1,1 +1,1 @@
-"""The room of the Models page."""
+"""The Models page: the list of checkpoints and the import form."""

@@ -1,8 +1,8 @@
-"""A model card from anywhere as Markdown that keeps its structure and nothing else.
+"""Sanitised Markdown of untrusted model cards.
 
-Headings, lists, tables, emphasis and code come through. Pictures and links would make a visitor's
-browser call other servers, and HTML, formulas and Streamlit's own marks could be anything: their
-text is shown as it is, the address of a link as code, a bare address as text that links nowhere.
+Headings, lists, tables, emphasis and code are kept. Pictures and links would make a visitor's
+browser call other servers, and HTML, formulas and Streamlit's directives are unsafe: their text is
+shown literally, the address of a link as code, and a bare address as text without a link.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 from figures.markdown import JOINER, code, plain
 
-#: A card is read up to here, in characters.
+#: Longer cards are cut off, in characters.
 MOST_CHARACTERS = 20_000
 
 _BLOCK = re.compile(
@@ -29,10 +29,10 @@ _INLINE = re.compile(
 
 
 def safe_card(text: str) -> str:
-    """Markdown for Streamlit that shows a model card."""
+    """Return a model card as safe Markdown for Streamlit."""
     cut = len(text) > MOST_CHARACTERS
     lines = text[:MOST_CHARACTERS].replace("\r\n", "\n").split("\n")
-    if lines[0].strip() == "---":  # data for programs in front of the text
+    if lines[0].strip() == "---":  # YAML front matter
         end = next((i for i, line in enumerate(lines) if i and line.strip() == "---"), None)
         lines = lines[end + 1 :] if end is not None else lines
     shown: list[str] = []
@@ -68,14 +68,14 @@ def _line(line: str) -> str:
         cells = line.strip().strip("|").split("|")
         if all(_TABLE_RULE.fullmatch(cell.strip()) for cell in cells):
             return line.strip()
-        # In a table even code ends at a bar; what holds one comes in two cells anyway.
+        # In a table, a bar ends even a code span, so its text is split into two cells anyway.
         return "| " + " | ".join(_inline(cell) for cell in cells) + " |"
     block = _BLOCK.match(line)
     if block is None:
         return _inline(line)
     rest = _inline(line[block.end() :])
     if block["heading"]:
-        # The page has headings of its own above these.
+        # Below the page's own headings.
         return f"{'#' * min(6, 3 + len(block['heading']))} {rest}"
     return f"{block['indent']}{block['mark'] or block['quote']} {rest}"
 
@@ -83,7 +83,7 @@ def _line(line: str) -> str:
 def _inline(text: str) -> str:
     shown, position = [], 0
     for match in _INLINE.finditer(text):
-        # A joiner keeps the text before apart: it could be the rest of an address, or a backtick.
+        # A joiner separates the text before, which could end in part of an address or a backtick.
         before = text[position : match.start()]
         joiner = JOINER if before[-1:].strip() else ""
         shown += [_spaced(before), joiner, _element(match)]
@@ -102,7 +102,7 @@ def _element(match: re.Match[str]) -> str:
 
 
 def _spaced(text: str) -> str:
-    """`plain` that keeps the spaces at either end."""
+    """Return `plain` with a space kept at either end."""
     before, after = text[:1].isspace(), text[-1:].isspace()
     shown = plain(text)
     return f"{' ' if before else ''}{shown}{' ' if after and shown else ''}"

@@ -1,4 +1,4 @@
-"""Bring your own: the form that imports a model into the app, and how far that is."""
+"""The import form of the Models page, and the progress of an import."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NEW_NAME: Param[str] = Param("as", _parse_short, "")
 
 
 def bring(entry: Entry) -> None:
-    """Fill the form with a folder that is here and not imported yet."""
+    """Fill the form with a local folder that is not imported yet."""
     kind = next((each for each in FORMATS.values() if each.fits(entry.path)), None)
     if kind is not None:
         url_state.put(FORMAT, kind.name)
@@ -59,7 +59,7 @@ def bring(entry: Entry) -> None:
 
 
 def draw_import(use: Callable[[str], None]) -> None:
-    """Draw the form, or why there is none, and the import that this session began."""
+    """Draw the form, this session's import, or the reason why imports are not available."""
     take_token()
     why = refusal() or cannot_write()
     if why is not None:
@@ -80,7 +80,7 @@ def draw_import(use: Callable[[str], None]) -> None:
 
 
 def _draw_token() -> None:
-    """The box that takes the token which the server printed."""
+    """Draw the box for the token that the server printed."""
 
     def take() -> None:
         typed = st.session_state.pop(_TOKEN_BOX, "")
@@ -91,12 +91,12 @@ def _draw_token() -> None:
 
 
 def _draw_command() -> None:
-    st.caption("On the server's command line it works all the same:")
+    st.caption("You can still import on the server's command line:")
     st.code("python -m transformer import marian DIR --out checkpoints/NAME", language="shell")
 
 
 def _draw_choices() -> tuple[Format, Plan | None]:
-    """What to import: format, source and name. Returns the plan once all are there and right."""
+    """Draw format, source and name. Returns the plan once all three are valid."""
     url_state.show(FORMAT, FROM, NEW_NAME)
     left, middle, right = st.columns([2, 3, 2])
     with left:
@@ -112,31 +112,31 @@ def _draw_choices() -> tuple[Format, Plan | None]:
     with middle:
         source = _draw_folder(kind) if place == "folder" else _draw_hub(kind)
     with right:
-        called = st.text_input(
+        new_name = st.text_input(
             "Name of the new checkpoint", max_chars=64, placeholder="my-model", **bound(NEW_NAME)
         )
-    if not source or not called:
+    if not source or not new_name:
         return kind, None
     try:
         if isinstance(source, HubModel):
-            return kind, plan_hub(kind, source, called)
-        return kind, plan_folder(kind, source, called)
+            return kind, plan_hub(kind, source, new_name)
+        return kind, plan_folder(kind, source, new_name)
     except CheckpointError as error:
         _say(error)
         return kind, None
 
 
 def _draw_folder(kind: Format) -> str:
-    """A folder of this server: chosen among those that fit, or typed."""
+    """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
     found = folders_for(kind)
     if found:
         _draw_folder_box(found)
     else:
-        st.text_input("Folder", max_chars=200, placeholder="its name", **bound(FOLDER))
+        st.text_input("Folder", max_chars=200, placeholder="folder name", **bound(FOLDER))
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     count = f"{len(found)} found" if found else "None found"
-    st.caption(f"{count} in {plain(roots)}. Other folders of the server are not opened.")
+    st.caption(f"{count} in {plain(roots)}. Other folders on the server cannot be opened.")
     return url_state.get(FOLDER)
 
 
@@ -155,7 +155,7 @@ def _draw_folder_box(found: list[str]) -> None:
 
 
 def _draw_hub(kind: Format) -> HubModel | None:
-    """A model on the hub, once the hub was asked how large it is."""
+    """Draw the choice of a model on the hub; returned once its size is known."""
     url_state.show(HUB)
     why = missing_client()
     name = st.text_input(
@@ -163,7 +163,7 @@ def _draw_hub(kind: Format) -> HubModel | None:
         disabled=why is not None, **bound(HUB),
     ).strip()  # fmt: skip
     if why is not None:
-        st.caption(f":material/cloud_off: Not from here: {plain(why)}.")
+        st.caption(f":material/cloud_off: Not available: {plain(why)}.")
         return None
     found: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_FOUND, {})
     model = found.get((kind.name, name))
@@ -172,14 +172,14 @@ def _draw_hub(kind: Format) -> HubModel | None:
         st.caption(f"{size}, at commit {code(model.revision[:8])}.")
         return model
     asked = st.button(
-        "Ask the hub for its size", icon=":material/cloud:", disabled=not is_name(name),
-        help="Nothing of the model is fetched yet.",
+        "Look up its size", icon=":material/cloud:", disabled=not is_name(name),
+        help="This does not download the model.",
     )  # fmt: skip
     if name and not is_name(name):
-        st.caption("Names on the hub are owner/name.")
+        st.caption("Model names on the hub have the form owner/name.")
     if asked:
         try:
-            with st.spinner("Asking the hub"):
+            with st.spinner("Looking up the model"):
                 found[kind.name, name] = look_up(name, kind.files)
         except CheckpointError as error:
             _say(error)
@@ -189,8 +189,8 @@ def _draw_hub(kind: Format) -> HubModel | None:
 
 
 def _draw_plan(plan: Plan) -> None:
-    """What an import takes, said before anything is read, and the button that begins it."""
-    verb = "Fetches" if isinstance(plan.source, HubModel) else "Reads"
+    """Draw the cost of an import before anything is read, and the button that starts it."""
+    verb = "Downloads" if isinstance(plan.source, HubModel) else "Reads"
     free = [free_disk(), free_memory()]
     disk, memory = (f" ({in_bytes(each)} free)" if each is not None else "" for each in free)
     st.markdown(
@@ -218,23 +218,23 @@ def _begin(plan: Plan) -> None:
 
 @st.fragment(run_every=0.5)
 def _draw_running(job: Job) -> None:
-    """How far an import is; looks again twice a second."""
+    """Draw the progress of an import, twice a second."""
     if not job.running:
         st.rerun()
     words = {
         "waiting": "Waiting for another import to finish",
-        "fetching": f"Fetching {in_bytes(job.done)} of {in_bytes(job.most)}",
+        "fetching": f"Downloading {in_bytes(job.done)} of {in_bytes(job.most)}",
         "reading": f"Reading and checking tensors, {job.done} of {job.most}",
     }
     share = job.done / job.most if job.most else 0.0
     st.markdown(f"Importing {code(job.plan.called)} as **{plain(job.plan.name)}**")
     st.progress(min(1.0, share), words.get(job.phase, "Almost done"))
     st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_import")
-    st.caption("You may look at other pages meanwhile.")
+    st.caption("You can use other pages in the meantime.")
 
 
 def _draw_end(job: Job, use: Callable[[str], None]) -> None:
-    """How an import ended, with the button that opens what it made."""
+    """Draw the outcome of an import, with a button to use the new checkpoint."""
     name = plain(job.plan.name)
     if job.phase == "done":
         st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")
@@ -254,10 +254,10 @@ def _draw_end(job: Job, use: Callable[[str], None]) -> None:
 
 
 def _draw_conversion(kind: str) -> None:
-    """The script that the command line prints for a file which a safe load refuses."""
+    """Draw the conversion script that the command line prints for unsafe files."""
     with st.expander("How to convert it", icon=":material/build:"):
         st.caption(
-            "Run this where the file is, if you trust who made it; the app never does. It keeps "
+            "Run this next to the file if you trust its author; the app never runs it. It keeps "
             "the weights and the plain settings."
         )
         st.code(explanation(kind), language="python", height=240)

@@ -1,7 +1,7 @@
-"""Imports at work: in the background, one at a time, whole or not at all.
+"""Background imports, one at a time, each complete or not at all.
 
-An import outlives the run of the page that began it: whoever began it may look at another page
-meanwhile, and everybody can see that its name is taken.
+An import outlives the page run that started it: its user may visit other pages, and its name is
+taken for all sessions.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 PREFIX = ".importing."
 #: Folders in which an import works, in front of a file's name.
 _HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
-#: A folder of an import that was never finished goes after this time, in seconds.
+#: Folders of unfinished imports are deleted after this time, in seconds.
 _ABANDONED = 24 * 3600
-#: Imports that may wait for the one at work.
+#: Imports that may wait for the running one.
 MOST_WAITING = 4
 
 Phase = Literal["waiting", "fetching", "reading", "done", "stopped", "failed"]
 
 
 class _StoppedError(Exception):
-    """Ends an import from within."""
+    """Raised inside an import to stop it."""
 
 
 class Job:
@@ -46,9 +46,9 @@ class Job:
 
     Attributes:
         plan: what is imported.
-        phase: what it is doing.
-        done, most: how far it is in that, `most` 0 where that is unknown.
-        error: why it failed, one line.
+        phase: the current step.
+        done, most: progress in that step; `most` is 0 if unknown.
+        error: the reason of a failure, one line.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -61,11 +61,11 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it is still at it."""
+        """Whether the import is still running."""
         return self.phase in ("waiting", "fetching", "reading")
 
     def stop(self) -> None:
-        """Have it end soon and leave nothing behind."""
+        """Ask the import to stop and leave nothing behind."""
         self._stop.set()
 
     def _report(self, done: int, most: int) -> None:
@@ -91,7 +91,7 @@ class Job:
         except CheckpointError as error:
             end, self.error = "failed", _HIDDEN.sub("", without_root(str(error)))
         except MemoryError:
-            end, self.error = "failed", f"{self.plan.called}: there is not enough memory for it"
+            end, self.error = "failed", f"{self.plan.called}: not enough memory"
         except Exception:
             log.exception("the import of %s failed", self.plan.called)
             end, self.error = "failed", f"{self.plan.called}: the import failed, see the log"
@@ -129,11 +129,11 @@ _JOBS: dict[str, Job] = {}
 
 
 def begin(plan: Plan) -> Job:
-    """Begin an import. Raises `CheckpointError`, one line, where its name is being taken."""
+    """Start an import. Raises `CheckpointError`, one line, if its name is in use."""
     with _LOCK:
         check_name(plan.name)
         if plan.name in _JOBS:
-            raise CheckpointError(f"{plan.name} is just being imported, so take another name")
+            raise CheckpointError(f"{plan.name} is already being imported; choose another name")
         if len(_JOBS) > MOST_WAITING:
             raise CheckpointError("too many imports are waiting; try again in a while")
         job = _JOBS[plan.name] = Job(plan)
@@ -148,7 +148,7 @@ def _forget(job: Job) -> None:
 
 
 def _sweep(root: Path) -> None:
-    """Take away what an import left that ended with its server."""
+    """Delete what imports left behind when their server stopped."""
     for stage in root.glob(f"{PREFIX}*"):
         try:
             old = time.time() - stage.stat().st_mtime > _ABANDONED

@@ -1,4 +1,4 @@
-"""What an import in the app would take, and whether it may be done at all; nothing is read yet."""
+"""The cost of an import in the app, and whether it is possible; no model is read here."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from transformer.files.safe import check_file
 from transformer.importers.registry import Format
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
 
-#: What a new checkpoint may be called: a plain name of a folder.
+#: Names of new checkpoints: plain folder names.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-#: Bytes of memory for each byte of weights: the file's pages, the numbers (half-precision ones are
-#: held twice as wide), and the copies that they are written from. Imports of 25 million numbers
-#: took 6.7 in float16 and 4.0 in float32.
+#: Bytes of memory per byte of weights: the file's pages, the values (half precision becomes
+#: float32), and the copies for writing. Imports of 25 million values took 6.7 in float16 and 4.0
+#: in float32.
 MEMORY_PER_BYTE = 7
 
-#: Folders looked at for models to import, in each root and in each of its folders.
+#: Maximum number of folders searched for models to import, in each root and in each of its folders.
 _MOST_FOLDERS = 300
 
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".ckpt", ".npz")
@@ -31,14 +31,14 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".ckpt", ".npz")
 
 @dataclass(frozen=True)
 class Plan:
-    """One import, before it is begun.
+    """An import before it starts.
 
     Attributes:
         format: a key of `FORMATS`.
-        name: of the checkpoint to be.
-        called: the source, for people.
+        name: of the new checkpoint.
+        called: the source, for display.
         source: a folder in a root, or a model on the hub.
-        read, disk, memory: bytes that it reads or fetches, needs on disk and needs in memory.
+        read, disk, memory: bytes to read or download, needed on disk, and needed in memory.
     """
 
     format: str
@@ -51,7 +51,7 @@ class Plan:
 
 
 def cannot_write() -> str | None:
-    """Why nothing can be added to the checkpoints, None where it can."""
+    """Return why no checkpoint can be added, or None if one can."""
     root = checkpoints_root()
     place = next((each for each in (root, *root.parents) if each.exists()), root)
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
@@ -60,7 +60,7 @@ def cannot_write() -> str | None:
 
 
 def folders_for(kind: Format) -> list[str]:
-    """Folders of this format in the roots, or one folder further down, without a root's path."""
+    """Return the folders of this format up to one level below the roots, relative to a root."""
     found = {}
     for root in checkpoint_roots():
         for folder in _folders(root):
@@ -91,19 +91,19 @@ def _allowed(path: Path) -> bool:
 
 
 def check_name(name: str) -> str:
-    """A name for a new checkpoint. Raises `CheckpointError`, one line, for one that is not free."""
+    """Check the name of a new checkpoint. Raises `CheckpointError`, one line."""
     if NAME.fullmatch(name) is None or name.endswith("."):
         raise CheckpointError(
-            f"{shown(name) or 'An empty name'} cannot be the checkpoint's name; allowed are 1 to "
+            f"{shown(name) or 'An empty name'} is not a valid name; allowed are 1 to "
             "64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
         )
     if any(os.path.lexists(root / name) for root in checkpoint_roots()):
-        raise CheckpointError(f"{name} exists already; nothing is overwritten, so take another")
+        raise CheckpointError(f"{name} already exists; choose another name")
     return name
 
 
 def free_name(folder: str) -> str:
-    """A name for a checkpoint made of a folder, one that is not taken."""
+    """Return a free checkpoint name derived from a folder's."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("._-")[:50] or "model"
     names = [f"{plain}-imported", *(f"{plain}-imported-{count}" for count in range(2, 100))]
     free = (
@@ -114,15 +114,14 @@ def free_name(folder: str) -> str:
 
 
 def plan_folder(kind: Format, folder: str, name: str) -> Plan:
-    """An import from a folder in a root. Raises `CheckpointError`, one line."""
+    """Plan an import from a folder in a root. Raises `CheckpointError`, one line."""
     path = within_roots(folder)
     called = shown(folder)
     if not path.is_dir():
         raise CheckpointError(f"{called}: no such folder")
     if (missing := kind.lacks(path)) is not None:
         raise CheckpointError(
-            f"{called}: not a model of {kind.title}, since {missing} is missing; "
-            f"one holds {kind.holds}"
+            f"{called}: not a {kind.title} model: {missing} is missing; it needs {kind.holds}"
         )
     files = {each for pattern in kind.files for each in path.glob(pattern)}
     sizes = {each.name: check_file(each) for each in files}
@@ -130,7 +129,7 @@ def plan_folder(kind: Format, folder: str, name: str) -> Plan:
 
 
 def plan_hub(kind: Format, model: HubModel, name: str) -> Plan:
-    """An import of what the hub has announced. Raises `CheckpointError`, one line."""
+    """Plan an import of a model found on the hub. Raises `CheckpointError`, one line."""
     sizes = {each.name: each.size for each in model.files}
     return _plan(kind, name, model.name, model, sizes, fetched=model.size)
 
@@ -142,7 +141,7 @@ def _plan(
     total = sum(sizes.values())
     weights = sum(size for name, size in sizes.items() if name.endswith(_WEIGHTS))
     if total > MAX_BYTES:
-        raise CheckpointError(f"{called}: {total:,} bytes; at most {MAX_BYTES:,} are read")
+        raise CheckpointError(f"{called}: {total:,} bytes; at most {MAX_BYTES:,} are allowed")
     return Plan(
         kind.name, check_name(name), called, source, total, fetched + total,
         MEMORY_PER_BYTE * weights,
@@ -150,7 +149,7 @@ def _plan(
 
 
 def check_room(plan: Plan) -> None:
-    """Refuse what does not fit. Raises `CheckpointError`, one line."""
+    """Check that the import fits on disk and in memory. Raises `CheckpointError`, one line."""
     for what, needed, free in (
         ("on disk", plan.disk, free_disk()),
         ("of memory", plan.memory, free_memory()),
@@ -163,7 +162,7 @@ def check_room(plan: Plan) -> None:
 
 
 def free_disk() -> int | None:
-    """Bytes free where checkpoints are written, None where that is unknown."""
+    """Return the free bytes on the disk of the checkpoints, or None if unknown."""
     root = checkpoints_root()
     place = next((each for each in (root, *root.parents) if each.exists()), root)
     try:
@@ -173,23 +172,23 @@ def free_disk() -> int | None:
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that this process may still take, None where that is unknown."""
-    found = []
+    """Return the bytes of memory available to this process, or None if unknown."""
+    limits = []
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
-                found.append(1024 * int(line.split()[1]))
+                limits.append(1024 * int(line.split()[1]))
         group = Path("/sys/fs/cgroup")
         limit = (group / "memory.max").read_text().strip()
         if limit.isdecimal():
-            found.append(int(limit) - int((group / "memory.current").read_text()))
+            limits.append(int(limit) - int((group / "memory.current").read_text()))
     except (OSError, ValueError, IndexError):
         pass  # another system, or an older kernel
-    return max(0, min(found)) if found else None
+    return max(0, min(limits)) if limits else None
 
 
 def in_bytes(count: int) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if count >= size:
             return f"{count / size:.{1 if count < 100 * size else 0}f} {unit}"

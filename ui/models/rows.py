@@ -1,4 +1,4 @@
-"""What the roots hold, one quiet row each: what it is, how large, how good, and what is known."""
+"""The list of checkpoints: a row each, with task, size, scores and card."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ui.work.roots import within_roots, without_root
 
 CARD_FILE = "README.md"
 
-#: Figures of a row, and files whose size is counted.
+#: Maximum number of figures in a row, and of files whose size is counted.
 _MOST_FIGURES, _MOST_FILES = 3, 500
 
 #: Keys of metrics.json, with a name, a factor and a unit.
@@ -32,7 +32,7 @@ _Measures = tuple[tuple[str, str, float, str], ...]
 _OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
 _OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
 
-#: Names of the languages that recipes may have.
+#: Names of the languages of recipes.
 LANGUAGES = {
     "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish", "fr": "French",
     "it": "Italian", "nl": "Dutch", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish",
@@ -46,7 +46,7 @@ def _parse_card(raw: str) -> str:
 
 
 CARD: Param[str] = Param("card", _parse_card, "")
-#: Of many: which part of the list, from 1, and what the names hold.
+#: For long lists: the page of the list, from 1, and the text that names contain.
 PART: Param[int] = Param("part", url_state.whole(1, 99_999), 1)
 NAMED: Param[str] = Param("named", _parse_card, "")
 
@@ -60,12 +60,12 @@ def draw_rows(
     use: Callable[[str], None],
     bring: Callable[[Entry], None],
 ) -> None:
-    """Draw what can be used, then what cannot, with the reason.
+    """Draw the usable checkpoints, then the others with the reason.
 
     Args:
-        in_use: the name of the checkpoint that the pages look into.
-        use: called with the name of another, when it is chosen.
-        bring: called with what has to be imported first, when that is asked for.
+        in_use: the name of the current checkpoint.
+        use: called with the name of a newly chosen one.
+        bring: called with an entry to import.
     """
     url_state.show(CARD)
     ordered = [*(each for each in entries if each.ok), *(each for each in entries if not each.ok)]
@@ -80,23 +80,23 @@ def draw_rows(
 
 
 def _draw_part(entries: list[Entry]) -> list[Entry]:
-    """The controls to find something among many; returns what is to be drawn."""
+    """Draw search and pagination of a long list; return the entries to draw."""
     url_state.show(PART, NAMED)
     named, turned = st.columns([2, 5], vertical_alignment="bottom")
     with named:
         st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
     wanted = url_state.get(NAMED).strip().casefold()
-    found = [each for each in entries if wanted in each.name.casefold()]
-    n_parts = max(1, -(-len(found) // MOST_ROWS))
+    matches = [each for each in entries if wanted in each.name.casefold()]
+    n_parts = max(1, -(-len(matches) // MOST_ROWS))
     if url_state.get(PART) > n_parts:
         url_state.forget(PART)
     with turned.container(horizontal=True, horizontal_alignment="right"):
         if n_parts > 1:
             st.pagination(n_parts, **bound(PART))
     first = (url_state.get(PART) - 1) * MOST_ROWS
-    part = found[first : first + MOST_ROWS]
-    counted = f"{first + 1}-{first + len(part)} of {len(found):,}" if part else "None of that name"
-    st.caption(f"{counted}; those that cannot be used come last.")
+    part = matches[first : first + MOST_ROWS]
+    counted = f"{first + 1}-{first + len(part)} of {len(matches):,}" if part else "No matching name"
+    st.caption(f"{counted}; unusable ones come last.")
     return part
 
 
@@ -158,7 +158,7 @@ def _draw_card(entry: Entry) -> None:
 
 
 def card_path(entry: Entry) -> Path | None:
-    """The file of an entry's model card, None where there is none that may be opened."""
+    """Return the path of an entry's model card, or None if it is missing or off limits."""
     try:
         path = within_roots(entry.path / CARD_FILE)
     except CheckpointError:
@@ -167,7 +167,7 @@ def card_path(entry: Entry) -> Path | None:
 
 
 def task_of(entry: Entry) -> str:
-    """What a model does, in a few words."""
+    """Describe the task of a model in a few words."""
     if entry.kind == "archive":
         return "one recorded sentence"
     if entry.kind == "huggingface":
@@ -187,7 +187,7 @@ def task_of(entry: Entry) -> str:
 
 
 def shape_of(entry: Entry) -> Iterator[str]:
-    """Depth, width, heads, parameters and size, as far as they are known."""
+    """Yield depth, width, heads, parameters and size, omitting what is unknown."""
     if isinstance(entry.config, ModelConfig):
         config = entry.config
         yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
@@ -202,7 +202,7 @@ def shape_of(entry: Entry) -> Iterator[str]:
 
 
 def size_of(path: Path) -> int:
-    """Bytes of a file, or of the files directly in a folder."""
+    """Return the bytes of a file, or of the files directly in a folder."""
     try:
         if not path.is_dir():
             return path.stat().st_size
@@ -213,10 +213,10 @@ def size_of(path: Path) -> int:
 
 
 def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
-    """Measured figures in Markdown, the first few; what is no number is left out.
+    """Return the first few measured figures in Markdown; invalid numbers are left out.
 
     Args:
-        letters: whether the model writes single letters, of which BLEU says nothing.
+        letters: whether the model writes single letters, for which BLEU is meaningless.
     """
     measures = _OF_LETTERS if letters else _OF_TEXTS
     lines = []
@@ -237,7 +237,7 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
 def _is_number(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return -1e9 < value < 1e9  # neither NaN nor infinite, nor of thousands of digits
+    return -1e9 < value < 1e9  # excludes NaN, infinity and huge integers
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -103,7 +103,9 @@ def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
     ids = json.loads((folder / "vocab.json").read_text())
     strange = {p if p in ("<pad>", "</s>", "<unk>") else f"x{i}": i for p, i in ids.items()}
     (folder / "vocab.json").write_text(json.dumps(strange))
-    with pytest.raises(CheckpointError, match=r"source\.spm: only 0 of .* belong to different models"):
+    with pytest.raises(
+        CheckpointError, match=r"source\.spm: only 0 of .* belong to different models"
+    ):
         import_marian(folder, tmp_path / "ours")
 
 

@@ -170,7 +170,9 @@ def test_text_is_prepared_and_joined_again() -> None:
 
 
 def test_merges_of_another_vocabulary() -> None:
-    with pytest.raises(TokenizerError, match=r"only 0 of the 8 pieces .* belong to different models"):
+    with pytest.raises(
+        TokenizerError, match=r"only 0 of the 8 pieces .* belong to different models"
+    ):
         tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
