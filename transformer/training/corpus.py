@@ -31,7 +31,7 @@ from transformer.training.recipe import DataRecipe, Recipe
 
 log = logging.getLogger(__name__)
 
-#: The corpus of which nothing is held out.
+#: The only corpus without held-out parts.
 AGREEMENT = "agreement"
 
 #: Token ids of many sentences, sources and targets in the same order, without special tokens.
@@ -39,9 +39,9 @@ Encoded = tuple[list[list[int]], list[list[int]]]
 
 
 def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
-    """Read the text that a recipe names, from under `folder`.
+    """Read the text of a recipe from `folder`.
 
-    Raises: `DataError` naming the file, and where it is to be had if it is missing.
+    Raises: `DataError` naming the file, and how to get it if it is missing.
     """
     corpora = [_corpus(name, recipe, folder) for name in recipe.corpora]
     if recipe.val is not None:
@@ -55,7 +55,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
 
 
 def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
-    """Read the validation and test text of a recipe; what is only trained on may be missing.
+    """Read the validation and test text of a recipe; text only for training may be missing.
 
     Raises: `DataError` naming the file.
     """
@@ -69,7 +69,7 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
         return reversal()
     if name == AGREEMENT:
         if recipe.src != "en":
-            raise DataError(f"agreement is made from English, not from {recipe.src!r}")
+            raise DataError(f"agreement needs English as the source, not {recipe.src!r}")
         everyday = _corpus("tatoeba", recipe, folder)
         try:
             return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
@@ -81,7 +81,7 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
             return read(corpus_folder(name, folder), recipe.src, recipe.tgt)
         except MissingFileError as error:
             raise MissingFileError(
-                f"{error}; --download fetches {name}, or name a folder that holds it with --data"
+                f"{error}; use --download to fetch {name}, or --data for a folder that contains it"
             ) from None
     pairs = _pairs(folder / name, recipe)
     if recipe.val is not None:
@@ -108,7 +108,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
         return Tokenizer.load(path)
     settings, init = recipe.tokenizer, recipe.training.init
     if init:
-        # Weights mean nothing without the pieces that they were trained on.
+        # Weights are meaningless with any other tokenizer.
         tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
     else:
         tokenizer = train_tokenizer(
@@ -121,7 +121,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
             fewer=True,
         )
     if tokenizer.vocab_size != settings.vocab_size:
-        log.info("%d pieces, not %d as asked for", tokenizer.vocab_size, settings.vocab_size)
+        log.info("%d pieces instead of %d", tokenizer.vocab_size, settings.vocab_size)
     write_atomic(path, tokenizer.to_bytes())
     return tokenizer
 
@@ -138,7 +138,7 @@ def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int
 def sample_pairs(
     pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int, *, alpha: float, seed: int
 ) -> Encoded:
-    """Cut the pairs at random (see `Tokenizer.sample`), the same way for the same seed."""
+    """Segment the pairs at random (see `Tokenizer.sample`), reproducibly for each seed."""
     seed_sampling(seed)
     return _fitting(
         [tokenizer.sample(src, alpha=alpha) for src, _ in pairs],

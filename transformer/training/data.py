@@ -1,7 +1,7 @@
-"""Parallel text: reading it, splitting it, and cutting it into batches by token count (5.1).
+"""Parallel text: reading, splitting, and batching by token count (section 5.1).
 
-A `Corpus` holds sentence pairs under the names of its splits. Where a corpus ships without a
-held-out part, one is split off by *source sentence*, so that no source stands on both sides.
+A `Corpus` holds sentence pairs by split. If a corpus has no held-out part, one is split off by
+*source sentence*, so that no source occurs in both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Pair = tuple[str, str]
 
 
 class DataError(ValueError):
-    """Text that cannot be used; the message names the file and what is wrong."""
+    """Text that cannot be used; the message names the file and the fault."""
 
 
 class MissingFileError(DataError):
@@ -47,7 +47,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the training pairs in their order, in hexadecimal."""
+        """Return the SHA-256 of the training pairs in order, in hexadecimal."""
         digest = hashlib.sha256()
         for pair in self.train:
             digest.update(repr(pair).encode())
@@ -134,7 +134,7 @@ def corpus_folder(name: str, folder: Path) -> Path:
 
 
 def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
-    """Multi30k (Elliott et al. 2016): image captions, 29,000 for training, three test sets."""
+    """Read Multi30k (Elliott et al. 2016): image captions, 29,000 for training, three test sets."""
 
     def split(name: str) -> tuple[Pair, ...]:
         return read_parallel(folder / f"{name}.{src}", folder / f"{name}.{tgt}")
@@ -143,7 +143,7 @@ def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
 
 
 def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
-    """Tatoeba's everyday sentences, with 1% of the sources held out for testing, 0.5% for val.
+    """Read Tatoeba's everyday sentences; 1% of sources are held out for testing, 0.5% for val.
 
     Reads SRC-TGT.tsv, or TGT-SRC.tsv with its columns swapped if only that exists.
     """
@@ -159,10 +159,10 @@ def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
 
 
 def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
-    """Random lower-case strings and their reversals: a task anyone can check by eye.
+    """Generate random lower-case strings and their reversals, a task that is easy to check.
 
-    Half of the strings use few letters. Repeated letters differ only in position, so the model has
-    to learn positions.
+    Half of the strings use only a few letters. Repeated letters differ only in position, so the
+    model has to learn positions.
     """
     rng = random.Random(seed)
     every = "abcdefghijklmnopqrstuvwxyz"
@@ -185,8 +185,8 @@ def split_by_source(
 ) -> tuple[tuple[Pair, ...], tuple[Pair, ...], tuple[Pair, ...]]:
     """Split pairs in three so that no source (see `source_key`) occurs in two parts.
 
-    The part is decided by a hash of the source alone: it does not depend on the order of the
-    pairs, nor on which others there are.
+    The split is decided by a hash of the source alone, independent of the order of the pairs and
+    of the other pairs.
 
     Args: shares: of train, val and test; they sum to 1.
     """
@@ -227,7 +227,7 @@ class Batch:
 
     @property
     def n_tokens(self) -> int:
-        """Target tokens to predict, padding left out."""
+        """Number of target tokens to predict, without padding."""
         return int((self.tgt_out != PAD_ID).sum())
 
 
@@ -248,10 +248,11 @@ def token_batches(
     seed: int,
     epoch: int,
 ) -> list[NDArray[np.int64]]:
-    """Batches of similar length with about `batch_tokens` padded tokens on the longer side (5.1).
+    """Group sentences of similar length into batches of about `batch_tokens` padded tokens (5.1).
 
-    Sentences are sorted by target, then source length, with ties in random order, then cut, and
-    the batches shuffled. A pure function of its arguments: an epoch can be resumed in its middle.
+    The tokens of the longer side count. Sentences are sorted by target, then source length, with
+    ties in random order, and split into batches, which are shuffled. A pure function, so an epoch
+    can be resumed in the middle.
 
     Returns: index arrays; together they hold every sentence once.
     """
@@ -272,7 +273,7 @@ def token_batches(
 
 
 def in_chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Consecutive slices of at most `size` items."""
+    """Yield consecutive slices of at most `size` items."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 

@@ -1,4 +1,4 @@
-"""The processes that train a model together, one or several started by torchrun."""
+"""Distributed training: one process, or several started by torchrun."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import torch.distributed as dist
 
 @dataclass(frozen=True)
 class World:
-    """This process among those that train together; without torchrun it is the only one.
+    """This process in a distributed run; the only one without torchrun.
 
     Attributes:
-        rank: from 0 to size - 1 over all machines.  size: how many there are.
-        local_rank: its number on this machine, and that of its GPU.
+        rank: from 0 to size - 1 over all machines.  size: number of processes.
+        local_rank: its number on this machine, and the number of its GPU.
     """
 
     rank: int = 0
@@ -29,7 +29,7 @@ class World:
 
     @classmethod
     def join(cls, device: str) -> World:
-        """Join the group that torchrun's environment names, if there is one."""
+        """Join the group described by torchrun's environment variables, if any."""
         size = int(os.environ.get("WORLD_SIZE", "1"))
         if size == 1:
             return cls()
@@ -41,11 +41,11 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes the files."""
+        """Whether this process writes the files (rank 0)."""
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait until every process is here."""
+        """Wait for all processes (barrier)."""
         if self.size > 1:
             dist.barrier()
 
@@ -55,7 +55,7 @@ class World:
             dist.destroy_process_group()
 
     def most(self, number: int, device: torch.device) -> int:
-        """Return the largest of the processes' numbers."""
+        """Return the maximum over all processes."""
         if self.size == 1:
             return number
         largest = torch.tensor(number, device=device)
@@ -63,7 +63,7 @@ class World:
         return int(largest)
 
     def add(self, numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
-        """Sum of the processes' numbers, on the CPU."""
+        """Return the sum over all processes, on the CPU."""
         if self.size == 1:
             return numbers
         total = numbers.to(device)
@@ -73,9 +73,9 @@ class World:
 
 @contextlib.contextmanager
 def repeatable(device: str) -> Iterator[None]:
-    """Sum in a fixed order while this lasts, so that the same work gives the same bits.
+    """Context in which sums have a fixed order, so that results are bitwise reproducible.
 
-    Without it, gradients of embeddings are added up by whichever thread comes first: on a GPU,
+    Otherwise gradients of embeddings are summed in the order in which threads finish: on a GPU,
     and on the CPU in compiled code.
     """
     if device == "cuda":
@@ -84,7 +84,7 @@ def repeatable(device: str) -> Iterator[None]:
     memory: Any = torch.utils.deterministic
     filled = memory.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True)
-    memory.fill_uninitialized_memory = False  # would only cost time
+    memory.fill_uninitialized_memory = False  # would only take time
     try:
         yield
     finally:
@@ -93,7 +93,7 @@ def repeatable(device: str) -> Iterator[None]:
 
 
 def wants_bfloat16(precision: str, device: str) -> bool:
-    """Whether matrix products run in bfloat16: on request, or with "auto" if that is faster."""
+    """Return whether matrix products use bfloat16: on request, or with "auto" if it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device == "cuda":

@@ -3,10 +3,10 @@
     transformer data multi30k --out DIR      captions EN, DE, FR, into DIR/multi30k
     transformer data tatoeba --out DIR       everyday sentences, DIR/tatoeba/en-de.tsv.gz
 
-Multi30k's texts are fixed, so each is compared with a checksum. Tatoeba's archives are made anew
-every few months: they are checked by what they hold, their own checksum is written down beside the
-text, and `sha256` asks for a certain one. Files appear whole or not at all, and what is there
-already is not fetched again, so a fetch that broke off is simply repeated.
+Multi30k's texts are fixed, so each is checked against a checksum. Tatoeba's archives are rebuilt
+every few months: their content is checked, their checksum is saved beside the text, and `sha256`
+pins a version. Files are written atomically and existing ones are not fetched again, so an
+interrupted download can simply be repeated.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from transformer.training.data import MULTI30K_TESTS, DataError, corpus_folder
 
 log = logging.getLogger(__name__)
 
-#: Where the corpora live.
+#: Addresses of the corpora.
 HOMES = {
     "multi30k": "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1",
     "tatoeba": "https://www.manythings.org/anki",
 }
 
-#: Languages of Tatoeba's archives beside English, and the archives' names for them.
+#: Languages of Tatoeba's archives besides English, and their codes in file names.
 TATOEBA_CODES = {
     "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "pt": "por",
 }  # fmt: skip
 MULTI30K_LANGUAGES = ("en", "de", "fr")
 
-#: Seconds without a byte after which a server counts as silent.
+#: Timeout in seconds without data.
 TIMEOUT = 30.0
 #: Largest text of Multi30k, largest archive of Tatoeba, and largest text in one, in bytes.
 MAX_FILE, MAX_ARCHIVE, MAX_TEXT = 8 << 20, 64 << 20, 512 << 20
-#: An archive with fewer pairs is not what it should be.
+#: Archives with fewer pairs are refused.
 MIN_PAIRS = 1_000
 CHUNK = 1 << 16
 
@@ -84,7 +84,7 @@ MULTI30K = dict(line.split() for line in _CHECKSUMS.split("\n") if line)
 
 
 class DownloadError(DataError):
-    """A download that failed or has the wrong content; the message says what to do instead."""
+    """A download that failed or has the wrong content; the message suggests an alternative."""
 
 
 def fetch(
@@ -97,14 +97,14 @@ def fetch(
     show_progress: bool = True,
     timeout: float = TIMEOUT,
 ) -> Path:
-    """Fetch a corpus into a folder of its name under `out`, where the recipes look for it.
+    """Download a corpus to `out`/NAME, where recipes look for it.
 
     Args:
         corpus: a key of `HOMES`.
-        tgt: Tatoeba's other language beside English; Multi30k comes in all of its languages.
-        home: address to fetch from instead, for a mirror.
-        sha256: checksum that Tatoeba's archive has to have.
-        timeout: seconds without a byte after which to give up.
+        tgt: Tatoeba's language besides English; Multi30k is fetched in all of its languages.
+        home: address of a mirror.
+        sha256: required checksum of Tatoeba's archive.
+        timeout: seconds without data before giving up.
 
     Returns: the folder.
 
@@ -127,7 +127,7 @@ def fetch(
 def fetch_missing(
     corpora: Sequence[str], folder: Path, src: str, tgt: str, *, show_progress: bool = True
 ) -> None:
-    """Fetch those of the named corpora that `folder` lacks. Raises `DownloadError`."""
+    """Download the named corpora that `folder` lacks. Raises `DownloadError`."""
     for name in corpora:
         if name not in HOMES:
             continue
@@ -144,7 +144,7 @@ def fetch_missing(
                 - set(MULTI30K_LANGUAGES if name == "multi30k" else TATOEBA_CODES)
             )
             if unknown or (name == "tatoeba" and "en" not in (src, tgt)):
-                raise DownloadError(f"{name} cannot be had for {src}-{tgt} here")
+                raise DownloadError(f"{name} is not available for {src}-{tgt}")
             fetch(name, folder, tgt=src if tgt == "en" else tgt, show_progress=show_progress)
 
 
@@ -158,7 +158,7 @@ def _multi30k(source: _Source, folder: Path) -> None:
             bar.set_description(name)
             path = folder / f"{name}.gz"
             if not path.exists():
-                # The tokenised texts lie there as they are, the others gzipped.
+                # The server has tokenised texts uncompressed, the others gzipped.
                 plain = ".tok." in name
                 url = f"tok/{name}" if plain else f"raw/{name}.gz"
                 raw = source.get(url, limit=MAX_FILE)
@@ -166,18 +166,18 @@ def _multi30k(source: _Source, folder: Path) -> None:
                 if _digest_of(io.BytesIO(stored)) != digest:
                     raise DownloadError(
                         f"{source.home}/{url}: wrong checksum: not the published text, or "
-                        "damaged on the way; nothing was written"
+                        "damaged in transit; nothing was written"
                     )
                 _write(path, stored)
             elif _digest_of(path) != digest:
                 raise DownloadError(
-                    f"{path}: is there, but is not the published text; move it away first"
+                    f"{path}: exists, but is not the published text; move it away first"
                 )
             bar.update()
 
 
 def _digest_of(file: Path | IO[bytes]) -> str | None:
-    """SHA-256 of a gzip file's content; None if it is damaged or far too long."""
+    """Return the SHA-256 of a gzip file's content, or None if it is damaged or too long."""
     try:
         with gzip.open(file) as unpacked:
             text = unpacked.read(MAX_FILE + 1)
@@ -188,12 +188,12 @@ def _digest_of(file: Path | IO[bytes]) -> str | None:
 
 def _tatoeba(source: _Source, folder: Path, tgt: str, sha256: str | None) -> None:
     if tgt not in TATOEBA_CODES:
-        raise DownloadError(f"no archive for {tgt!r}; there are: {', '.join(TATOEBA_CODES)}")
+        raise DownloadError(f"no archive for {tgt!r}; available: {', '.join(TATOEBA_CODES)}")
     code = TATOEBA_CODES[tgt]
     path, about = folder / f"en-{tgt}.tsv.gz", folder / f"en-{tgt}.about.txt"
     if path.exists():
         if sha256 and f"sha256 {sha256.lower()}" not in _first_line(about):
-            raise DownloadError(f"{path}: is there, but not from the archive with that checksum")
+            raise DownloadError(f"{path}: exists, but is not from the archive with that checksum")
         log.info("%s is there", path)
         return
     name = f"{code}-eng.zip"
@@ -212,7 +212,7 @@ def _tatoeba(source: _Source, folder: Path, tgt: str, sha256: str | None) -> Non
 
 
 def _write(path: Path, data: bytes) -> None:
-    # Not before there is something to write: an empty folder would pass for the corpus.
+    # Only created with content: an empty folder would be taken for the corpus.
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, data)
 
@@ -225,14 +225,14 @@ def _first_line(path: Path) -> str:
 
 
 def _unpack(archive: bytes, member: str, url: str) -> bytes:
-    """One member of a zip archive. Nothing is written, so no name in it can lead anywhere."""
+    """Read one member of a zip archive. Nothing is written, so member names are harmless."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as files, files.open(member) as file:
             text = file.read(MAX_TEXT + 1)
     except KeyError:
         raise DownloadError(f"{url}: the archive has no {member}") from None
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError) as error:
-        raise DownloadError(f"{url}: not a whole zip archive ({error})") from None
+        raise DownloadError(f"{url}: not a complete zip archive ({error})") from None
     if len(text) > MAX_TEXT:
         raise DownloadError(f"{url}: {member} is larger than {MAX_TEXT >> 20} MiB")
     return text
@@ -251,26 +251,26 @@ def _check_pairs(text: bytes, url: str) -> None:
 
 
 class _Source:
-    """A web server to fetch from: its address, patience, and whether to show bars."""
+    """A web server to download from: address, timeout, and whether to show progress bars."""
 
     def __init__(self, home: str, timeout: float, show_progress: bool) -> None:
         self.home, self.timeout, self.show_progress = home, timeout, show_progress
         self._opener = urllib.request.build_opener(NoDowngrade)
 
     def bar(self, total: int | None, unit: str) -> tqdm[Any]:
-        """Make a progress bar."""
+        """Create a progress bar."""
         return tqdm(
             total=total,
             unit=unit,
             unit_scale=unit == "B",
             disable=not self.show_progress,
-            leave=False,  # what is said next begins on a line of its own
+            leave=False,  # further output starts on its own line
         )
 
     def get(self, path: str, *, limit: int, bar: tqdm[Any] | None = None) -> bytes:
-        """Read the whole of a file, at most `limit` bytes. Raises `DownloadError`."""
+        """Download a file of at most `limit` bytes. Raises `DownloadError`."""
         url = f"{self.home}/{path}"
-        # Some servers turn away what Python calls itself by default.
+        # Some servers refuse Python's default user agent.
         request = urllib.request.Request(url, headers={"User-Agent": "Mozilla/5.0 (Headlight)"})  # noqa: S310
         try:
             with self._opener.open(request, timeout=self.timeout) as response:
@@ -287,7 +287,7 @@ class _Source:
         raise DownloadError(f"{url}: {reason}; {ADVICE}") from None
 
 
-#: What to do when nothing can be fetched.
+#: Advice for failed downloads.
 ADVICE = "if you are offline, get the files elsewhere and name their folder with --data DIR"
 
 
@@ -302,7 +302,7 @@ def _read(response: http.client.HTTPResponse, url: str, limit: int, bar: tqdm[An
         if bar is not None:
             bar.update(len(chunk))
         if len(received) > limit:
-            raise DownloadError(f"{url}: larger than {limit:,} bytes, so not what it should be")
+            raise DownloadError(f"{url}: larger than {limit:,} bytes, so not the expected file")
     if total is not None and len(received) != total:
         raise DownloadError(
             f"{url}: broke off after {len(received):,} of {total:,} bytes; try again"

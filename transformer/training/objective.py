@@ -15,10 +15,10 @@ def smoothed_cross_entropy(
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy against (1 - epsilon) one-hot + epsilon / V, summed over real tokens.
 
-    Written on log-sum-exp, so that the [.., V] log-probabilities are never stored.
+    Computed from log-sum-exp, so that the [..., V] log-probabilities are never stored.
 
     Args:
-        logits: [..., V].  target: [...] token ids; `pad_id` is left out.
+        logits: [..., V].  target: [...] token ids; `pad_id` is ignored.
 
     Returns: the smoothed loss and the plain negative log-likelihood, both in nats, summed.
     """
@@ -32,7 +32,7 @@ def smoothed_cross_entropy(
 
 
 class Objective(nn.Module):
-    """Model and loss in one module, so that both are compiled and distributed together."""
+    """Model and loss as one module, so that both are compiled and distributed together."""
 
     def __init__(self, model: Transformer, recipe: TrainingRecipe) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Objective(nn.Module):
         self.smoothing, self.r_drop = recipe.label_smoothing, recipe.r_drop
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
-        """Sum the loss and the negative log-likelihood of one batch (nats)."""
+        """Return the summed loss and negative log-likelihood of a batch, in nats."""
         pad_id = self.model.config.pad_id
         if not self.r_drop:
             return smoothed_cross_entropy(self.model(src, tgt_in), tgt_out, self.smoothing, pad_id)
@@ -57,10 +57,10 @@ class Objective(nn.Module):
 
 
 def learning_rate(update: int, recipe: TrainingRecipe, d_model: int, n_updates: int) -> float:
-    """Learning rate of an update, counted from 1 (section 5.3, eq. 3).
+    """Return the learning rate of an update, counted from 1 (section 5.3, eq. 3).
 
-    d_model^-0.5 min(update^-0.5, update warmup^-1.5), scaled so that its peak is `peak_lr` where
-    that is set, and led linearly to zero over the last `cooldown` share of `n_updates`.
+    d_model^-0.5 min(update^-0.5, update warmup^-1.5), scaled to a peak of `peak_lr` if that is set,
+    and decayed linearly to zero over the last `cooldown` share of `n_updates`.
     """
     warmup = max(recipe.warmup, 1)
     peak: float = recipe.peak_lr or (d_model * warmup) ** -0.5

@@ -1,14 +1,14 @@
-"""Sentences in which a pronoun must agree with the noun that it stands for.
+"""Training pairs in which a pronoun must agree with its noun.
 
-English "it" is "er", "sie" or "es" in German and "il" or "elle" in French, as the noun's gender
-has it. Everyday text shows this too rarely for a small model to learn it: among 168,049 pairs of
-Tatoeba 42 hold "because it". So clauses of known translation are put after real pairs whose target
-names the gender by its article: "The cup broke." and "Die Tasse zerbrach." become "The cup broke
+English "it" becomes "er", "sie" or "es" in German and "il" or "elle" in French, depending on the
+noun's gender. Everyday text has too few examples for a small model: 42 of 168,049 pairs of Tatoeba
+contain "because it". So clauses with known translations are appended to real pairs whose target
+shows the gender by its article: "The cup broke." and "Die Tasse zerbrach." become "The cup broke
 because it was too old." and "Die Tasse zerbrach, weil sie zu alt war." The noun is the subject, or
-the only object of a person's deed.
+the only object of a clause whose subject is a person.
 
-The clauses are written here and the adjectives drawn at random, so the sentences need not be likely
-ones. What they teach is the agreement alone.
+The clauses are fixed and the adjectives random, so the sentences may be implausible; they teach
+only agreement.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import Literal
 Gender = Literal["masculine", "feminine", "neuter"]
 Pair = tuple[str, str]
 
-#: Sentences that tests and pages put to the models: a pair made here never has one as its source.
+#: Sentences used by tests and pages, which are never a source here.
 HELD_OUT = (
     "The animal didn't cross the street because it was too tired.",
     "The animal didn't cross the street because it was too wide.",
     "The cat sat on the mat because it was tired.",
 )
 
-#: Nouns whose pronoun is "he", "she" or "they", or that are no things one can point at.
+#: Nouns whose pronoun is "he", "she" or "they", or that do not denote a thing.
 _NO_THINGS = """
 man woman boy girl child baby king queen prince princess doctor nurse teacher student pupil driver
 farmer soldier officer policeman lawyer judge captain president minister mayor boss manager thief
@@ -113,19 +113,21 @@ _OWNED = re.compile(r"\b(?:it|its|he|she|they|who|that|which|because|but|and|or)
 def agreement_pairs(
     pairs: Sequence[Pair], tgt: str, *, copies: int = 2, seed: int = 5
 ) -> list[Pair]:
-    """Make pairs whose pronoun agrees with a noun before it, from real English pairs.
+    """Extend real English pairs with clauses whose pronoun agrees with a noun before it.
 
     Args:
         pairs: (English, target) sentences.
         tgt: "de" or "fr".
-        copies: clauses put after each pair that fits.
+        copies: number of clauses for each suitable pair.
 
-    Returns: new pairs, none twice, without the sources in `HELD_OUT`.
+    Returns: distinct new pairs, without the sources in `HELD_OUT`.
 
     Raises: `ValueError` for another language.
     """
     if tgt not in _CLAUSES:
-        raise ValueError(f"agreement is known for {', '.join(sorted(_CLAUSES))}, not for {tgt!r}")
+        raise ValueError(
+            f"agreement is available for {', '.join(sorted(_CLAUSES))}, not for {tgt!r}"
+        )
     rng = random.Random(seed)
     genders = _vowel_genders(target for _, target in pairs) if tgt == "fr" else {}
     made: dict[Pair, None] = {}
@@ -148,7 +150,7 @@ def agreement_pairs(
 
 
 def _gender(source: str, target: str, tgt: str, genders: dict[str, Gender]) -> Gender | None:
-    """Gender of the noun that "it" would stand for after this pair; None where it is not clear."""
+    """Return the gender of the noun that "it" would refer to; None if it is unclear."""
     if not target.endswith(".") or re.search(r"[,;:?!\"„“«»]", target) or _OWNED.search(source):
         return None
     subject, thing = _SUBJECT.fullmatch(source), _OBJECT.fullmatch(source)
@@ -162,7 +164,7 @@ def _gender(source: str, target: str, tgt: str, genders: dict[str, Gender]) -> G
 
 
 def _german(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gender | None:
-    """By the nominative of a subject, by the accusative of an object."""
+    """Infer the gender from the article: nominative for subjects, accusative for objects."""
     if subject:
         articles: dict[str, Gender] = {"Der": "masculine", "Die": "feminine", "Das": "neuter"}
         if len(words) < 3 or not words[1][:1].isupper():
@@ -179,14 +181,14 @@ def _german(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gend
     if len(held) != 1 or not held[0][1][:1].isupper():
         return None
     before = words[words.index(held[0][0]) - 1] if words.index(held[0][0]) else ""
-    # After most prepositions the article is a dative or may be one: "in den" says nothing sure.
+    # After most prepositions the article may be a dative: "in den" is ambiguous.
     if before in {"in", "an", "auf", "zu", "mit", "von", "bei", "aus", "nach", "über", "vor"}:
         return None
     return articles.get(held[0][0])
 
 
 def _french(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gender | None:
-    """By the article, or for "l'" by what other sentences say of the noun."""
+    """Infer the gender from the article, or for "l'" from other sentences with the noun."""
     if subject:
         article, noun = words[0], words[1] if len(words) > 1 else ""
     else:
@@ -202,7 +204,7 @@ def _french(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gend
     if article in {"Le", "le"}:
         return "masculine"
     if article in {"La", "la"}:
-        # "Je la vois": a pronoun stands before a verb and has no noun.
+        # "Je la vois": a pronoun before a verb, without a noun.
         return "feminine" if noun and (subject or words[-1] == noun) else None
     if match := re.fullmatch(r"[Ll]['’](\w+)", article):
         return genders.get(match[1].lower())
@@ -210,7 +212,7 @@ def _french(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gend
 
 
 def _vowel_genders(sentences: Iterable[str]) -> dict[str, Gender]:
-    """Gender of French nouns that begin with a vowel, where "un" or "une" settles it."""
+    """Return the gender of French nouns with an initial vowel, where "un" or "une" shows it."""
     seen: dict[str, Counter[Gender]] = {}
     for sentence in sentences:
         for article, noun in re.findall(r"\b([Uu]ne?) (\w+)", sentence):

@@ -1,4 +1,4 @@
-"""A training run as a file: model, tokenizer, data and optimisation (section 5), read from TOML."""
+"""Training recipes in TOML: model, tokenizer, data and optimisation (section 5)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Precision = Literal["auto", "float32", "bfloat16"]
 
 @dataclass(frozen=True)
 class TokenizerRecipe:
-    """How the joint tokenizer is trained; see `transformer.text.tokenizer.train_tokenizer`.
+    """Settings of the joint tokenizer; see `transformer.text.tokenizer.train_tokenizer`.
 
-    A text too small for `vocab_size` pieces gets as many as it yields.
+    Text too small for `vocab_size` pieces gets fewer.
     """
 
     vocab_size: int = 8_000
@@ -31,14 +31,15 @@ class TokenizerRecipe:
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """Which text. `corpora` are names ("multi30k", "tatoeba", "agreement", which is made from
+    """Training text. `corpora` are names ("multi30k", "tatoeba", "agreement", which is derived from
     Tatoeba's training part, "reversal") or paths under --data.
 
     A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
-    other is a prefix of two files, PREFIX.src and PREFIX.tgt with the languages' names as endings.
-    Each may be gzipped. `val` is such a path too; without it, 0.5% of each path's sources are held
-    out for validation and 1% for testing. From the paths of `train_only` nothing is held out: pairs
-    that a model made of the training text itself (Sennrich et al. 2016; Nguyen et al. 2020), say.
+    other is the prefix of two files, PREFIX.src and PREFIX.tgt with language codes as extensions.
+    Each may be gzipped. `val` is also such a path; without it, 0.5% of each path's sources are held
+    out for validation and 1% for testing. Nothing is held out from the paths of `train_only`, such
+    as pairs that a model generated from the training text (Sennrich et al. 2016; Nguyen et al.
+    2020).
     """
 
     corpora: tuple[str, ...] = ("multi30k",)
@@ -50,14 +51,13 @@ class DataRecipe:
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """The paper's optimisation (sections 5.1 to 5.4), with what a small data set needs.
+    """The paper's optimisation (sections 5.1 to 5.4), with options for small data sets.
 
     Attributes:
         epochs: passes over the training text.
-        max_updates: stop earlier after this many updates; 0 means no such limit.
-        batch_tokens: padded tokens of an update on its longer side; the paper has about 25,000.
-        micro_tokens: split an update into parts of at most this many tokens and add up their
-            gradients; 0 means one part.
+        max_updates: stop earlier after this many updates; 0 means no limit.
+        batch_tokens: padded tokens per update on the longer side; the paper has about 25,000.
+        micro_tokens: accumulate gradients over parts of at most this many tokens; 0 means one part.
         warmup: updates of linear warmup.
         peak_lr: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5.
         cooldown: last share of the updates over which the rate falls linearly to zero.
@@ -67,8 +67,8 @@ class TrainingRecipe:
         clip_norm: largest gradient norm; 0 means no limit. Departure: the paper names none.
         r_drop: weight of the divergence between two passes with different dropout (Liang et al.
             2021); 0 turns it off, and with it the second pass.
-        subword_alpha: cut words differently in every epoch (see `Tokenizer.sample`): with a
-            unigram vocabulary the smaller, the more freely; with BPE the share of merges dropped.
+        subword_alpha: sample the segmentation in every epoch (see `Tokenizer.sample`): with a
+            unigram vocabulary smaller values vary more; with BPE the share of merges dropped.
             0 turns it off.
         average: number of last epoch checkpoints averaged at the end (section 6.1).
         seed: of everything random.
@@ -76,8 +76,8 @@ class TrainingRecipe:
             with bfloat16 instructions.
         compile: fuse the small operations with torch.compile (needs a C++ compiler on the CPU);
             twice the speed on a small model.
-        save_every: updates between saved states, beside one at the end of every epoch.
-        init: folder of a checkpoint to start the weights from, or "".
+        save_every: updates between saved states, besides one at the end of every epoch.
+        init: folder of a checkpoint with initial weights, or "".
     """
 
     epochs: int = 60
@@ -104,7 +104,7 @@ class TrainingRecipe:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides a training run."""
+    """All settings of a training run."""
 
     model: ModelConfig
     tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
@@ -112,7 +112,7 @@ class Recipe:
     training: TrainingRecipe = field(default_factory=TrainingRecipe)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values as `from_dict` takes them; settings that are None are left out."""
+        """Return plain values for `from_dict`, without settings that are None."""
         return {
             table: {name: value for name, value in settings.items() if value is not None}
             for table, settings in dataclasses.asdict(self).items()
@@ -126,7 +126,7 @@ class Recipe:
         """
         if preset_or_toml in PRESETS:
             model = PRESETS[preset_or_toml]
-            # A preset may have fewer pieces than a real text has characters.
+            # A preset may have fewer pieces than real text has characters.
             tokenizer = TokenizerRecipe(vocab_size=max(model.vocab_size, 1_000))
             return cls(model.replace(vocab_size=tokenizer.vocab_size), tokenizer)
         path = Path(preset_or_toml)
@@ -176,9 +176,7 @@ class Recipe:
             raise ConfigError("[model] tgt_vocab_size cannot be set: the tokenizer is a joint one")
         ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
-            raise ConfigError(
-                "[model] the ids of special tokens are the tokenizer's, leave them out"
-            )
+            raise ConfigError("[model] omit the ids of special tokens: the tokenizer sets them")
         return cls(
             config,
             tokenizer,
@@ -187,7 +185,7 @@ class Recipe:
         )
 
 
-#: Bounds beside "not below 0"; `_BELOW_ONE` lie in [0, 1), the others include their bound.
+#: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
 _AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
 _BELOW_ONE = {"label_smoothing", "beta1", "beta2"}
@@ -207,7 +205,7 @@ def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
 
 
 def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
-    """`value` in the type that `hint` asks for and within its bounds, else `ConfigError`."""
+    """Return `value` in the type of `hint` and within bounds. Raises `ConfigError`."""
     if hint in (tuple[str, ...], tuple[str, ...] | None):
         if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
             raise ConfigError(f'{label}={value!r} should be a list of names, such as ["multi30k"]')

@@ -1,10 +1,9 @@
-"""Training: the paper's recipe (section 5), resumable at any moment, on any number of processes.
+"""Training with the paper's recipe (section 5), resumable, on any number of processes.
 
     transformer train recipes/multi30k-en-de.toml --data DIR --out DIR [--resume]
     torchrun --nproc-per-node 2 -m transformer train ...
 
-What a run does is in `transformer.training.trainer`; here are its text, tokenizer and folder put
-together.
+This module sets up text, tokenizer and folder; `transformer.training.trainer` runs the updates.
 """
 
 from __future__ import annotations
@@ -35,20 +34,18 @@ def train(
     tensorboard: bool = False,
     show_progress: bool = True,
 ) -> Path:
-    """Run a recipe on the text under `data` and leave a checkpoint in `out`.
+    """Run a recipe on the text under `data` and write a checkpoint to `out`.
 
     Args:
-        resume: go on where the run in `out` stopped; it begins where there is none.
-        download: first fetch the named corpora that `data` lacks (see
-        `transformer.training.download`).
+        resume: continue the run in `out`, or start one if there is none.
+        download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
         device: "auto", "cpu" or "cuda".
         tensorboard: also write events for TensorBoard.
 
     Returns: `out`.
 
-    Raises: `ConfigError` where `out` holds a run of another recipe or text, `DataError` for text
-        that is missing, `InputError` for a device that is not here, `TrainingError` where the loss
-        diverges.
+    Raises: `ConfigError` if `out` holds a run of another recipe or text, `DataError` if text is
+        missing, `InputError` if the device is not available, `TrainingError` if the loss diverges.
     """
     device = resolve_device(device).type
     world, folder = World.join(device), RunFolder(out)

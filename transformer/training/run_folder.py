@@ -1,15 +1,14 @@
-"""The folder of a training run, from which it resumes after being killed at any moment.
+"""The folder of a training run, which can resume after being killed at any point.
 
-    recipe.json       the recipe and the fingerprint of the text it began with
+    recipe.json       the recipe and the fingerprint of the text
     tokenizer.model   trained once, at the start
     state.pt          weights, optimizer and counters to resume from
     metrics.jsonl     a line per logged update and per epoch
-    epochs/           weights after each of the last epochs, to be averaged
+    epochs/           weights after each of the last epochs, for averaging
     tensorboard/      events, on request
 
-and, at the end, the checkpoint that it made (see `transformer.checkpoint.folder`). Files appear
-whole or not at
-all: each is written under another name and renamed when it is on the disk.
+and, at the end, the checkpoint (see `transformer.checkpoint.folder`). Files are written
+atomically: each is renamed from a temporary name once it is on disk.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from transformer.training.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
-#: Under which name recipe.json holds the fingerprint of the training text.
+#: Key of the training text's fingerprint in recipe.json.
 _TEXT = "text"
 #: Settings that may change between a run and its continuation.
 RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
@@ -62,7 +61,7 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether there is anything that a new run would destroy."""
+        """Whether the folder holds anything that a new run would overwrite."""
         made = (self.tokenizer, self.state, self.path / "model.safetensors")
         return any(file.exists() for file in made)
 
@@ -81,7 +80,7 @@ class RunFolder:
             self._check_same(wanted, text)
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
-        if not self.state.exists():  # lines of a run that has to begin again
+        if not self.state.exists():  # lines of a run that has to start over
             self.metrics.unlink(missing_ok=True)
 
     def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
@@ -93,7 +92,7 @@ class RunFolder:
                 for name, value in values.items()
                 if name not in RESUMABLE and found.get(table, {}).get(name) != value
             ]
-            same_text = found.get(_TEXT, text) == text  # older runs do not say
+            same_text = found.get(_TEXT, text) == text  # missing in older runs
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: cannot resume without it: {error}") from None
         for table, name, before, now in changed:
@@ -110,7 +109,7 @@ class RunFolder:
     def save_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
     ) -> None:
-        """Write state.pt. Raises `OSError` that names it; the one before is then still there."""
+        """Write state.pt. Raises `OSError` naming it, and then keeps the previous one."""
         state = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
@@ -124,7 +123,7 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.state)
-        except OSError as error:  # such as a full disk, of which this would hold a part
+        except OSError as error:  # such as a full disk, on which this would occupy space
             temporary.unlink(missing_ok=True)
             raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
 
@@ -138,12 +137,12 @@ class RunFolder:
             optimizer.load_state_dict(state["optimizer"])
             progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
-            reason = f"{type(error).__name__}: {error}"  # a bare key or number tells nothing
+            reason = f"{type(error).__name__}: {error}"  # a bare key or number is meaningless
             raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
         threads = state.get("threads", torch.get_num_threads())
         if threads != torch.get_num_threads():
             log.warning(
-                "the run had %d threads and now has %d: sums may round differently",
+                "the run used %d threads and now uses %d: sums may round differently",
                 threads, torch.get_num_threads(),
             )  # fmt: skip
         return progress
@@ -157,7 +156,7 @@ class RunFolder:
             file.write(json.dumps(line) + "\n")
 
     def drop_lines_after(self, progress: Progress) -> None:
-        """Remove the lines of metrics.jsonl that a run resumed here writes again."""
+        """Remove the lines of metrics.jsonl that a run resumed here will write again."""
         if not self.metrics.exists():
             return
         kept = []
@@ -165,7 +164,7 @@ class RunFolder:
             if not line.endswith("}"):
                 continue  # cut off when the run was killed
             values = json.loads(line)
-            # The line of an epoch's end may bear the same update as the state saved just before.
+            # An epoch's last line may have the same update as the state saved just before.
             if values["update"] <= progress.update and values["epoch"] <= progress.epoch:
                 kept.append(line)
         write_atomic(self.metrics, "".join(line + "\n" for line in kept).encode())
@@ -191,7 +190,7 @@ class RunFolder:
 
 
 def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Mean of the weights in several safetensors files (section 6.1), tied ones put back."""
+    """Average the weights of several safetensors files (section 6.1), restoring tied ones."""
     total: dict[str, Tensor] = {}
     for file in files:
         for name, tensor in read_tensors(file, describe_weights(file)):

@@ -1,8 +1,8 @@
 """One training run: updates, validation and the final checkpoint (section 5).
 
-Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to keep is
-small: weights, Adam's moments and two counters. A run that was killed and resumed on the same
-machine, with as many threads, ends in the same bits. See `transformer.training.run_folder` for its
+Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to
+save is small: weights, Adam's moments and two counters. A run resumed on the same machine with as
+many threads gives bitwise the same result. See `transformer.training.run_folder` for its
 files.
 """
 
@@ -41,11 +41,11 @@ LOG_EVERY = 50
 
 
 class TrainingError(ValueError):
-    """A run that cannot continue; the message says why and what may help."""
+    """A run that cannot continue; the message gives the reason and possible remedies."""
 
 
 class Trainer:
-    """One training run: made from a recipe, a corpus and a folder, then `run()`."""
+    """One training run, built from a recipe, a corpus and a folder, and started by `run()`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Trainer:
             raise ConfigError(f"no training pair has from 1 to {limit - 1} tokens on both sides")
         if n_kept < n_pairs and world.leads:
             log.warning(
-                "%d of %d training pairs are left out: empty, or more than %d tokens on a side",
+                "%d of %d training pairs are left out: empty, or over %d tokens on one side",
                 n_pairs - n_kept, n_pairs, limit - 1,
             )  # fmt: skip
 
@@ -112,15 +112,15 @@ class Trainer:
         return self.finish()
 
     def _compile(self) -> None:
-        """Compile on a batch that is the same for a new run and for a resumed one.
+        """Compile on a batch that is the same for new and resumed runs.
 
-        Code that is made for any shape is still tuned to the first one that it meets.
+        Even code for dynamic shapes is tuned to the first shape that it sees.
         """
         sources, targets = self._encoded
         for rows in self._batches(0):
             part = self._parts(rows)[0] if len(rows) >= self.world.size else rows
             batch = collate([sources[row] for row in part], [targets[row] for row in part])
-            # Sizes that are equal here by chance would be taken to be equal always.
+            # Sizes that happen to be equal here would be assumed to be always equal.
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
                 break
         with self._autocast():
@@ -129,7 +129,7 @@ class Trainer:
 
     @property
     def n_updates(self) -> int:
-        """Updates of the whole run; later epochs may differ by a batch or two from the first."""
+        """Updates of the whole run, estimated: epochs may differ by a batch or two."""
         n_updates = self.settings.epochs * len(self._batches(0))
         limit = self.settings.max_updates
         return min(n_updates, limit) if limit else n_updates
@@ -191,25 +191,25 @@ class Trainer:
         self._save_state()
 
     def update(self, rows: NDArray[np.int64], rate: float) -> tuple[float, float, int]:
-        """One step of Adam on one batch.
+        """Make one step of Adam on one batch.
 
-        The batch is the same for any number of processes: each takes its share of the rows, and
-        the loss is divided by the tokens of them all.
+        The batch does not depend on the number of processes: each takes its share of the rows,
+        and the loss is divided by the tokens of all.
 
-        Returns: mean smoothed loss (nats a token), summed negative log-likelihood, tokens.
-        Raises: `TrainingError` where the loss is not a number; the weights stay as they were.
+        Returns: mean smoothed loss (nats per token), summed negative log-likelihood, tokens.
+        Raises: `TrainingError` if the loss is not finite; the weights are then unchanged.
         """
         world, settings = self.world, self.settings
         sources, targets = self._encoded
         n_tokens = sum(len(targets[row]) + 1 for row in rows)
         parts = self._parts(rows)
-        # Every process must take part in each exchange of gradients, so all make as many parts.
+        # All processes take part in each gradient exchange, so all need the same number of parts.
         n_parts = world.most(len(parts), self.device)
         self.optimizer.zero_grad(set_to_none=True)
         torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
         totals = torch.zeros(2)
         for index in range(n_parts):
-            # A process without rows of its own repeats one and leaves it out of the sum.
+            # A process without rows repeats one and leaves it out of the sum.
             part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
             batch = collate([sources[row] for row in part], [targets[row] for row in part])
             last = index == n_parts - 1
@@ -218,7 +218,7 @@ class Trainer:
             with no_sync() if no_sync else contextlib.nullcontext():
                 with self._autocast():
                     loss, nll = self.objective(*self._to_device(batch))
-                # DistributedDataParallel averages over processes; a sum is wanted.
+                # DistributedDataParallel averages over processes; we need the sum.
                 (loss * (weight * world.size / n_tokens)).backward()
             totals += torch.stack([loss.detach(), nll]).float().cpu() * weight
         totals = world.add(totals, self.device)
@@ -235,7 +235,7 @@ class Trainer:
         return totals[0].item() / n_tokens, totals[1].item(), n_tokens
 
     def _parts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Cut this process's share of a batch into parts whose gradients are added up."""
+        """Split this process's share of a batch into parts for gradient accumulation."""
         sources, targets = self._encoded
         share, limit = rows[self.world.rank :: self.world.size], self.settings.micro_tokens
         longest = max((max(len(sources[row]), len(targets[row])) + 1 for row in share), default=1)
@@ -244,7 +244,7 @@ class Trainer:
 
     @torch.no_grad()
     def validate(self) -> float:
-        """Negative log-likelihood of the validation text in nats a token."""
+        """Return the negative log-likelihood of the validation text in nats per token."""
         sources, targets = self._val
         self.model.eval()
         total, count = 0.0, 0
@@ -260,11 +260,11 @@ class Trainer:
         return total / count if count else float("nan")
 
     def start_from(self, folder: Path) -> None:
-        """Begin with a checkpoint's weights. Raises `CheckpointError` where they do not fit."""
+        """Load initial weights. Raises `CheckpointError` if their shapes do not match."""
         self.model.load_state_dict(read_weights(folder, self.config), strict=False)
 
     def resume(self) -> None:
-        """Continue from the folder's state; log lines written after it will come again."""
+        """Restore the folder's state; later log lines are removed and will be written again."""
         self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
         if self.world.leads:
             self.folder.drop_lines_after(self.progress)
@@ -274,7 +274,7 @@ class Trainer:
         self.world.wait()
         if self.world.leads:
             if self.progress.batch:
-                # `max_updates` ended the run inside an epoch: its last weights count as one.
+                # `max_updates` ended the run within an epoch: its last weights count as an epoch.
                 self.folder.save_epoch(self.model, self.progress.epoch + 1, self.settings.average)
             files = self.folder.epochs()[-self.settings.average :]
             if files:
@@ -285,7 +285,7 @@ class Trainer:
                     "updates": self.progress.update,
                     "epochs": self.progress.epoch,
                     "target_tokens": self.progress.tokens,
-                    # Positions that training saw; the app marks what lies beyond them.
+                    # Positions seen in training; the app marks those beyond.
                     "longest_source": max(len(ids) for ids in self._encoded[0]) + 1,
                     "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
                     "averaged_epochs": len(files),
@@ -326,13 +326,13 @@ class Trainer:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ConfigError(
-                "TensorBoard is not installed: `pip install tensorboard` or leave --tensorboard out"
+                "TensorBoard is not installed: `pip install tensorboard` or omit --tensorboard"
             ) from None
-        # Events after the update that a run resumes at would come twice.
+        # Removes events after the update at which a run resumes, to avoid duplicates.
         where = str(self.folder.path / "tensorboard")
         return SummaryWriter(where, purge_step=self.progress.update + 1)
 
 
 def _mix(seed: int, number: int, rank: int) -> int:
-    """Spread three small numbers into a 63-bit seed."""
+    """Hash three small numbers into a 63-bit seed."""
     return int(np.random.SeedSequence((seed, number, rank)).generate_state(1, np.uint64)[0] >> 1)

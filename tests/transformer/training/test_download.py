@@ -288,10 +288,10 @@ def test_a_checksum_for_tatoeba(site: Site, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "not a whole zip archive"),
-        (b"<html>", "not a whole zip archive"),
-        (archive()[:-200], "not a whole zip archive"),
-        (archive()[:200] + bytes(50) + archive()[250:], "not a whole zip archive"),
+        (b"", "not a complete zip archive"),
+        (b"<html>", "not a complete zip archive"),
+        (archive()[:-200], "not a complete zip archive"),
+        (archive()[:200] + bytes(50) + archive()[250:], "not a complete zip archive"),
         (archive(name="fra.txt"), "the archive has no deu.txt"),
         (archive(about=None), "the archive has no _about.txt"),
         (archive(b"\xff\xfe"), "not UTF-8"),
@@ -337,7 +337,7 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
         ("tatoeba", "de", "fr"),
         ("tatoeba", "en", "x"),
     ):
-        with pytest.raises(DownloadError, match=f"{name} cannot be had for {src}-{tgt}"):
+        with pytest.raises(DownloadError, match=f"{name} is not available for {src}-{tgt}"):
             fetch_missing((name,), tmp_path, src, tgt, show_progress=False)
 
 
@@ -367,7 +367,7 @@ def test_the_commands(
     command = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path / "c")]
     command += ["--out", str(tmp_path / "out"), "--device", "cpu", "--quiet"]
     assert main(command) == 2
-    assert "--download fetches tatoeba" in capsys.readouterr().err
+    assert "--download to fetch tatoeba" in capsys.readouterr().err
     assert not site.asked
     assert main([*command, "--download"]) == 0
     assert site.asked == ["/deu-eng.zip"]
