@@ -60,12 +60,12 @@ def _all_heads(kind: AttentionKind) -> AttentionChoice:
 def _title(maps: Maps) -> str:
     layers, heads, queries, keys = maps.weights.shape
     size = f"{layers} layer{'s' * (layers != 1)}, {heads} head{'s' * (heads != 1)}"
-    return f"{maps.story.name}: {size}, {queries} queries, {keys} keys"
+    return f"{maps.kind_text.name}: {size}, {queries} queries, {keys} keys"
 
 
 def _named(part: Panel, maps: Maps) -> Panel:
     return Panel(
-        f"{maps.story.name}: {part.title[:1].lower()}{part.title[1:]}", part.values, part.rows,
+        f"{maps.kind_text.name}: {part.title[:1].lower()}{part.title[1:]}", part.values, part.rows,
         part.columns, part.row_title, part.column_title,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui.attention.settings import settle_tokens
+from ui.attention.settings import drop_stale_tokens
 from ui.compare import registry
 from ui.compare.choice import PARAMS, Setup, begin, opened, settle
 from ui.compare.languages import warning
@@ -58,7 +58,7 @@ url_state.show(*shown)
 begin(*shown)
 now = current_view()
 first = get_trace(now)
-settle_tokens(first)
+drop_stale_tokens(first)
 chosen = settle(now)
 draw_choice(chosen)
 chosen, second = read_right(chosen, first)

@@ -20,14 +20,16 @@ from tests.servers import serving
 from transformer.measures.heads import widen
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.attention.maps import STORIES
+from ui.attention.maps import KIND_TEXTS
 from ui.components.grid import MOST_AT_ONCE, Tab, grid_sheet, still_grid
 from ui.components.lens import Map, still_lens
 from ui.export.html import save
 
 pytestmark = pytest.mark.timeout(900)
 SENTENCE = "The cat <b>sat</b> on it."
-ENCODER, DECODER, CROSS = (STORIES[kind].name for kind in ("encoder_self", "decoder_self", "cross"))
+ENCODER, DECODER, CROSS = (
+    KIND_TEXTS[kind].name for kind in ("encoder_self", "decoder_self", "cross")
+)
 
 #: Notes what the grid is called whenever something in it changes.
 WATCH = """root => {
@@ -147,7 +149,7 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     wire.release()
     expect(page).to_have_url(re.compile("kind=encoder_self.*layer=3&head=2"))
     expect(page.get_by_text("Head 2, mean over layers", exact=True)).to_be_visible()
-    expect(page.get_by_text(STORIES["encoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
     shows(page, ENCODER, "Head 2, mean over layers")
     received = b"".join(wire.arrived)
     assert b"headlight.lens" in received
@@ -177,12 +179,12 @@ def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
     expect(page.get_by_role("radio", name=DECODER)).to_be_focused()
     wire.release()
     expect(page).to_have_url(re.compile("kind=decoder_self"))
-    expect(page.get_by_text(STORIES["decoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(KIND_TEXTS["decoder_self"].about[:40])).to_be_visible()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
     expect(page).to_have_url(re.compile("kind=encoder_self"))
-    expect(page.get_by_text(STORIES["encoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
     shows(page, ENCODER, "Layer 1, head 1")
     expect(page.get_by_role("radio", name=ENCODER)).to_be_focused()
     order = [CROSS, ENCODER, DECODER, CROSS, DECODER, ENCODER, CROSS, DECODER]

@@ -48,7 +48,7 @@ def test_it_opens_on_cross_attention_of_an_example(run_app: RunApp) -> None:
     text = said(app)
     assert "Every token of the translation looks at the whole source" in text
     assert "not an explanation" in text
-    assert "Click one to read it large" in text
+    assert "Click one to enlarge it" in text
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
@@ -97,10 +97,10 @@ def test_dimming_is_a_switch_that_the_link_holds_on_and_off(run_app: RunApp) -> 
     assert app.query_params["dim"] == "off"
 
 
-def test_choosing_another_kind_tells_its_story_and_its_mask(run_app: RunApp) -> None:
+def test_choosing_another_kind_describes_it_and_its_mask(run_app: RunApp) -> None:
     app = open_page(run_app, display="matrix")  # in the grid, the component changes it
     app.segmented_control(key="kind_widget").set_value("decoder_self").run()
-    assert "Later ones are masked" in said(app)
+    assert "Later tokens are masked" in said(app)
     assert app.query_params["kind"] == "decoder_self"
     app.segmented_control(key="kind_widget").set_value("encoder_self").run()
     assert "Nothing is masked: the whole sentence" in said(app)
@@ -209,10 +209,10 @@ def test_weight_on_chosen_tokens_is_said_with_its_definition(run_app: RunApp, tr
         f"The largest is {values.max():.2f} in layer {layer + 1}, head {head + 1}; "
         f"the mean is {values.mean():.2f}." in said(app)
     )
-    assert "added up, averaged over the chosen queries" in said(app)
+    assert "averaged over the chosen queries" in said(app)
     app.multiselect(key="keys_widget").set_value([]).run()
     assert app.query_params["keys"] == "none"
-    assert "No key is chosen" in said(app)
+    assert "No keys chosen yet" in said(app)
     app.multiselect(key="queries_widget").set_value([]).run()
     assert app.query_params["queries"] == "none"
 

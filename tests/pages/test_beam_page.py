@@ -147,7 +147,7 @@ def test_a_record_that_was_too_large_is_missed_in_words(
 ) -> None:
     monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = open_page(run_app)
-    assert "record of this search was left out" in app.info[0].value
+    assert "This search was not recorded" in app.info[0].value
     assert "beam of 4" in app.info[0].value
 
 

@@ -1,1 +1,1 @@
-"""The room of the Attention page."""
+"""Everything behind the Attention page."""

@@ -1,4 +1,4 @@
-"""What the Attention page shows of a view's trace, made once for all sessions."""
+"""The Attention page's data for a view's trace, computed once and shared by all sessions."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from ui.work.cache import Computation, Plan, computed
 
 
 def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
-    """`maps_of`, made once where it takes work."""
+    """Return `maps_of`, cached when words have to be merged."""
     if choice.units == "tokens":
         return maps_of(trace, choice.kind, choice.units)
     return computed(view, *_by_words(choice.kind, choice.units))
 
 
 def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
-    """What the grid shows."""
+    """Return the grid of all maps."""
     return computed(view, *_sheet(choice))
 
 
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
-    """What the grid shows of every kind: all maps at once as long as that is quick."""
+    """Return the grid's tab for every kind, with its maps if they are sent now."""
     sheets = {kind: get_sheet(view, replace(choice, kind=kind)) for kind in _at_once(trace, choice)}
     return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
 
 
 def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int]:
-    """The most heads in a layer and the longest axis of all kinds, in the units of the view."""
+    """Return the most heads per layer and the longest axis over all kinds, in the view's units."""
     shown = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
     longest = max(max(len(maps.queries), len(maps.keys)) for maps in shown)
     return max(maps.weights.shape[1] for maps in shown), longest
 
 
 def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
-    """The lines of the chosen heads."""
+    """Return the lines of the chosen heads."""
     return computed(view, *_drawing(choice))
 
 
-def wanted(trace: Trace, choice: AttentionChoice) -> Plan:
-    """All that a view of the page asks for, to be made in one job."""
+def plan_of(trace: Trace, choice: AttentionChoice) -> Plan:
+    """Everything one view of the page needs, to be computed in one job."""
     if choice.units != "tokens":
         for kind in kinds_of(trace) if choice.display == "grid" else (choice.kind,):
             yield _by_words(kind, choice.units)
@@ -57,7 +57,7 @@ def wanted(trace: Trace, choice: AttentionChoice) -> Plan:
 
 
 def _at_once(trace: Trace, choice: AttentionChoice) -> list[AttentionKind]:
-    """The kinds whose grids are sent together: all of them as long as that is quick."""
+    """The kinds whose grids are sent together: all of them if they are small enough."""
     kinds = kinds_of(trace)
     quick = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
     return [kind for kind in kinds if quick or kind == choice.kind]

@@ -1,4 +1,4 @@
-"""What is chosen on the Attention page, as one record: which maps, and how to look at them."""
+"""The Attention page's choices as one record: which maps, and how to look at them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DISPLAYS = ("grid", "heads", "matrix")
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """What the page shows, as far as this model and sentence have it; indices from 0.
+    """The maps to show, limited to what this model and sentence have; indices count from 0.
 
     Attributes:
         kind, display, units, how, dim: as chosen.
-        cell: the single map; None for a layer or head is all of them, combined.
-        chosen: whether the map under the lens combines `heads` in place of showing `cell`.
-        heads: the chosen heads, in the order chosen; possibly none.
-        mass: share of a query's weight that its lines hold.
-        pin: the pinned token, a position of a piece.
-        queries, keys: tokens to add up, positions of pieces.
+        cell: layer and head of the single map; None combines all layers or all heads.
+        chosen: whether the lens shows `heads` combined instead of `cell`.
+        heads: the chosen heads, in the order they were chosen; may be empty.
+        mass: share of each query's weight that its lines hold.
+        pin: the pinned token, as the position of a piece.
+        queries, keys: tokens whose weight is summed, as positions of pieces.
     """
 
     kind: AttentionKind
@@ -44,17 +44,17 @@ class AttentionChoice:
 
 
 def kinds_of(trace: Trace) -> tuple[AttentionKind, ...]:
-    """The kinds of maps that a trace holds; at least one."""
+    """Return the kinds of maps in a trace; at least one."""
     return tuple(kind for kind in ATTENTION_KINDS if trace.attention(kind).size)
 
 
 def special_keys(trace: Trace, kind: AttentionKind) -> tuple[int, ...]:
-    """Positions of the special tokens among the keys."""
+    """Return the positions of the special tokens among the keys."""
     return trace.tgt_special if kind == "decoder_self" else trace.src_special
 
 
 def to_units(positions: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
-    """The units that hold any of these pieces."""
+    """Return the units (tokens or words) that contain any of these pieces."""
     if groups is None:
         return tuple(positions)
     wanted = set(positions)
@@ -62,7 +62,7 @@ def to_units(positions: Sequence[int], groups: Groups | None) -> tuple[int, ...]
 
 
 def to_pieces(units: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
-    """All pieces of these units."""
+    """Return all pieces of these units."""
     if groups is None:
         return tuple(units)
     return tuple(position for at in units for position in groups[at])

@@ -10,7 +10,7 @@ from ui.export.download import download_button, source_of, trace_for
 
 
 def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """Draw the button of what is on screen; none where no head is chosen."""
+    """Draw the download button for the current display; no button if no head is chosen."""
     n_layers, n_heads, n, m = maps.weights.shape
     count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
     if count:

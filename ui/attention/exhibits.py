@@ -1,4 +1,4 @@
-"""What can be taken away from the Attention page: each view as panels, arrays, page and program."""
+"""The Attention page's downloads: each display as panels, arrays, HTML page and program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.types import Floats
 from ui.attention.choice import AttentionChoice, kinds_of, to_units
 from ui.attention.maps import (
     Maps,
-    dimmed,
+    dimmed_columns,
     drawing_of,
     maps_of,
     name_of_map,
@@ -29,21 +29,21 @@ from ui.components.lens import still_lens
 from ui.components.lines import Pin, still_lines
 from ui.export.programs import Source, header
 
-#: Weights up to which a page holds a lens for every cell of the grid: 4 bytes each, and a third.
+#: An HTML page holds a lens for every cell of the grid up to this many weights (5.3 bytes each).
 MOST_FOLLOWING = 1_000_000
 
 
 def stem(choice: AttentionChoice, maps: Maps) -> str:
-    """The file's name: the kind, and which of its maps."""
+    """Return the file name's stem: the kind and which of its maps."""
     which = {
         "grid": "all heads",
-        "heads": _so_many_lines(choice),
+        "heads": _lines_name(choice),
         "matrix": name_of_map(maps, choice),
     }[choice.display]
-    return file_stem(maps.story.name, which, *(["words"] if choice.units == "words" else []))
+    return file_stem(maps.kind_text.name, which, *(["words"] if choice.units == "words" else []))
 
 
-def _so_many_lines(choice: AttentionChoice) -> str:
+def _lines_name(choice: AttentionChoice) -> str:
     n = len(choice.heads)
     return f"lines of {n} head{'' if n == 1 else 's'}"
 
@@ -61,7 +61,7 @@ def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> 
     heads = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
     return Exhibit(
         name=stem(choice, maps),
-        title=f"{maps.story.name}: every layer and head",
+        title=f"{maps.kind_text.name}: every layer and head",
         caption=_caption(choice, maps),
         parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
@@ -72,7 +72,7 @@ def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> 
 
 
 def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offline, ...]:
-    """Grid and lens without a server; with the tabs of all kinds where that is no large file."""
+    """Return the offline grid and lens, with a tab for each kind unless the file would be large."""
     kinds = kinds_of(trace)
     lens = still_lens(shown_map(maps, choice))
     if len(kinds) == 1 or sum(trace.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
@@ -84,7 +84,7 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
         at, of_kind = replace(choice, kind=kind), maps_of(trace, kind, choice.units)
         tabs[kind] = tab_of(trace, kind, sheet_of(of_kind, at))
         follows |= lenses(of_kind, at, kind)
-    title = f"Every kind of attention; the numbers below are of {maps.story.name.lower()}"
+    title = f"All kinds of attention; the numbers below are for {maps.kind_text.name.lower()}"
     return (
         Offline("grid", still_grid(tabs, choice.cell, choice.kind), title=title),
         Offline("lens", lens, follows),
@@ -92,10 +92,10 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
 
 
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
-    """What the lens shows for each cell of the grid; nothing where that would be a large file.
+    """Return the lens for each cell of the grid; empty if the file would be too large.
 
     Args:
-        kind: its name, where the grid has tabs.
+        kind: the kind's name, if the grid has tabs.
     """
     n_layers, n_heads = maps.weights.shape[:2]
     if maps.weights.size > MOST_FOLLOWING:
@@ -104,8 +104,8 @@ def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
     for layer in [*range(n_layers), None]:
         for head in [*range(n_heads), None]:
             at = replace(choice, cell=(layer, head), chosen=False)
-            held = json.dumps([layer, head, *kind], separators=(",", ":"))
-            lenses[held] = still_lens(shown_map(maps, at))
+            cell = json.dumps([layer, head, *kind], separators=(",", ":"))
+            lenses[cell] = still_lens(shown_map(maps, at))
     return lenses
 
 
@@ -115,12 +115,12 @@ def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     pinned: Pin | None = (side, to_units((at,), groups)[0]) if choice.pin else None
     chosen = np.stack([maps.weights[head] for head in choice.heads])
     kept = kept_lines(chosen, choice.mass)
-    covered = list(dimmed(maps, choice))
+    covered = list(dimmed_columns(maps, choice))
     kept[..., covered] = False
     program = (
         f"heads = [{', '.join(map(str, choice.heads))}]  # (layer, head), from 0\n"
         "chosen = np.stack([maps[head] for head in heads])\n"
-        "# The fewest keys of each query that hold this share of its weight.\n"
+        "# For each query, the fewest keys that hold this share of its weight.\n"
         f"kept = kept_lines(chosen, {choice.mass!r})\n"
     )
     if covered:
@@ -128,9 +128,10 @@ def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     drawn = drawing_of(maps, choice)
     return Exhibit(
         name=stem(choice, maps),
-        title=f"{maps.story.name}: {_so_many_lines(choice)}",
-        caption=f"Weights that are no line, because the strongest {choice.mass:.0%} of each "
-        f"query's weight go without them, are left at 0. {_caption(choice, maps)}",
+        title=f"{maps.kind_text.name}: {_lines_name(choice)}",
+        caption=f"Only the strongest weights, which together hold {choice.mass:.0%} of each "
+        f"query's attention, are drawn as lines; the others are set to 0. "
+        f"{_caption(choice, maps)}",
         parts=tuple(
             panel(maps, np.where(kept[i], chosen[i], 0), *head)
             for i, head in enumerate(choice.heads)
@@ -143,13 +144,13 @@ def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
 
 def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
     shown = shown_map(maps, choice)
-    measure, program = picked(choice)
+    measure, program = combining_call(choice)
     measures = [measure]
     program = f"weights = {program}\n"
     parts = [
         Panel(
             shown.name, shown.weights, tuple(maps.queries), tuple(maps.keys),
-            f"query: {maps.story.queries}", f"key: {maps.story.keys}",
+            f"query: {maps.kind_text.queries}", f"key: {maps.kind_text.keys}",
         )
     ]  # fmt: skip
     arrays = {"weights": shown.weights}
@@ -169,12 +170,12 @@ def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
         )  # fmt: skip
         measures.append("mass_by_head")
         program += (
-            "# Weight of every head on some keys, averaged over some queries.\n"
+            "# Each head's weight on the chosen keys, averaged over the chosen queries.\n"
             f"mass = mass_by_head(maps, {list(queries)!r}, {list(keys)!r}).astype(np.float32)\n"
         )
     return Exhibit(
         name=stem(choice, maps),
-        title=f"{maps.story.name}: {shown.name[:1].lower()}{shown.name[1:]}",
+        title=f"{maps.kind_text.name}: {shown.name[:1].lower()}{shown.name[1:]}",
         caption=_caption(choice, maps),
         parts=tuple(parts),
         arrays=arrays,
@@ -184,10 +185,10 @@ def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
 
 
 def panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
-    """One head's map with its tokens."""
+    """Return one head's map with its tokens."""
     return Panel(
         f"Layer {layer + 1}, head {head + 1}", weights, tuple(maps.queries), tuple(maps.keys),
-        f"query: {maps.story.queries}", f"key: {maps.story.keys}",
+        f"query: {maps.kind_text.queries}", f"key: {maps.kind_text.keys}",
     )  # fmt: skip
 
 
@@ -198,7 +199,11 @@ def _caption(choice: AttentionChoice, maps: Maps) -> str:
 
 
 def _program(source: Source, choice: AttentionChoice, *measures: str) -> str:
-    """The program up to `maps`, [layers, heads, queries, keys]; `measures` of heads to import."""
+    """Return the start of the program, up to `maps` [layers, heads, queries, keys].
+
+    Args:
+        measures: names to import from `transformer.measures.heads`.
+    """
     imports = []
     if measures:
         imports.append(f"from transformer.measures.heads import {', '.join(sorted(measures))}")
@@ -209,8 +214,8 @@ def _program(source: Source, choice: AttentionChoice, *measures: str) -> str:
     return f"{header(source, *imports)}\nmaps = {maps}  # [layers, heads, queries, keys]\n"
 
 
-def picked(choice: AttentionChoice, maps: str = "maps") -> tuple[str, str]:
-    """Return the measure that makes the one map shown from `maps`, and the call that makes it."""
+def combining_call(choice: AttentionChoice, maps: str = "maps") -> tuple[str, str]:
+    """Return the name of the function that combines `maps` into the map shown, and the call."""
     if choice.chosen:
         heads = f"[{', '.join(map(str, choice.heads))}]"
         return "combine_chosen", f"combine_chosen({maps}, {heads}, {choice.how!r})"

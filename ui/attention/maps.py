@@ -1,4 +1,4 @@
-"""The maps of the Attention page as chosen: which kind, by tokens or words, one or several."""
+"""The maps that the Attention page shows: one kind, by tokens or words, single or combined."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ui.components.lines import Drawing, drawing
 
 
 @dataclass(frozen=True)
-class Story:
-    """What one kind of attention is, in words (section 3.2.3).
+class KindText:
+    """The texts that describe one kind of attention (section 3.2.3).
 
     Attributes:
-        name: on the control.
-        about: one or two sentences.
-        queries, keys: what the axes hold.
-        short: the name where there is little room.
+        name: label of the control.
+        about: one or two sentences of explanation.
+        queries, keys: titles of the axes.
+        short: a shorter name for narrow places; empty to use `name`.
     """
 
     name: str
@@ -32,26 +32,26 @@ class Story:
     short: str = ""
 
 
-STORIES: dict[AttentionKind, Story] = {
-    "encoder_self": Story(
+KIND_TEXTS: dict[AttentionKind, KindText] = {
+    "encoder_self": KindText(
         "Encoder self-attention",
         "Every source token looks at every source token. Nothing is masked: the whole sentence is "
-        "there from the start.",
+        "known from the start.",
         "source",
         "source",
         "Encoder",
     ),
-    "decoder_self": Story(
+    "decoder_self": KindText(
         "Decoder self-attention",
-        "Every token of the translation looks at itself and at those before it. Later ones are "
-        "masked (dots): while translating, they do not exist yet.",
+        "Every token of the translation looks at itself and at the tokens before it. Later tokens "
+        "are masked (dots): during translation they do not exist yet.",
         "translation",
         "translation",
         "Decoder",
     ),
-    "cross": Story(
+    "cross": KindText(
         "Cross-attention",
-        "Every token of the translation looks at the whole source while the token after it is "
+        "Every token of the translation looks at the whole source while the next token is being "
         "predicted. Nothing is masked.",
         "translation",
         "source",
@@ -59,29 +59,29 @@ STORIES: dict[AttentionKind, Story] = {
     ),
 }
 
-#: The same where there is one stack only: there is a text, and no translation of it.
-ALONE: dict[AttentionKind, Story] = {
-    "encoder_self": Story(
+#: The same for models with a single stack, which read a text and translate nothing.
+SINGLE_STACK_TEXTS: dict[AttentionKind, KindText] = {
+    "encoder_self": KindText(
         "Self-attention",
         "Every token looks at every token of the text, before and after it. Nothing is masked.",
         "text",
         "text",
     ),
-    "decoder_self": Story(
+    "decoder_self": KindText(
         "Causal self-attention",
-        "Every token of the text looks at itself and at those before it, while the token after it "
-        "is predicted. Later ones are masked (dots).",
+        "Every token of the text looks at itself and at the tokens before it while the next token "
+        "is being predicted. Later tokens are masked (dots).",
         "text",
         "text",
     ),
 }
 
 
-def story_of(trace: Trace, kind: AttentionKind) -> Story:
-    """What a kind of attention is in this model."""
+def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
+    """Return the texts for one kind of attention in this model."""
     if trace.src_tokens and trace.tgt_tokens:
-        return STORIES[kind]
-    return ALONE.get(kind, STORIES[kind])
+        return KIND_TEXTS[kind]
+    return SINGLE_STACK_TEXTS.get(kind, KIND_TEXTS[kind])
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +92,9 @@ class Maps:
         weights: [L, H, n, m]; rows are queries and sum to 1.
         queries, keys: [n] and [m] labels.
         query_groups, key_groups: the pieces of each word; None for tokens.
-        dimmed: the columns that "dim special tokens" covers, whether or not it is on.
-        notes: [n] what each query of the decoder goes on to predict, or nothing.
-        story: the kind in words.  causal: later keys are masked.
+        special: columns of special tokens, which "Dim special tokens" covers.
+        notes: [n] what each decoder query predicts next; empty for the encoder.
+        kind_text: the texts for this kind.  causal: whether later keys are masked.
     """
 
     weights: Floats
@@ -102,73 +102,74 @@ class Maps:
     keys: tuple[str, ...]
     query_groups: Groups | None
     key_groups: Groups | None
-    dimmed: tuple[int, ...]
+    special: tuple[int, ...]
     notes: tuple[str, ...]
-    story: Story
+    kind_text: KindText
     causal: bool
 
 
 def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
-    """The maps of one kind, between "tokens" or "words"."""
+    """Return the maps of one kind in `units`, "tokens" or "words"."""
     weights, (queries, keys) = trace.attention(kind), trace.axis_tokens(kind)
     special = special_keys(trace, kind)
     predicted = () if kind == "encoder_self" else trace.predicted_tokens
-    story, causal = story_of(trace, kind), kind == "decoder_self"
+    kind_text, causal = kind_text_of(trace, kind), kind == "decoder_self"
     if units == "tokens":
         notes = tuple(f"predicts {token}" for token in predicted)
-        return Maps(weights, queries, keys, None, None, special, notes, story, causal)
+        return Maps(weights, queries, keys, None, None, special, notes, kind_text, causal)
     words = maps_by_words(trace, kind)
     rows, columns = words.query_groups, words.key_groups
     notes = tuple(f"predicts {' '.join(predicted[at] for at in row)}" for row in rows if predicted)
     return Maps(
         words.weights, words.queries, words.keys, rows, columns, to_units(special, columns), notes,
-        story, causal,
+        kind_text, causal,
     )  # fmt: skip
 
 
 def tab_of(trace: Trace, kind: AttentionKind, sheet: Sheet | None) -> Tab:
-    """A kind's name and maps in the grid."""
-    story = story_of(trace, kind)
-    return Tab(story.name, story.short or story.name, sheet)
+    """Return the grid's tab for one kind: its name and its maps."""
+    kind_text = kind_text_of(trace, kind)
+    return Tab(kind_text.name, kind_text.short or kind_text.name, sheet)
 
 
 def sheet_of(maps: Maps, choice: AttentionChoice) -> Sheet:
-    """What the grid shows of these maps."""
+    """Return the grid of these maps."""
     return grid_sheet(
         maps.weights, maps.queries, maps.keys, how=choice.how,
-        label=f"{maps.story.name}, all layers and heads", dimmed_keys=dimmed(maps, choice),
+        label=f"{maps.kind_text.name}, all layers and heads",
+        dimmed_keys=dimmed_columns(maps, choice),
     )  # fmt: skip
 
 
 def drawing_of(maps: Maps, choice: AttentionChoice) -> Drawing:
-    """The lines of the chosen heads in these maps."""
+    """Return the lines of the chosen heads in these maps."""
     return drawing(
         maps.weights, choice.heads, maps.queries, maps.keys, mass=choice.mass,
-        query_title=maps.story.queries, key_title=maps.story.keys, query_notes=maps.notes,
-        dimmed_keys=dimmed(maps, choice), causal=maps.causal,
+        query_title=maps.kind_text.queries, key_title=maps.kind_text.keys, query_notes=maps.notes,
+        dimmed_keys=dimmed_columns(maps, choice), causal=maps.causal,
     )  # fmt: skip
 
 
-def dimmed(maps: Maps, choice: AttentionChoice) -> tuple[int, ...]:
-    """The columns to cover."""
-    return maps.dimmed if choice.dim else ()
+def dimmed_columns(maps: Maps, choice: AttentionChoice) -> tuple[int, ...]:
+    """Return the columns to cover."""
+    return maps.special if choice.dim else ()
 
 
 def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
-    """The one map under the lens: a head, several combined, or the chosen heads combined."""
+    """Return the map under the lens: one head, a whole layer or stack, or the chosen heads."""
     weights = (
         combine_chosen(maps.weights, choice.heads, choice.how)
         if choice.chosen
         else combine(maps.weights, choice.how, *choice.cell)
     )
     return Map(
-        weights, maps.queries, maps.keys, name_of_map(maps, choice), maps.story.queries,
-        maps.story.keys, maps.notes, dimmed(maps, choice), maps.causal,
+        weights, maps.queries, maps.keys, name_of_map(maps, choice), maps.kind_text.queries,
+        maps.kind_text.keys, maps.notes, dimmed_columns(maps, choice), maps.causal,
     )  # fmt: skip
 
 
 def name_of_map(maps: Maps, choice: AttentionChoice) -> str:
-    """What the map under the lens is called."""
+    """Return the name of the map under the lens."""
     n_layers, n_heads = maps.weights.shape[:2]
     if choice.chosen:
         over = "Mean" if choice.how == "mean" else "Maximum"
@@ -182,7 +183,7 @@ def name_of_map(maps: Maps, choice: AttentionChoice) -> str:
 
 
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:
-    """Weight of each head on the selected keys, averaged over the selected queries, [L, H]."""
+    """Return each head's weight on the selected keys, averaged over selected queries, [L, H]."""
     queries = to_units(choice.queries, maps.query_groups)
     keys = to_units(choice.keys, maps.key_groups)
     return mass_by_head(maps.weights, queries, keys).astype("f4")

@@ -1,7 +1,7 @@
-"""The settings of the Attention page as its link holds them, and the choice that they make.
+"""The Attention page's URL parameters, and the `AttentionChoice` read from them.
 
-Tokens are stored as positions of pieces, so they mean the same when whole words are shown; a word
-is chosen when one of its pieces is.
+Tokens are stored as positions of pieces, so a selection survives the switch to whole words; a word
+is selected if any of its pieces is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _index = url_state.whole(1, 99_999)
 
 
 def parse_heads(raw: str) -> tuple[Head, ...] | None:
-    """`1.3-2.5` as layers and heads from 0, in the order chosen; `none` for an empty set."""
+    """Parse `1.3-2.5` into 0-based layers and heads, keeping the order; `none` is an empty set."""
     if raw == "none":
         return ()
     heads = []
@@ -44,28 +44,28 @@ def parse_heads(raw: str) -> tuple[Head, ...] | None:
 
 
 def write_heads(heads: tuple[Head, ...] | None) -> str:
-    """The raw string of a set of heads; None, which leaves the choice to the page, is not kept."""
+    """Return the URL value of a set of heads; None, the page's default, is not written."""
     if heads is None:
         return ""
     return "-".join(f"{layer + 1}.{head + 1}" for layer, head in heads) or "none"
 
 
 def parse_positions(raw: str) -> tuple[int, ...] | None:
-    """`3-5` as positions from 0; `none` for no token."""
+    """Parse `3-5` into 0-based positions; `none` is no token."""
     if raw == "none":
         return ()
     return tuple(sorted({_index(part) - 1 for part in raw.split("-")}))
 
 
 def write_positions(positions: tuple[int, ...] | None) -> str:
-    """The raw string of chosen tokens; None, which leaves the choice to the page, is not kept."""
+    """Return the URL value of selected tokens; None, the page's default, is not written."""
     if positions is None:
         return ""
     return "-".join(str(position + 1) for position in positions) or "none"
 
 
 def parse_pin(raw: str) -> Pin | None:
-    """`q3` or `k5`, a query or a key; `none` where nothing is pinned."""
+    """Parse `q3` (a query) or `k5` (a key); `none` if nothing is pinned."""
     if raw == "none":
         return None
     if raw[:1] not in ("q", "k"):
@@ -74,7 +74,7 @@ def parse_pin(raw: str) -> Pin | None:
 
 
 def write_pin(pin: Pin | None) -> str:
-    """The raw string of a pinned token."""
+    """Return the URL value of a pinned token."""
     return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
 
 
@@ -89,17 +89,17 @@ PIN: Param[Pin | None] = Param("pin", parse_pin, None, write_pin)
 QUERIES: Param[tuple[int, ...] | None] = Param("queries", parse_positions, None, write_positions)
 KEYS: Param[tuple[int, ...] | None] = Param("keys", parse_positions, None, write_positions)
 
-#: All that the page's link holds.
+#: All URL parameters of the page.
 PARAMS: tuple[Param[object], ...] = (
     KIND, DISPLAY, LAYER, HEAD, DIM, UNITS, COMBINE, MAP, HEADS, MASS, PIN, QUERIES, KEYS,
 )  # type: ignore[assignment]  # fmt: skip
 
 
-def settle_kind(trace: Trace) -> None:
-    """See that the kind chosen is one that the trace holds."""
+def ensure_kind(trace: Trace) -> None:
+    """Replace the chosen kind if the trace has no maps of it."""
     kinds = kinds_of(trace)
     if url_state.get(KIND) not in kinds:
-        if url_state.stored(KIND):  # tokens chosen on other axes mean nothing here
+        if url_state.stored(KIND):  # tokens selected on other axes mean nothing here
             url_state.forget(PIN, QUERIES, KEYS)
         url_state.put(KIND, kinds[-1])
 
@@ -109,11 +109,11 @@ def read_choice(
     of_kind: AttentionKind | None = None,
     place: tuple[int | None, int | None] | None = None,
 ) -> AttentionChoice:
-    """The choice as the store holds it, without what this model or sentence does not have.
+    """Return the stored choice, without anything that this model or sentence lacks.
 
     Args:
-        of_kind: of attention; the one that is stored by default.
-        place: layer and head from 1, None for all of them; those that are stored by default.
+        of_kind: the kind of attention; defaults to the stored one.
+        place: layer and head counted from 1, None for all; defaults to the stored ones.
     """
     kinds = kinds_of(trace)
     stored_kind = next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
@@ -125,7 +125,7 @@ def read_choice(
         head - 1 if head is not None and head <= n_heads else None,
     )
     stored = url_state.get(HEADS)
-    # The heads of the layer looked at; of the last one, which is nearest to the words, at first.
+    # By default the heads of the current layer, or of the last one, which is closest to the words.
     row = n_layers - 1 if cell[0] is None else cell[0]
     heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
     heads = tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads)
@@ -145,13 +145,13 @@ def read_choice(
         mass=url_state.get(MASS),
         pin=pin,
         queries=tuple(at for at in url_state.get(QUERIES) or () if at < n),
-        # Special tokens make the first example: how much do heads leave to them?
+        # Start with the special tokens: how much weight does each head leave on them?
         keys=special_keys(trace, kind) if keys is None else tuple(at for at in keys if at < m),
     )
 
 
-def settle_tokens(trace: Trace) -> None:
-    """Forget which tokens were chosen once there are others, unless a link brought both."""
+def drop_stale_tokens(trace: Trace) -> None:
+    """Forget selected tokens when the sentence changes, unless a link has just set them."""
     tokens = hash((trace.src_tokens, trace.tgt_tokens))
     before = st.session_state.get(_TOKENS)
     st.session_state[_TOKENS] = tokens
@@ -160,25 +160,25 @@ def settle_tokens(trace: Trace) -> None:
 
 
 def choose_kind() -> None:
-    """Take the kind that the control says."""
+    """Apply the kind selected in the control."""
     take_kind(st.session_state[f"{KIND.name}_widget"])
 
 
 def take_kind(kind: str) -> None:
-    """Show another kind; tokens chosen on other axes mean nothing there."""
+    """Show another kind and forget tokens selected on its predecessor's axes."""
     if url_state.get(KIND) != kind:
         url_state.put(KIND, kind)
         url_state.forget(PIN, QUERIES, KEYS)
 
 
 def wanted_cell() -> Cell:
-    """The cell chosen, also where the kind shown has no such layer or head."""
+    """Return the stored cell, even if the current kind has no such layer or head."""
     layer, head = url_state.get(LAYER), url_state.get(HEAD)
     return None if layer is None else layer - 1, None if head is None else head - 1
 
 
 def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
-    """The heads combined under the lens, also those that the kind shown does not have."""
+    """Return the heads combined under the lens, even those that the current kind lacks."""
     if url_state.get(MAP) != "heads":
         return ()
     stored = url_state.get(HEADS)
@@ -186,7 +186,7 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 
 
 def choose_cell(cell: Cell) -> None:
-    """Keep what was chosen in the grid."""
+    """Store the cell chosen in the grid."""
     layer, head = cell
     _change(LAYER, None if layer is None else layer + 1)
     _change(HEAD, None if head is None else head + 1)
@@ -194,23 +194,23 @@ def choose_cell(cell: Cell) -> None:
 
 
 def _change(param: Param[T], value: T) -> None:
-    """Store a value that is another one; what repeats the default needs no place in the link."""
+    """Store a value only if it changes, so that an untouched default stays out of the link."""
     if url_state.get(param) != value:
         url_state.put(param, value)
 
 
 def choose_heads(heads: Sequence[Head]) -> None:
-    """Keep a set of heads."""
+    """Store a set of heads."""
     url_state.put(HEADS, tuple(heads))
 
 
 def mark_heads(heads: Sequence[Head]) -> None:
-    """Keep a set of heads and put them under the lens."""
+    """Store a set of heads and show them combined under the lens."""
     choose_heads(heads)
     url_state.put(MAP, "heads")
 
 
 def choose_selection(selection: Selection) -> None:
-    """Keep the tokens to add up, positions of pieces."""
+    """Store the tokens whose weight is summed, as positions of pieces."""
     url_state.put(QUERIES, selection[0])
     url_state.put(KEYS, selection[1])

@@ -14,7 +14,7 @@ from transformer.measures.heads import HOWS, Head
 from transformer.types import Floats
 from ui.attention.cached import get_drawing, get_sheet, get_tabs, largest
 from ui.attention.choice import AttentionChoice, kinds_of, to_pieces, to_units
-from ui.attention.maps import Maps, dimmed, selected_mass, shown_map
+from ui.attention.maps import Maps, dimmed_columns, selected_mass, shown_map
 from ui.attention.settings import (
     COMBINE,
     DIM,
@@ -45,7 +45,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
 from ui.work.cache import get_trace, get_tracer
 
-#: Room for grid and lens side by side in a window of 1280 px, and what they need of it, in px.
+#: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
 
 _NOT_AN_EXPLANATION = (
@@ -55,10 +55,10 @@ _NOT_AN_EXPLANATION = (
 
 
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """Every map of the kind, and the chosen one under the lens."""
+    """Draw every map of the kind, and the chosen one under the lens."""
     trace = get_trace(view)
     shown = shown_map(maps, choice)
-    # By all kinds together: another one is drawn in the browser, and nothing moves then.
+    # Sized for all kinds at once: the browser switches between them without moving the layout.
     heads, longest = largest(view, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
@@ -72,26 +72,27 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             marked=wanted_marks(choice), on_mark=mark_heads,
             kind=choice.kind if several else "", on_kind=take_kind if several else None,
         )  # fmt: skip
-        st.caption(f"{maps.story.about} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
+        st.caption(
+            f"{maps.kind_text.about} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION
+        )
     with lens.container():
         _say_name(view, shown, choice)
         attention_lens(shown, key="lens", max_height=390 if beside else 900)
 
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """Lines between tokens for a set of heads."""
+    """Draw lines between tokens for a set of heads."""
     drawn = get_drawing(view, choice)
-    slider, said = st.columns([2, 3], gap="medium", vertical_alignment="center")
+    slider, summary = st.columns([2, 3], gap="medium", vertical_alignment="center")
     draw_mass(slider)
     if not choice.heads:
-        said.caption("No head is switched on. Choose some in the legend.")
+        summary.caption("No head is switched on. Choose some in the legend.")
     else:
-        covered = dimmed(maps, choice)
-        left_out = ", lines to the dimmed tokens left out" if covered else ""
+        left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
         heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
-        said.caption(
+        summary.caption(
             f"{drawn.lines:,} lines hold {drawn.share:.1%} of the attention of {heads}{left_out}. "
-            "A thicker line is a larger weight."
+            "A thicker line means a larger weight."
         )
     draw_lines(drawn, choice, maps, "lines")
     if choice.heads:
@@ -100,11 +101,11 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def draw_mass(where: DeltaGenerator) -> None:
-    """The control of how many lines are drawn."""
+    """Draw the slider that decides how many lines are drawn."""
     where.slider(
         "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
-        help="For each query and head the strongest lines are drawn until together they hold this "
-        "share of its weight. At 0 nothing is drawn, at 1 every weight above 0.",
+        help="For each query and head, the strongest lines are drawn until together they hold this "
+        "share of its weight. At 0 no lines are drawn; at 1, one for every weight above 0.",
     )  # fmt: skip
 
 
@@ -117,11 +118,11 @@ def draw_lines(
     pins: bool = True,
     beside: bool = False,
 ) -> None:
-    """Mount the lines of one view; heads and the pinned token go to the store.
+    """Mount the lines of one view, and store the heads and the pinned token chosen in it.
 
     Args:
-        pins: whether the stored pin is a token of these maps.
-        beside: whether other maps stand beside these; heads that only those have stay chosen.
+        pins: whether the stored pin refers to a token of these maps.
+        beside: whether other maps stand next to these; heads that only those have stay chosen.
     """
     groups = {"query": maps.query_groups, "key": maps.key_groups}
     pinned: Pin | None = None
@@ -141,7 +142,7 @@ def draw_lines(
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
-    """One map with its values, and the weight on chosen tokens."""
+    """Draw one map with its values, and each head's weight on the selected tokens."""
     shown = shown_map(maps, choice)
     _draw_cell_boxes(choice, maps)
     longest = max(len(maps.queries), len(maps.keys))
@@ -160,7 +161,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         else:
             figure = heatmap(
                 shown.weights, maps.queries, maps.keys, current_theme(),
-                query_title=maps.story.queries, key_title=maps.story.keys,
+                query_title=maps.kind_text.queries, key_title=maps.kind_text.keys,
                 dimmed_keys=shown.dimmed_keys,
             )  # fmt: skip
             described = describe(shown.weights, maps.queries, maps.keys)
@@ -172,27 +173,27 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def draw_combine() -> None:
-    """The control of how several heads become one map."""
+    """Draw the control that decides how heads are combined into one map."""
     st.segmented_control(
         "Combine heads by", HOWS, required=True, **bound(COMBINE),
         format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
-        help="The mean of several maps is again a map whose rows sum to 1. The maximum is taken "
-        "weight by weight: it misses no head's focus, but its rows may sum to more than 1.",
+        help="The rows of a mean of several maps still sum to 1. The maximum is taken weight by "
+        "weight: it misses no head's focus, but its rows may sum to more than 1.",
     )  # fmt: skip
 
 
 def draw_dim() -> None:
-    """The switch that covers special tokens."""
+    """Draw the switch that covers special tokens."""
     st.toggle(
         "Dim special tokens", **bound(DIM),
-        help="Cover the columns of `<s>` and `</s>`. Weight there is information: it says how "
-        "little a head takes from the words. The share of attention that is hidden is the mean "
-        "over the map's queries.",
+        help="Cover the columns of `<s>` and `</s>`. Weight there is information: it tells you how "
+        "little a head takes from the words. The share of attention hidden is averaged over the "
+        "map's queries.",
     )  # fmt: skip
 
 
 def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
-    """How several heads become one map, and which ones are the chosen heads; for a popover."""
+    """Draw the controls for combining heads and for choosing which; meant for a popover."""
     refill("combine_widget", "heads_widget", "map_widget")
     draw_combine()
     options = [
@@ -203,7 +204,8 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
     st.multiselect(
         "Chosen heads", options, key="heads_widget", on_change=_take_heads,
-        placeholder="Layer.head", help="Layer and head. The view Heads draws the same set.",
+        placeholder="Layer.head",
+        help="Layer and head, as in 3.1. The Heads view draws the same heads.",
     )  # fmt: skip
     fill("map_widget", "heads" if choice.chosen else "cell")
     st.segmented_control(
@@ -214,14 +216,14 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
-    """Layer and head by name, for those who know which map they want."""
+    """Draw the boxes that choose a layer and a head by number."""
     n_layers, n_heads = maps.weights.shape[:2]
     over = "Mean" if choice.how == "mean" else "Maximum"
     boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
     _cell_box(boxes[0], "Layer", f"{over} over all layers", n_layers, choice.cell[0])
     _cell_box(boxes[1], "Head", f"{over} over all heads", n_heads, choice.cell[1])
     if choice.chosen:
-        boxes[2].caption("The chosen heads are shown; a layer or head here shows that one instead.")
+        boxes[2].caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
 
 
 def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: int | None) -> None:
@@ -234,11 +236,11 @@ def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: i
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
-    """The weight of every head on chosen tokens, with its definition."""
+    """Draw each head's weight on the selected tokens, with its definition."""
     st.markdown("**Sum over chosen tokens**")
     st.caption(
-        "For every head: the weights on the chosen keys, added up, averaged over the chosen "
-        "queries (all of them where none is chosen). 1 means that a head looks nowhere else."
+        "For each head, the sum of its weights on the chosen keys, averaged over the chosen "
+        "queries (over all queries if you choose none). 1 means that the head looks nowhere else."
     )
     for side, labels, positions, groups in (
         ("Keys", maps.keys, choice.keys, maps.key_groups),
@@ -253,7 +255,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
     if not choice.keys:
-        st.caption("No key is chosen: choose some here, or click their labels in the matrix.")
+        st.caption("No keys chosen yet: choose some here, or click their labels in the matrix.")
         return
     values = selected_mass(maps, choice)
     strongest = divmod(int(values.argmax()), values.shape[1])
@@ -267,14 +269,14 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
-    """A link into the head that is shown, at the query that was chosen; of several the first."""
+    """Draw a link to the head on screen (the first of several), at the selected query."""
     if view.kind != "checkpoint" and get_tracer(view).lacks("internals") is not None:
         return
     layer, head = choice.heads[0] if choice.chosen or choice.display == "heads" else choice.cell
     query = choice.queries[0] if choice.queries else None
     if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
         query = choice.pin[1]
-    label, which = "Open a head", "a head in which there is much to see"
+    label, which = "Open a head", "a head with much to see"
     if layer is not None and head is not None:
         label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
     st.page_link(

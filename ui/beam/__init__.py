@@ -1,1 +1,1 @@
-"""The room of the page "Beam search"."""
+"""Everything behind the page "Beam search"."""

@@ -1,4 +1,4 @@
-"""The two downloads on the page of the search tree: the tree, and the panel below it."""
+"""The two downloads of the Beam search page: the tree, and the panel below it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ui.beam.exhibits import (
     node_stem,
     tree_exhibit,
 )
-from ui.beam.maps import held_cell
+from ui.beam.maps import stored_cell
 from ui.beam.panels import Search
 from ui.beam.settings import LOOK, PANEL, choice
 from ui.core import url_state
@@ -23,15 +23,15 @@ from ui.export.download import download_button, source_of, trace_for
 
 
 def offer_tree(search: Search) -> None:
-    """Draw the button of the tree, with what was dropped where that is shown."""
+    """Draw the tree's download button; the file includes dropped nodes if they are on screen."""
     shown = choice(search.tree)
     _button(search.view, tree_exhibit, "beam_tree_away", file_stem("search tree"), shown)
 
 
 def offer_panel(search: Search) -> None:
-    """Draw the button of the panel below the tree; none where it shows nothing."""
+    """Draw the download button of the panel below the tree, unless the panel is empty."""
     view, tree, panel = search.view, search.tree, url_state.get(PANEL)
-    shown, cell, units = choice(tree), held_cell(search.trace), url_state.get(UNITS)
+    shown, cell, units = choice(tree), stored_cell(search.trace), url_state.get(UNITS)
     if panel == "node" and shown.a is not None:
         name = node_stem(tree.node(shown.a), cell)
         _button(view, node_exhibit, "beam_node_away", name, shown.a, cell, units)
@@ -47,5 +47,5 @@ def offer_panel(search: Search) -> None:
 def _button(
     view: View, exhibit: Callable[..., Exhibit], key: str, name: str, *shown: object
 ) -> None:
-    # Not the trace itself: it would stay in memory as long as the page is open.
+    # The closure must not hold the trace, which would stay in memory while the page is open.
     download_button(lambda: exhibit(trace_for(view), *shown, source_of(view)), key=key, name=name)

@@ -1,4 +1,4 @@
-"""The figures of the page of the search tree: the tree, a node, two branches, and what ended."""
+"""The Beam search page's figures: the tree, a node, two branches, the finished hypotheses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _recorded(trace: Trace) -> SearchRecord:
 
 
 def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
-    """The tree as it is shown: what was dropped is in it where it is on the screen."""
+    """Return the tree as a figure, with dropped nodes if they are on screen."""
     tree = beam_tree(trace)
     shown = [
         node
@@ -65,8 +65,8 @@ def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
     return Exhibit(
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
-        caption="Columns are steps, rows are ranks; below each token its log P. The path that "
-        f"stands out won. {_rule(tree)}",
+        caption="Columns are steps and rows are ranks; log P is given below each token. The "
+        f"highlighted path won. {_rule(tree)}",
         parts=(graph,),
         arrays=arrays,
         snippet=program,
@@ -75,7 +75,7 @@ def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
 
 
 def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np.ndarray], str]:
-    """The whole search as arrays, and the program that makes them."""
+    """Return the whole search as arrays, and the program that computes them."""
     if tree.beam_size == 1:
         return (
             {
@@ -84,7 +84,7 @@ def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np
                 "top_log_probs": np.asarray(trace.top_log_probs),
             },
             f"{header(source)}\n"
-            "log_prob = trace.log_probs  # [T], of the tokens that were taken\n"
+            "log_prob = trace.log_probs  # [T], of the tokens chosen\n"
             "top_ids, top_log_probs = trace.top_ids, trace.top_log_probs  # [T, K], best first\n",
         )
     whole = ("parent", "step", "rank", "token_id")
@@ -96,7 +96,7 @@ def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np
     }
     program = (
         f"{header(source, _TREE_IMPORT)}\n"
-        "# Every candidate that the search compared, as one tree; counts start at 0.\n"
+        "# Every candidate that the search compared, as one tree; steps and ranks count from 0.\n"
         "nodes = beam_tree(trace).nodes\n"
         "parent, step, rank, token_id = np.array(\n"
         "    [(each.parent, each.step, each.rank, each.token_id) for each in nodes]\n"
@@ -109,7 +109,7 @@ def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np
 
 
 def cell_name(cell: Cell) -> str:
-    """What a layer and head are called."""
+    """Return the name of a layer and head, either of which may be a mean."""
     layer, head = (None if index is None else index + 1 for index in cell)
     if layer is None and head is None:
         return "mean over all layers and heads"
@@ -119,17 +119,17 @@ def cell_name(cell: Cell) -> str:
 
 
 def node_stem(node: Node, cell: Cell) -> str:
-    """The file's name of a node's maps."""
+    """Return the file name's stem for a node's maps."""
     return file_stem("node", f"step {node.step + 1}", f"rank {node.rank + 1}", cell_name(cell))
 
 
 def branches_stem(look: str, cell: Cell) -> str:
-    """The file's name of two branches."""
+    """Return the file name's stem for two branches."""
     return file_stem("branches", look, cell_name(cell))
 
 
 def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Source) -> Exhibit:
-    """Where the model looked while it predicted one node's token."""
+    """Return the attention of one prediction as a figure: where the model looked for a node."""
     record, tree = _recorded(trace), beam_tree(trace)
     node = tree.node(index)
     step = record.steps[node.step]
@@ -155,7 +155,7 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
         parts=tuple(panels),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
         snippet=header(source)
-        + f"\n# Step {node.step + 1}; the hypothesis that this token continues held row "
+        + f"\n# Step {node.step + 1}; the hypothesis that this token continues was in row "
         f"{node.row} (from 0).\n"
         f"recorded = trace.search.steps[{node.step}]\n"
         f"cross = recorded.cross[{node.row}]  # [layers, heads, source tokens]\n"
@@ -168,7 +168,7 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
 def branches_exhibit(
     trace: Trace, a: int, b: int, look: str, cell: Cell, units: str, source: Source
 ) -> Exhibit:
-    """Two branches: their running log P and score, and their maps."""
+    """Return two branches as a figure: their running log P and score, and their maps."""
     record, tree = _recorded(trace), beam_tree(trace)
     both = compare(tree, a, b)
     steps = np.arange(1, max(len(both.a), len(both.b)) + 1)
@@ -177,9 +177,11 @@ def branches_exhibit(
     arrays: dict[str, np.ndarray] = {}
     program = f"{header(source, _BRANCHES_IMPORT)}\ntree = beam_tree(trace)\n"
     for name, path in (("A", both.a), ("B", both.b)):
-        looked = attention_along(record, tree, path[-1].index)
+        attention = attention_along(record, tree, path[-1].index)
         weights = combine(
-            looked.cross if look == "cross" else looked.decoder_self, layer=cell[0], head=cell[1]
+            attention.cross if look == "cross" else attention.decoder_self,
+            layer=cell[0],
+            head=cell[1],
         )
         tokens = tuple(node.token for node in path)
         keys = trace.src_tokens if look == "cross" else ("<s>", *tokens[:-1])
@@ -191,10 +193,10 @@ def branches_exhibit(
         title = f"{name}: {look.replace('_', ' ')} attention, {where}"
         panels.append(Panel(title, weights, queries, labels, "predicted", "key"))
         maps.append(Map(weights, queries, labels, title, "predicted", "key", causal=masked))
-        small = name.lower()
-        arrays[f"log_probs_{small}"] = np.array([node.log_prob for node in path])
-        arrays[f"cross_{small}"] = looked.cross
-        program += _branch_program(small, path[-1].index)
+        letter = name.lower()
+        arrays[f"log_probs_{letter}"] = np.array([node.log_prob for node in path])
+        arrays[f"cross_{letter}"] = attention.cross
+        program += _branch_program(letter, path[-1].index)
     return Exhibit(
         name=branches_stem(look, cell),
         title="Two branches of a search",
@@ -222,7 +224,7 @@ def _in_units(
     keys: tuple[str, ...],
     key_special: Sequence[int],
 ) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
-    """A map, its rows and its columns, as tokens or as words; a single row stays as it is."""
+    """Return a map with its row and column labels, by tokens or words; a single row is kept."""
     if units == "tokens":
         return weights, queries, keys
     rows = word_groups(queries, query_special) if len(queries) > 1 else None
@@ -241,7 +243,7 @@ def _branch_program(name: str, index: int) -> str:
 
 
 def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dict[str, np.ndarray]:
-    """A number of each node of two paths, with NaN where the shorter one has ended."""
+    """Return the attribute `what` of each node on two paths, the shorter padded with NaN."""
     lines = {}
     for name, path in (("A", a), ("B", b)):
         values = [float(getattr(node, what)) for node in path]
@@ -250,7 +252,7 @@ def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dic
 
 
 def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
-    """What ended, over the exponent of the length penalty."""
+    """Return the finished hypotheses' scores over the length penalty's exponent as a figure."""
     tree = beam_tree(trace)
     leaves = [tree.node(index) for index in tree.leaves]
     alphas = np.linspace(*ALPHAS, 41)
@@ -258,7 +260,7 @@ def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
     names = [f"#{place}" for place in range(1, len(leaves) + 1)]
     return Exhibit(
         name="ended-by-alpha",
-        title="What ended, with another length penalty",
+        title="Finished hypotheses under other length penalties",
         caption=f"The search used alpha = {tree.alpha:g}. {_rule(tree)}",
         parts=(
             Series(
@@ -273,7 +275,7 @@ def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
         },
         snippet=f"{header(source, _FINISH_IMPORT, _TREE_IMPORT)}\n"
         "tree = beam_tree(trace)\n"
-        "leaves = [tree.node(index) for index in tree.leaves]  # all that ended, best first\n"
+        "leaves = [tree.node(index) for index in tree.leaves]  # finished hypotheses, best first\n"
         "log_p = np.array([node.total for node in leaves])\n"
         "length = np.array([node.length for node in leaves])\n"
         "alphas = np.linspace(*ALPHAS, 41)\n"

@@ -1,4 +1,4 @@
-"""Maps on the page of the search tree: which layer and head, and one map under its name."""
+"""Attention maps on the Beam search page: the choice of layer and head, and one named map."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ui.core.widgets import fill
 
 
 def layer_and_head(trace: Trace) -> Cell:
-    """Draw the choice of layer and head, with the units of the axes.
+    """Draw the boxes for layer and head, and the control for the axes' units.
 
-    Returns: the layer and head, 0-based; None is the mean over all, and where the model has no
+    Returns: the 0-based layer and head; None is the mean over all, also used if the model has no
         such layer or head.
     """
     n_layers, n_heads = trace.cross.shape[:2]
@@ -33,25 +33,25 @@ def layer_and_head(trace: Trace) -> Cell:
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
             key = f"beam_{param.name}_box"
-            held = url_state.get(param)
-            fill(key, held if held is not None and held <= count else 0)
+            stored = url_state.get(param)
+            fill(key, stored if stored is not None and stored <= count else 0)
             st.selectbox(
                 name, range(count + 1), key=key, width=wide, label_visibility="collapsed",
                 format_func=partial(_option, name), on_change=_take_map, args=(param, key),
             )  # fmt: skip
         units_control()
-    return held_cell(trace)
+    return stored_cell(trace)
 
 
-def held_cell(trace: Trace) -> Cell:
-    """The layer and head that the view asks for, see `layer_and_head`."""
+def stored_cell(trace: Trace) -> Cell:
+    """Return the stored layer and head, as `layer_and_head` does."""
     n_layers, n_heads = trace.cross.shape[:2]
-    return _held(LAYER, n_layers), _held(HEAD, n_heads)
+    return _stored_index(LAYER, n_layers), _stored_index(HEAD, n_heads)
 
 
-def _held(param: Param[int | None], count: int) -> int | None:
-    held = url_state.get(param)
-    return held - 1 if held is not None and held <= count else None
+def _stored_index(param: Param[int | None], count: int) -> int | None:
+    number = url_state.get(param)
+    return number - 1 if number is not None and number <= count else None
 
 
 def _option(name: str, value: int) -> str:
@@ -74,7 +74,7 @@ def show_map(
     causal: bool = False,
     max_height: int = 420,
 ) -> None:
-    """One map under its name: a lens where it fits, else a chart that zooms."""
+    """Draw one map under its name: in the lens if it fits, otherwise as a zoomable chart."""
     st.markdown(f"**{name}**")
     if max(weights.shape) <= MOST_TOKENS:
         shown = Map(

@@ -1,4 +1,4 @@
-"""The panels below a search tree: one node, two branches side by side, and what ended."""
+"""The panels below a search tree: one node, two branches, the finished hypotheses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from transformer.measures.words import merge
 from transformer.trace.records import Trace
 from ui.beam.exhibits import cell_name
 from ui.beam.maps import layer_and_head, show_map
-from ui.beam.settings import LOOK, LOOKS, PAGE, A, B, Mark, Slot, Start, chosen, put, tell
+from ui.beam.settings import LOOK, LOOKS, PAGE, A, B, Mark, Slot, Start, chosen, put, update_tree
 from ui.components.grid import Cell
 from ui.components.tree import branch_colours, encode
 from ui.components.tree.mount import beam_tree_view, branches
@@ -48,10 +48,10 @@ TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tre
 
 @dataclass(frozen=True)
 class Search:
-    """What the panels look at.
+    """One view's search, as the panels use it.
 
     Attributes:
-        view: the settings.  trace, tree: what the search did.  decode: token ids to text.
+        view: the settings.  trace, tree: the record of the search.  decode: token ids to text.
     """
 
     view: View
@@ -61,13 +61,13 @@ class Search:
 
 
 def search_of(view: View, trace: Trace) -> Search:
-    """The search of a view whose trace has a record of it."""
+    """Return the search of a view whose trace recorded it."""
     decode = get_translator(view).tokenizer.target.decode
     return Search(view, trace, tree_of(view), decode)
 
 
 def tree_of(view: View) -> Tree:
-    """The tree of the view's search."""
+    """Return the tree of the view's search."""
     return computed(view, *TREE)
 
 
@@ -77,7 +77,7 @@ def draw_tree(
     """Mount the tree.
 
     Args:
-        follow: called when something is chosen in it.
+        follow: called when a node is chosen in the tree.
     """
     view, tree = search.view, search.tree
     message = encode(
@@ -88,7 +88,7 @@ def draw_tree(
 
 
 def node_panel(search: Search) -> None:
-    """The numbers of node A, and where the model looked while it weighed this token."""
+    """Draw node A's numbers, and where the model looked while predicting its token."""
     tree = search.tree
     node = chosen(tree, A)
     if node is None:
@@ -97,28 +97,28 @@ def node_panel(search: Search) -> None:
     numbers, maps = st.columns([2, 3], gap="large")
     with numbers.container():
         draw_node(search, node)
-        _offer_to_go_on(search, node)
+        _draw_go_on_button(search, node)
     with maps.container():
         _node_maps(search, node, layer_and_head(search.trace))
 
 
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
-    """A node's token, what became of it and why, and its numbers."""
+    """Draw a node's token, what became of it and why, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
     st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}")
     st.markdown(why_it_went(search.tree, node))
     st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
 
-def _offer_to_go_on(search: Search, node: Node) -> None:
-    """A way to have the search go on from a node, dropped ones too."""
+def _draw_go_on_button(search: Search, node: Node) -> None:
+    """Draw the button that continues the search from a node, even from a dropped one."""
     if node.outcome in ("finished", "cut"):
         return
     ids = [each.token_id for each in search.tree.prefix(node.index)]
     st.button(
         "Go on from here", icon=":material/alt_route:", key="beam_go_on",
         on_click=begin_with, args=(ids,),
-        help="Every hypothesis then has to begin with the tokens up to this one.",
+        help="Search again, with every hypothesis starting with the tokens up to this one.",
     )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _so_far(search: Search, node: Node) -> str:
 
 
 def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
-    """The node's numbers as two columns, names and values."""
+    """Return the node's numbers as two columns, names and values."""
     rows = {
         "log p of this token": f"{signed(node.log_prob, 3)} ({probability(node.log_prob)})",
         "log P so far, their sum": signed(node.total, 3),
@@ -140,14 +140,14 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
 
 
 def _node_maps(search: Search, node: Node, cell: Cell) -> None:
-    """The row onto the source and the row onto the prefix, of the query that predicted a node."""
+    """Draw the attention of the query that predicted a node, over the source and the prefix."""
     record, trace, tree = search.trace.search, search.trace, search.tree
     assert record is not None
     step = record.steps[node.step]
     prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
     st.caption(
-        "Where the model looked while it predicted this token. Its siblings share the query, and "
-        "so the picture."
+        "Where the model looked while it predicted this token. Its siblings come from the same "
+        "query, so they share this picture."
     )
     for kind, weights, keys, special, title in (
         ("cross", step.cross[node.row], trace.src_tokens, trace.src_special, "source"),
@@ -163,15 +163,15 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
 
 
 def compare_panel(search: Search) -> None:
-    """Two branches: tokens, log-probabilities, curves, and attention."""
+    """Draw two branches: tokens, log-probabilities, curves and attention."""
     tree = search.tree
     a, b = chosen(tree, A), chosen(tree, B)
     _choose_branches(search)
     if a is None or b is None:
         st.caption(
-            "There is only one hypothesis to look at. Shift and click a second node in the tree."
+            "Fewer than two hypotheses finished. Shift-click a second node in the tree."
             if len(tree.leaves) < 2
-            else "Choose a second node: shift and click it in the tree, or take it from the list."
+            else "Choose a second node: shift-click it in the tree, or pick one from the list."
         )
         return
     both = compare(tree, a.index, b.index)
@@ -208,7 +208,7 @@ def compare_panel(search: Search) -> None:
 
 
 def _choose_branches(search: Search) -> None:
-    """Two lists to choose A and B from: what ended, and the nodes chosen in the tree."""
+    """Draw the lists for A and B: finished hypotheses, and the nodes chosen in the tree."""
     tree = search.tree
     for column, param, name in zip(st.columns(2, gap="large"), (A, B), "AB", strict=True):
         node = chosen(tree, param)
@@ -229,11 +229,11 @@ def _choose_branches(search: Search) -> None:
 
 def _take(search: Search, param: Param[Mark | None], key: str) -> None:
     put(search.tree, param, st.session_state[key])
-    tell(search.view, search.tree)
+    update_tree(search.view, search.tree)
 
 
 def branch_name(search: Search, index: int) -> str:
-    """A branch in a list: its place and text where it ended, else its last token's step."""
+    """Return a branch's label in a list: place and text if it finished, else its step and rank."""
     tree, text = search.tree, shorten(text_of(search.tree, index, search.decode), 80)
     if index in tree.leaves:
         return f"#{tree.leaves.index(index) + 1}  {text}"
@@ -242,23 +242,24 @@ def branch_name(search: Search, index: int) -> str:
 
 
 def _parting(both: Comparison) -> str:
-    """Where two branches part, and what each gathers from there."""
+    """Say where two branches part, and what log-probability each adds from there."""
     if both.same:
         if len(both.a) == len(both.b):
             return "A and B are the same node."
         shorter = "A" if len(both.a) < len(both.b) else "B"
-        return f"{shorter} is where the other one began: they never part."
+        return f"{shorter} is the beginning of the other branch: they never part."
     at = both.shared
     a, b = both.a[at], both.b[at]
     return (
         f"They share {at} token{'' if at == 1 else 's'} and part at step {at + 1}: A takes "
         f"{code(a.token, 30)} (log p {signed(a.log_prob)}), B {code(b.token, 30)} "
-        f"({signed(b.log_prob)}). From there A gathers {signed(_gathered(both.a, at))} over "
-        f"{len(both.a) - at} and B {signed(_gathered(both.b, at))} over {len(both.b) - at} tokens."
+        f"({signed(b.log_prob)}). From there A adds {signed(_log_prob_from(both.a, at))} over "
+        f"{len(both.a) - at} and B {signed(_log_prob_from(both.b, at))} over {len(both.b) - at} "
+        "tokens."
     )
 
 
-def _gathered(path: Sequence[Node], start: int) -> float:
+def _log_prob_from(path: Sequence[Node], start: int) -> float:
     return sum(node.log_prob for node in path[start:])
 
 
@@ -273,8 +274,8 @@ def _branch_maps(search: Search, both: Comparison) -> None:
         cell = layer_and_head(trace)
     kind = url_state.get(LOOK)
     for column, name, path in zip(st.columns(2, gap="large"), "AB", (both.a, both.b), strict=True):
-        looked = attention_along(trace.search, search.tree, path[-1].index)
-        maps = looked.cross if kind == "cross" else looked.decoder_self
+        attention = attention_along(trace.search, search.tree, path[-1].index)
+        maps = attention.cross if kind == "cross" else attention.decoder_self
         tokens = [node.token for node in path]
         ends = (len(path) - 1,) if path[-1].outcome == "finished" else ()
         queries, query_groups = in_units(tokens, ends)
@@ -293,10 +294,10 @@ def _branch_maps(search: Search, both: Comparison) -> None:
 
 
 def finished_panel(search: Search) -> None:
-    """Everything that ended, with what it is compared by, and what another α would do."""
+    """Draw the finished hypotheses with their scores, and what another α would change."""
     tree = search.tree
     if not tree.leaves:
-        st.caption("Nothing ended.")
+        st.caption("No hypothesis finished.")
         return
     leaves = [tree.node(index) for index in tree.leaves]
     rows: dict[str, list[str]] = {
@@ -325,11 +326,11 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     st.altair_chart(
         sized(lead_by_alpha(alphas, scores, names, tree.alpha, current_theme())),
         theme=None,
-        alt=f"Score of {len(shown)} translations, less the winner's, for α from 0 to 2; the search "
+        alt=f"Score of {len(shown)} translations minus the winner's, for α from 0 to 2; the search "
         f"used {tree.alpha:g}",
     )
     st.caption(
-        "How they would compare with another α; above 0 a translation would have won. A search "
-        "with that α drops the same candidates, since all hypotheses of a step are equally long, "
-        "but may end at another step and so find others."
+        "How they would compare under another α: a translation above 0 would beat the winner. A "
+        "search with that α would drop the same candidates, since all hypotheses at a step are "
+        "equally long, but it may stop at another step and so finish others."
     )

@@ -1,4 +1,4 @@
-"""What is chosen on the page of the search tree: nodes A and B, what is shown, which panel."""
+"""The Beam search page's choices: nodes A and B, whether dropped nodes show, which panel."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ui.core.view import View
 #: A node in a link: its step and its rank, both from 1, as in "5.2".
 Mark = tuple[int, int]
 
-PANELS = {"node": "Node A", "compare": "A beside B", "finished": "What ended"}
+PANELS = {"node": "Node A", "compare": "A and B compared", "finished": "Finished hypotheses"}
 LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
 
 
 def parse_mark(raw: str) -> Mark | None:
-    """A node of a link; "none" is none."""
+    """Parse a node from a link; "none" is no node."""
     if raw == "none":
         return None
     step, _, rank = raw.partition(".")
@@ -30,13 +30,13 @@ def parse_mark(raw: str) -> Mark | None:
 
 
 def write_mark(mark: Mark | None) -> str:
-    """The raw string of a node."""
+    """Return the URL value of a node."""
     return "none" if mark is None else f"{mark[0]}.{mark[1]}"
 
 
 A: Param[Mark | None] = Param("a", parse_mark, None, write_mark)
 B: Param[Mark | None] = Param("b", parse_mark, None, write_mark)
-#: "auto" shows the runners-up of a beam of one and hides what a wider one dropped.
+#: "auto" shows dropped nodes for a beam of 1 and hides them for a wider beam.
 DROPPED: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
 PANEL: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
 LOOK: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
@@ -44,11 +44,11 @@ LOOK: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
 
 @dataclass(frozen=True)
 class Slot:
-    """Where one tree on screen keeps what is chosen in it.
+    """Where one tree on screen stores its choices.
 
     Attributes:
         key: of its component.
-        a, b: the settings that hold its nodes; where `b` is None, one node is chosen only.
+        a, b: the parameters that hold its nodes; if `b` is None, only one node can be chosen.
     """
 
     key: str = "beam_tree"
@@ -57,105 +57,106 @@ class Slot:
 
     @property
     def start(self) -> Start | None:
-        """What the tree was last told to show."""
-        held: Start | None = st.session_state.get(f"{self.key}_start")
-        return held
+        """The last message sent to the tree."""
+        start: Start | None = st.session_state.get(f"{self.key}_start")
+        return start
 
     def restart(self, start: Start) -> Start:
-        """Have the tree show this."""
+        """Store a message for the tree, and return it."""
         st.session_state[f"{self.key}_start"] = start
         return start
 
 
-#: That of the page.
+#: The slot of the page's own tree.
 PAGE = Slot()
 
 
 @dataclass(frozen=True)
 class Start:
-    """What the tree was last told to show: of which search, and how often before."""
+    """A message to the tree: which search, what is chosen, and a count that marks it as new."""
 
     tree_id: str
     choice: TreeChoice
     nonce: int
 
 
-def settle(view: View, tree: Tree) -> None:
-    """Decide what the tree opens with: what a link or an earlier visit says, or a telling node.
+def prepare_tree(view: View, tree: Tree) -> None:
+    """Decide what the tree opens with: the nodes of a link or an earlier visit, or a default.
 
-    Called by a run of the whole page. The decision stands until the search changes, a link arrives,
-    the page is opened again, or `tell` changes it: an unchanged message leaves a tree in use alone.
+    Called in full runs of the page. The message stays the same, which leaves a tree in use alone,
+    until the search changes, a link arrives, the page is reopened, or `update_tree` is called.
     """
     name = view.request.name
-    held = PAGE.start
-    asked = url_state.arrived(A, B, DROPPED)
-    if held is not None and held.tree_id == name and not asked and not url_state.entered():
+    last = PAGE.start
+    from_link = url_state.arrived(A, B, DROPPED)
+    if last is not None and last.tree_id == name and not from_link and not url_state.entered():
         return
-    if held is not None and held.tree_id != name and not asked:
+    if last is not None and last.tree_id != name and not from_link:
         url_state.forget(A, B)
-    settle_node(tree, A)
+    ensure_node(tree, A)
     if chosen(tree, B) is None:
         url_state.put(B, None)
     for param in (DROPPED, PANEL, LOOK):
         url_state.put(param, url_state.get(param))
-    tell(view, tree)
+    update_tree(view, tree)
 
 
 def start_of(view: View, tree: Tree) -> Start:
-    """What the tree opens with, as `settle` decided. A comparison without B gets one."""
+    """Return what the tree opens with; if the comparison panel lacks a node B, choose one."""
     if url_state.get(PANEL) == "compare" and pair_up(tree):
-        return tell(view, tree)
-    held = PAGE.start
-    return held if held is not None and held.tree_id == view.request.name else tell(view, tree)
+        return update_tree(view, tree)
+    last = PAGE.start
+    current = last is not None and last.tree_id == view.request.name
+    return last if last is not None and current else update_tree(view, tree)
 
 
 def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start:
-    """What a tree beside another one opens with.
+    """Return what one of two trees side by side opens with.
 
-    That stands until the search changes, it is opened anew, or the other one hides or shows what
-    was dropped.
+    It stays the same until the search changes, the tree is opened anew, or dropped nodes are hidden
+    or shown in the other tree.
     """
-    held = slot.start
-    fresh = held is None or held.tree_id != view.request.name
+    last = slot.start
+    fresh = last is None or last.tree_id != view.request.name
     if fresh:
-        settle_node(tree, slot.a)
-    if held is None or fresh or anew or held.choice.dropped != choice(tree, slot).dropped:
-        return tell(view, tree, slot)
-    return held
+        ensure_node(tree, slot.a)
+    if last is None or fresh or anew or last.choice.dropped != choice(tree, slot).dropped:
+        return update_tree(view, tree, slot)
+    return last
 
 
-def settle_node(tree: Tree, param: Param[Mark | None]) -> None:
-    """See that a setting names a node of this tree."""
+def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
+    """Set a parameter to the default node unless it names a node of this tree."""
     if chosen(tree, param) is None:
-        first = telling_node(tree)
+        first = default_node(tree)
         url_state.put(param, None if first is None else mark_of(first))
 
 
-def tell(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
-    """Have the tree show what the settings say now."""
-    held = slot.start
-    return slot.restart(Start(view.request.name, choice(tree, slot), held.nonce + 1 if held else 0))
+def update_tree(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
+    """Have the tree show the stored choices."""
+    last = slot.start
+    return slot.restart(Start(view.request.name, choice(tree, slot), last.nonce + 1 if last else 0))
 
 
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
-    """What the settings say, for this tree."""
+    """Return the stored choices for this tree."""
     a, b = chosen(tree, slot.a), chosen(tree, slot.b) if slot.b else None
-    asked = url_state.get(DROPPED)
+    dropped = url_state.get(DROPPED)
     return TreeChoice(
         None if a is None else a.index,
         None if b is None else b.index,
-        tree.beam_size == 1 if asked == "auto" else asked == "on",
+        tree.beam_size == 1 if dropped == "auto" else dropped == "on",
     )
 
 
 def chosen(tree: Tree, param: Param[Mark | None]) -> Node | None:
-    """The node that a setting names, None where this tree has no such node."""
+    """Return the node that a parameter names, None if this tree has no such node."""
     mark = url_state.get(param)
     return None if mark is None else tree.find(mark[0] - 1, mark[1] - 1)
 
 
 def mark_of(node: Node) -> Mark:
-    """How a link names a node."""
+    """Return a node's step and rank as a link has them."""
     return node.step + 1, node.rank + 1
 
 
@@ -165,7 +166,7 @@ def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
 
 
 def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
-    """Store what a tree reports. Returns: the same; None where it is nothing usable."""
+    """Store what a tree reports, and return it; None if it is unusable."""
     reported = choice_in(st.session_state.get(slot.key), view.request.name, tree)
     if reported is not None:
         if reported.dropped != choice(tree, slot).dropped:
@@ -177,7 +178,7 @@ def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
 
 
 def follow(view: View, tree: Tree) -> None:
-    """Take over what the page's tree reports. Choosing a new B opens the comparison."""
+    """Store what the page's tree reports; choosing a new B opens the comparison."""
     before = choice(tree)
     reported = keep(view, tree, PAGE)
     if reported is None:
@@ -189,19 +190,20 @@ def follow(view: View, tree: Tree) -> None:
 
 
 def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
-    """Take over what a tree beside another one reports. It shows that already; the other one is
-    told what was dropped.
+    """Store what one of two trees side by side reports.
+
+    That tree shows it already; only a change of "dropped" has to reach the other one.
     """
-    before, held = choice(tree, slot), slot.start
+    before, last = choice(tree, slot), slot.start
     reported = keep(view, tree, slot)
-    if reported is not None and held is not None and reported.dropped != before.dropped:
-        slot.restart(Start(held.tree_id, reported, held.nonce))
+    if reported is not None and last is not None and reported.dropped != before.dropped:
+        slot.restart(Start(last.tree_id, reported, last.nonce))
 
 
-def telling_node(tree: Tree) -> Node | None:
-    """Where the page opens: the winner's token where the runner-up left it.
+def default_node(tree: Tree) -> Node | None:
+    """Return the winner's first token that the runner-up does not share.
 
-    With a beam of one, the closest call; without a runner-up, the winner's first token.
+    With a beam of 1 it is the closest call; without a runner-up, the winner's first token.
     """
     if not tree.winner:
         return None
@@ -217,7 +219,7 @@ def telling_node(tree: Tree) -> Node | None:
 
 
 def pair_up(tree: Tree) -> bool:
-    """See that there are two to compare: the best that came of A, and the best without A.
+    """Choose the branches to compare if B is missing: the best through A and the best without it.
 
     Returns: whether anything was chosen.
     """

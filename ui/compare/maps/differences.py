@@ -17,7 +17,7 @@ from transformer.measures.compare import difference
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import MOST_FOLLOWING
-from ui.attention.maps import STORIES, Maps, dimmed, maps_of
+from ui.attention.maps import KIND_TEXTS, Maps, dimmed_columns, maps_of
 from ui.compare.choice import choose_left, join_cells
 from ui.compare.maps.exhibits import Wanted, caption_of, start_of_program
 from ui.compare.maps.pairing import changed_places, difference_map
@@ -101,8 +101,8 @@ def sheet_of(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
     assert shown.signed is not None
     return difference_sheet(
         maps[0].weights, maps[1].weights, shown.query_tokens, shown.key_tokens,
-        label=f"A − B: {maps[0].story.name}, all layers and heads", ends=shown.signed,
-        how=choice.how, dimmed_keys=dimmed(maps[0], choice),
+        label=f"A − B: {maps[0].kind_text.name}, all layers and heads", ends=shown.signed,
+        how=choice.how, dimmed_keys=dimmed_columns(maps[0], choice),
     )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def differences_exhibit(wanted: Wanted) -> Exhibit:
     lens = Offline("lens", still_lens(shown), _lenses(maps, choices, (layers, heads)))
     return Exhibit(
         name=wanted.stem,
-        title=f"{maps[0].story.name}: A − B for every layer and head",
+        title=f"{maps[0].kind_text.name}: A − B for every layer and head",
         caption=caption_of(wanted),
         parts=parts,
         arrays={
@@ -199,7 +199,7 @@ def _lenses(
 
 
 def _spreads_stem(wanted: Wanted) -> str:
-    return file_stem("compare", STORIES[wanted.kind].name, "entropies")
+    return file_stem("compare", KIND_TEXTS[wanted.kind].name, "entropies")
 
 
 def spreads_exhibit(wanted: Wanted) -> Exhibit:
@@ -217,7 +217,7 @@ def spreads_exhibit(wanted: Wanted) -> Exhibit:
     program += "spread_a, spread_b = evenness(maps_a), evenness(maps_b)\n"
     return Exhibit(
         name=_spreads_stem(wanted),
-        title=f"{maps[0].story.name}: how evenly each head looks",
+        title=f"{maps[0].kind_text.name}: how evenly each head looks",
         caption=f"{caption_of(wanted)} {EVENNESS_RULE}",
         parts=parts,
         arrays={"spread_a": spreads[0], "spread_b": spreads[1]},

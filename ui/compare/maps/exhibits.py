@@ -14,7 +14,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import attention_exhibit
-from ui.attention.maps import STORIES, maps_of
+from ui.attention.maps import KIND_TEXTS, maps_of
 from ui.compare.choice import Setup, can_follow
 from ui.compare.maps.matching import Matching, matching, sentences_for
 from ui.compare.maps.numbers import agreements, cross, crossed_views
@@ -45,7 +45,7 @@ class Wanted:
     def stem(self) -> str:
         """The file's name."""
         words = ["words"] if self.choices[0].units == "words" else []
-        return file_stem("compare", STORIES[self.kind].name, self.display, *words)
+        return file_stem("compare", KIND_TEXTS[self.kind].name, self.display, *words)
 
 
 def maps_download(both: Both, display: str) -> Download | None:
@@ -74,7 +74,7 @@ def maps_exhibit(wanted: Wanted) -> Exhibit:
         letter: attention_exhibit(trace, choice, source_of(view))
         for letter, view, trace, choice in zip(LETTERS, views, traces, wanted.choices, strict=True)
     }
-    name = STORIES[wanted.kind].name
+    name = KIND_TEXTS[wanted.kind].name
     both = beside(wanted.stem, f"{name}: A and B", caption_of(wanted), made)
     columns = max(each.columns for each in made.values()) or len(both.parts)
     if wanted.display != "difference":
@@ -104,7 +104,7 @@ def likeness(setup: Setup, found: Matching, kind: AttentionKind) -> Likeness:
         f"{letter} {name}" if name != letter else letter
         for letter, name in zip("AB", setup.names, strict=True)
     )
-    about = f", in {STORIES[kind].name.lower()} over {found.sentences} sentences"
+    about = f", in {KIND_TEXTS[kind].name.lower()} over {found.sentences} sentences"
     return Likeness(found.values, found.shapes, found.pairs, (names[0], names[1]), about)
 
 
@@ -121,8 +121,8 @@ def heads_exhibit(setup: Setup, kind: AttentionKind, chosen: tuple[int, int]) ->
     )
     values = found.values.astype(np.float32)
     return Exhibit(
-        name=file_stem("heads matched", STORIES[kind].name),
-        title=f"{STORIES[kind].name}: how alike the heads of two models are",
+        name=file_stem("heads matched", KIND_TEXTS[kind].name),
+        title=f"{KIND_TEXTS[kind].name}: how alike the heads of two models are",
         caption="Similarity of every pair of heads, layer.head: 1 minus the mean Jensen-Shannon "
         f"divergence of rows in bits, over whole words of {found.sentences} sentences. The pairs "
         "in the NPZ are the assignment with the largest sum.",
@@ -161,7 +161,7 @@ def numbers_exhibit(setup: Setup) -> Exhibit:
         parts.append(
             Panel(
                 "Agreement of attention", arrays["agreement"],
-                tuple(STORIES[each.kind].name for each in agreed),
+                tuple(KIND_TEXTS[each.kind].name for each in agreed),
                 ("mean of all heads", "heads, matched"),
             )
         )  # fmt: skip

@@ -9,7 +9,7 @@ import streamlit as st
 
 from figures.exhibit import file_stem
 from transformer.measures.compare import SIMILARITY_RULE, HeadPair
-from ui.attention.maps import STORIES
+from ui.attention.maps import KIND_TEXTS
 from ui.compare.choice import OTHER_HEAD, OTHER_LAYER
 from ui.compare.maps.exhibits import heads_exhibit, likeness
 from ui.compare.maps.matching import Matching, get_matching, work_of
@@ -61,7 +61,7 @@ def _draw_heads(both: Both) -> Download | None:
             with column.container():
                 draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
-    name = file_stem("heads matched", STORIES[both.kind].name)
+    name = file_stem("heads matched", KIND_TEXTS[both.kind].name)
     return Download(partial(heads_exhibit, setup, both.kind, pair), name)
 
 

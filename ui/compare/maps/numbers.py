@@ -14,7 +14,7 @@ from figures.numbers import signed
 from transformer.measures.compare import SIMILARITY_RULE, assign, similarity
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.maps import STORIES
+from ui.attention.maps import KIND_TEXTS
 from ui.compare.choice import Setup, can_follow, following, shared_kinds
 from ui.compare.maps.matching import by_words, compared
 from ui.compare.texts import text_of
@@ -171,7 +171,7 @@ def _draw_agreement(setup: Setup, agreed: Sequence[Agreement], n_kinds: int) -> 
     if agreed:
         st.table(
             {
-                "kind": [STORIES[each.kind].name for each in agreed],
+                "kind": [KIND_TEXTS[each.kind].name for each in agreed],
                 "mean of all heads": [f"{each.mean:.3f}" for each in agreed],
                 "heads, matched": [f"{each.matched:.3f}" for each in agreed],
             },

@@ -16,7 +16,7 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.choice import AttentionChoice
-from ui.attention.maps import Maps, dimmed, shown_map
+from ui.attention.maps import Maps, dimmed_columns, shown_map
 from ui.components.lens import Map
 
 #: Of two sentences at most this share of words may differ for places to be partners.
@@ -133,7 +133,7 @@ def difference_map(
         key_tokens=_both(left.keys, right.keys),
         query_notes=(),
         name=f"A − B: {named}",
-        dimmed_keys=dimmed(left, choices[0]),
+        dimmed_keys=dimmed_columns(left, choices[0]),
         signed=("B looks more", "A looks more"),
     )
 

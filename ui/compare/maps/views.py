@@ -15,7 +15,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.cached import get_drawing, get_maps, get_sheet
 from ui.attention.choice import AttentionChoice
-from ui.attention.maps import STORIES, Maps, shown_map
+from ui.attention.maps import KIND_TEXTS, Maps, shown_map
 from ui.attention.settings import (
     COMBINE,
     DIM,
@@ -136,7 +136,7 @@ def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
         "Kind of attention", kinds, label_visibility="collapsed", required=True,
         key="kind_widget", on_change=choose_kind,
         # A row holds the kinds and the ways to look, so the kinds are short, as on the grid's tabs.
-        format_func=lambda each: STORIES[each].short,
+        format_func=lambda each: KIND_TEXTS[each].short,
     )  # fmt: skip
 
 
