@@ -84,7 +84,7 @@ def test_attention_offers_the_kinds_that_are_there(
     assert not app.error and not app.warning
     assert app.get("download_button")
     if names[0] == "Causal self-attention":
-        assert "Later ones are masked" in said(app)
+        assert "Later tokens are masked" in said(app)
 
 
 def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], root: Path) -> None:
