@@ -98,7 +98,7 @@ def test_any_text_is_taken(pairs: list[tuple[str, str]]) -> None:
 def test_only_known_languages() -> None:
     with pytest.raises(ValueError, match="not for 'it'"):
         agreement_pairs([], "it")
-    with pytest.raises(DataError, match="from English"):
+    with pytest.raises(DataError, match="needs English as the source"):
         load_corpus(DataRecipe(("agreement",), "de", "en"), Path("."))
 
 

@@ -67,7 +67,7 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
         ("[model]\nlayers = 3\n", "unknown setting 'layers'"),
         ("[model]\nvocab_size = 5\n", "differs from [tokenizer] vocab_size=8000"),
         ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is a joint one"),
-        ("[model]\npad_id = 9\n", "are the tokenizer's"),
+        ("[model]\npad_id = 9\n", "the tokenizer sets them"),
         ("[tokenizer]\nmodel_type = 'word'\n", "is not one of: unigram, bpe, char"),
         ("[tokenizer]\nvocab_size = 0\n", "allowed is at least 1"),
         ("[tokenizer]\nbyte_fallback = 1\n", "should be true or false"),
