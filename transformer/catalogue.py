@@ -16,7 +16,7 @@ from transformer.arrays.archived import ArchivedTrace
 from transformer.arrays.trace_file import look_at_arrays
 from transformer.checkpoint.folder import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
 from transformer.errors import CheckpointError
-from transformer.files.file_cache import Looks
+from transformer.files.file_cache import FileCache
 from transformer.files.safe import is_there, json_object
 from transformer.importers.registry import FORMATS
 from transformer.trace.tracer import Tracer
@@ -128,7 +128,7 @@ def inspect_entry(path: str | Path) -> Entry:
     """Look at one of them without loading it."""
     path = Path(path)
     mark = mark_of(path)
-    return _LOOKS.at(path, mark, lambda: _look(path, mark))
+    return _ENTRIES.get(path, mark, lambda: _read_entry(path, mark))
 
 
 def mark_of(path: str | Path) -> str:
@@ -153,11 +153,11 @@ def mark_of(path: str | Path) -> str:
     return hashlib.sha256("\n".join(marks).encode("utf-8", "replace")).hexdigest()
 
 
-_LOOKS: Looks[Entry] = Looks()
-_CONFIGS: Looks[dict[str, Any]] = Looks()
+_ENTRIES: FileCache[Entry] = FileCache()
+_CONFIGS: FileCache[dict[str, Any]] = FileCache()
 
 
-def _look(path: Path, mark: str) -> Entry:
+def _read_entry(path: Path, mark: str) -> Entry:
     kind = kind_of(path)
     name = path.name if kind == "archive" else path.resolve().name
     about, error = "", None
@@ -193,7 +193,7 @@ def _config(folder: Path) -> dict[str, Any] | None:
         status = path.stat()
     except OSError:
         return None
-    return _CONFIGS.at(path, (status.st_size, status.st_mtime_ns), lambda: _read_config(path))
+    return _CONFIGS.get(path, (status.st_size, status.st_mtime_ns), lambda: _read_config(path))
 
 
 def _read_config(path: Path) -> dict[str, Any]:

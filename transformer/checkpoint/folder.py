@@ -37,7 +37,7 @@ from transformer.checkpoint.weights import (
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
-from transformer.files.file_cache import Looks
+from transformer.files.file_cache import FileCache
 from transformer.files.folders import replaced_folder, restore
 from transformer.files.safe import (
     MAX_CONFIG,
@@ -270,14 +270,14 @@ def fingerprint(path: str | Path) -> str:
     return " ".join(marks[name] for name in sorted(marks))
 
 
-_LOOKS: Looks[CheckpointEntry] = Looks()
+_ENTRIES: FileCache[CheckpointEntry] = FileCache()
 
 
 def _inspect(path: Path, mark: str) -> CheckpointEntry:
-    return _LOOKS.at(path, mark, lambda: _look(path, mark))
+    return _ENTRIES.get(path, mark, lambda: _read_entry(path, mark))
 
 
-def _look(path: Path, mark: str) -> CheckpointEntry:
+def _read_entry(path: Path, mark: str) -> CheckpointEntry:
     config = None
     try:
         config = _read_config(path)

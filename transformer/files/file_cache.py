@@ -1,4 +1,4 @@
-"""What was seen of files, kept until they change."""
+"""A bounded cache of what was read from files."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Places remembered; as many checkpoints as nobody has in one folder.
-MOST = 10_000
+#: Paths remembered by default, more than any folder of checkpoints holds.
+MAX_PATHS = 10_000
 
 
-class Looks(Generic[T]):
-    """The last look at each place, the least recently asked for forgotten first.
+class FileCache(Generic[T]):
+    """LRU cache, one result per path; a new version of a file replaces the old result."""
 
-    Unlike a cache by arguments it keeps one look for each place: what changed is let go.
-    """
-
-    def __init__(self, most: int = MOST) -> None:
-        """Args: most: places to remember."""
-        self._most = most
-        self._held: OrderedDict[Path, tuple[object, T]] = OrderedDict()
+    def __init__(self, max_paths: int = MAX_PATHS) -> None:
+        """Args: max_paths: results to keep."""
+        self._max_paths = max_paths
+        self._results: OrderedDict[Path, tuple[object, T]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def at(self, path: Path, mark: object, look: Callable[[], T]) -> T:
-        """What `look` gave for the path when it was of this mark; called where it was not yet."""
+    def get(self, path: Path, version: object, read: Callable[[], T]) -> T:
+        """Return the result cached for this path and version, or call `read` and cache that.
+
+        Args:
+            version: anything that compares unequal once the file has changed, as its size and
+                modification time do.
+        """
         with self._lock:
-            held = self._held.get(path)
-            if held is not None and held[0] == mark:
-                self._held.move_to_end(path)
-                return held[1]
-        seen = look()
+            cached = self._results.get(path)
+            if cached is not None and cached[0] == version:
+                self._results.move_to_end(path)
+                return cached[1]
+        result = read()
         with self._lock:
-            self._held[path] = mark, seen
-            self._held.move_to_end(path)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
-        return seen
+            self._results[path] = version, result
+            self._results.move_to_end(path)
+            while len(self._results) > self._max_paths:
+                self._results.popitem(last=False)
+        return result

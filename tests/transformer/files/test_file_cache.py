@@ -13,7 +13,7 @@ from transformer.catalogue import list_entries
 from transformer.checkpoint import folder, weights
 from transformer.checkpoint.folder import list_checkpoints, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.files.file_cache import Looks
+from transformer.files.file_cache import FileCache
 from transformer.text.tokenizer import train_tokenizer
 
 N_MANY = 600
@@ -59,12 +59,12 @@ def test_a_second_listing_of_many_reads_nothing(
     assert reads and all("c123" in each for each in reads)
 
 
-def test_one_look_is_kept_for_each_place() -> None:
-    looks: Looks[int] = Looks(most=2)
+def test_one_result_is_kept_for_each_path() -> None:
+    cache: FileCache[int] = FileCache(max_paths=2)
     made: list[str] = []
 
     def look(name: str, mark: int) -> int:
-        return looks.at(Path(name), mark, lambda: made.append(name) or len(made))  # type: ignore[func-returns-value]
+        return cache.get(Path(name), mark, lambda: made.append(name) or len(made))  # type: ignore[func-returns-value]
 
     assert [look("a", 1), look("a", 1), look("b", 1), look("a", 2), look("a", 1)] == [1, 1, 2, 3, 4]
     look("a", 1), look("c", 1), look("a", 1)
@@ -73,14 +73,14 @@ def test_one_look_is_kept_for_each_place() -> None:
     assert made[-1] == "b"
 
 
-def test_looks_may_be_shared_by_threads() -> None:
-    looks: Looks[int] = Looks(most=5)
+def test_a_file_cache_may_be_shared_by_threads() -> None:
+    cache: FileCache[int] = FileCache(max_paths=5)
     wrong: list[object] = []
 
     def work(offset: int) -> None:
         for index in range(500):
             number = (index * 7 + offset) % 11
-            if looks.at(Path(str(number)), number, lambda number=number: number) != number:  # type: ignore[misc]
+            if cache.get(Path(str(number)), number, lambda number=number: number) != number:  # type: ignore[misc]
                 wrong.append(number)
 
     threads = [threading.Thread(target=work, args=(each,)) for each in range(6)]
