@@ -1,4 +1,4 @@
-"""Results (section 6): scores, their intervals, the choice of decoding, and model cards.
+"""Evaluation (section 6): scores, confidence intervals, choice of decoding, and model cards.
 
 May import everything but `catalogue` and `commands`.
 """

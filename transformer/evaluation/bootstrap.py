@@ -1,8 +1,8 @@
-"""Intervals of differences in BLEU, by resampling sentences (Koehn 2004).
+"""Confidence intervals of BLEU differences, by bootstrap resampling (Koehn 2004).
 
-BLEU is a function of ten sums over sentences, so a resample needs no translation. All settings are
-scored on the same resamples. sacreBLEU's own paired test gives p-values and each system's interval,
-but neither the interval of a difference nor one that holds for many systems at once.
+BLEU is a function of ten sums over sentences, so resampling needs no new translations. All settings
+are scored on the same resamples. sacreBLEU's paired test gives p-values and an interval per system,
+but neither an interval of the difference nor simultaneous intervals for many systems.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
-#: Sums that BLEU is made of: both lengths, then matched and all n-grams of 1 to 4 tokens.
+#: Components of BLEU: both lengths, then matched and total n-grams of 1 to 4 tokens.
 N_STATISTICS = 10
 
 Statistics = NDArray[np.int64]
@@ -22,7 +22,7 @@ Statistics = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference in BLEU to the baseline, and its interval."""
+    """A difference in BLEU to the baseline, with its confidence interval."""
 
     value: float
     low: float
@@ -57,7 +57,7 @@ def resampled(
 
     Args:
         statistics: [n, 10] for each of K systems.
-        groups: one a sentence; sentences of one group, say of one source, are drawn together.
+        groups: one per sentence; sentences of a group, such as one source, are drawn together.
 
     Returns: BLEU [resamples, K].
     """
@@ -81,15 +81,15 @@ def differences(
     *,
     confidence: float = 0.95,
 ) -> list[Difference]:
-    """Compare every system with one of them.
+    """Compare every system with a baseline.
 
-    The intervals hold for all systems at once: their half-width is the quantile, over resamples, of
-    the largest deviation of any system's difference, in that system's standard errors. The more
-    systems are tried, the wider they are, so the best of many is no winner by luck alone.
+    The intervals are simultaneous: their half-width is the quantile, over resamples, of the largest
+    deviation of any system's difference, in that system's standard errors. They widen with the
+    number of systems, so that the best of many does not win by luck alone.
 
     Args:
         scores: BLEU [resamples, K] of `resampled`.  observed: BLEU of each system, not resampled.
-        baseline: the system compared with; its own difference is 0, without width.
+        baseline: index of the baseline; its own difference is 0, with zero width.
     """
     value = np.asarray(observed) - observed[baseline]  # [K]
     drawn = scores - scores[:, [baseline]]  # [resamples, K]

@@ -1,4 +1,4 @@
-"""Model cards, and the table of checkpoints: measured figures as text."""
+"""Model cards and the table of checkpoints."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from transformer.search.decoding import (
 )
 from transformer.training.recipe import Recipe
 
-#: In metrics.json: a list of other decodings that were measured, each with its `tests`.
+#: Key in metrics.json of further measured decodings, each with its `tests`.
 OTHER_DECODINGS = "other_decodings"
 
-#: Where the named corpora come from and on what terms.
+#: Origin and terms of the named corpora.
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
     "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
-    "agreement": "clauses put after pairs of Tatoeba, in which a pronoun agrees with its noun, "
+    "agreement": "pairs of Tatoeba extended by clauses in which a pronoun agrees with its noun, "
     "made by `transformer.training.pronouns`",
     "reversal": "random strings of 1 to 24 letters, made by `transformer.training.data.reversal`",
 }
 
 
 def is_toy(recipe: Recipe) -> bool:
-    """Whether the model reverses strings instead of translating sentences."""
+    """Return whether the model reverses strings instead of translating sentences."""
     return recipe.data.corpora == ("reversal",)
 
 
@@ -86,13 +86,13 @@ def model_card(
 
 
 def _extra(path: str) -> str:
-    """A file that is only trained on; one of a named corpus lies in the folder of that name."""
+    """Return the line of a corpus only for training; named ones lie in folders of their names."""
     known = SOURCES.get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
 
 def _part(trained: Mapping[str, Any]) -> str:
-    """One run, or one part of a training that had several."""
+    """Describe a training run, or one stage of several."""
     settings = trained["recipe"]["training"]
     init = settings["init"]
     return (
@@ -104,7 +104,7 @@ def _part(trained: Mapping[str, Any]) -> str:
 
 
 def _weights(metrics: Mapping[str, Any]) -> str:
-    """Which epochs' weights these are, and what is mixed in."""
+    """Describe the averaged epochs and the mixed-in weights."""
     chosen = metrics["chosen_on_val"]
     count, share = chosen["averaged_epochs"], chosen.get("mixed_share", 0.0)
     epochs = "the last epoch's" if count == 1 else f"the average of the last {count} epochs"
@@ -118,7 +118,7 @@ def _weights(metrics: Mapping[str, Any]) -> str:
 
 
 def _decoding(metrics: Mapping[str, Any]) -> list[str]:
-    """The default decoding, why it is this one, and every setting that was tried."""
+    """Describe the default decoding, the reason for it, and all settings tried."""
     default = default_decoding(metrics)
     tuning = metrics.get("decoding_on_val")
     if tuning is None:
@@ -158,7 +158,7 @@ def _toy_figures(tests: Mapping[str, Any]) -> list[str]:
 
 
 def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
-    """A row for each test set and decoding, the default first."""
+    """Tabulate every test set and decoding, the default first."""
     tests = metrics["tests"]
     if not tests:
         return ["No text was held out for testing: nothing but the validation text was measured."]
@@ -206,8 +206,8 @@ def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
 def summary_table(entries: Sequence[CheckpointEntry]) -> str:
     """Tabulate checkpoints in Markdown: shape, default decoding, and figures on every test set.
 
-    Other decodings that were measured follow in rows of their own. Anyone may have written
-    metrics.json: what is no figure is left out.
+    Other measured decodings have their own rows. metrics.json is untrusted: invalid figures are
+    left out.
     """
     lines = ["| checkpoint | shape | decoding | measured |", "|---|---|---|---|"]
     for entry in entries:
@@ -219,7 +219,7 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
             f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}, "
             f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
         )
-        # Older files hold the figures of a tuned decoding, under this name.
+        # Older files have the figures of a tuned decoding under this key.
         before = metrics.get("decoding")
         decoding = default_decoding(metrics) if before is None else _recorded(before)
         measured = _measured(metrics) or "nothing measured"
@@ -232,7 +232,7 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
 
 
 def _measured(metrics: Mapping[str, Any]) -> str:
-    """Figures of every test set, "" if there are none."""
+    """Return the figures of every test set, "" if there are none."""
     tests = _mapping(metrics.get("tests"))
     return "; ".join(filter(None, (_figures(name, _mapping(tests[name])) for name in tests)))
 

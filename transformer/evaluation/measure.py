@@ -1,12 +1,12 @@
-"""A checkpoint's figures: the default decoding chosen on val, the test sets measured with it.
+"""Measure a checkpoint: choose the default decoding on val, and score the test sets with it.
 
-metrics.json then holds
+The results in metrics.json:
 
-    default_decoding    what `Translator`, the command line and the app decode with
+    default_decoding    decoding of `Translator`, the command line and the app
     decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
-    tests               figures of each test set with the default decoding
-    other_decodings     the same with the setting that scored highest on val and with the paper's,
-                        unless they are the default
+    tests               scores of each test set with the default decoding
+    other_decodings     the same for the best setting on val and for the paper's, unless they are
+                        the default
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
 from transformer.training.recipe import Recipe
 from transformer.translator import Translator
 
-#: Pairs of the validation text that choices are made on, from its start; Multi30k has this many.
+#: Number of leading validation pairs used for choices; Multi30k has this many.
 VAL_PAIRS = 1014
 
 Progress = Callable[[str, int, int], None]
@@ -47,18 +47,18 @@ def measure(
     notes: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Measure a published checkpoint again, and rewrite its metrics.json and model card.
+    """Remeasure a published checkpoint, and rewrite its metrics.json and model card.
 
     Args:
-        data: the folder it was trained from; what is only trained on may be missing.
-        beams, alphas: settings to try on the validation text, beside the paper's.
+        data: the folder of its corpora; those only for training may be missing.
+        beams, alphas: settings to try on the validation text, besides the paper's.
         notes: sentences for the card's section on limits; None keeps those of metrics.json.
-        progress: called with what is being done, and how much of it is done, of how much.
+        progress: called with the name of the step, the amount done, and the total.
 
-    Raises: `ConfigError` if metrics.json does not say how the checkpoint was trained, `DataError`
-        for text that is missing, `InputError` for a bad setting.
+    Raises: `ConfigError` if metrics.json does not record the training, `DataError` if text is
+        missing, `InputError` for an invalid setting.
     """
-    grid(beams, alphas)  # complains about settings before any work
+    grid(beams, alphas)  # checks the settings before any work
     recipe, metrics = read_metrics(checkpoint)
     held_out = load_held_out(recipe.data, data)
     translator = Translator.load(checkpoint, device)
@@ -81,7 +81,7 @@ def described(
     alphas: Sequence[float],
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return `metrics` with the default decoding and the figures of this model in it."""
+    """Return `metrics` with the default decoding and scores of this model added."""
 
     def report(what: str) -> Callable[[int, int], None]:
         return lambda done, total: progress(what, done, total) if progress is not None else None
@@ -90,7 +90,7 @@ def described(
         key: value for key, value in metrics.items() if key not in ("decoding", OTHER_DECODINGS)
     }
     default, others = PAPER_DECODING, []
-    # BLEU counts words, and the toy's strings are one word each.
+    # BLEU counts words, and each string of the toy is a single word.
     if held_out.val and not is_toy(recipe):
         settings = grid(beams, alphas)
         tuning = tune(
@@ -123,7 +123,7 @@ def write_card(
 
 
 def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
-    """Read how a run or a checkpoint was trained, and all of its metrics.json.
+    """Read the recipe and all of metrics.json of a run or checkpoint.
 
     Raises: `ConfigError`.
     """
@@ -131,9 +131,7 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
         metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
         return Recipe.from_dict(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(
-            f"{folder}: {METRICS} does not say how it was trained ({error})"
-        ) from None
+        raise ConfigError(f"{folder}: {METRICS} does not record the training ({error})") from None
 
 
 def _figure(tuning: Tuning, decoding: Decoding) -> dict[str, Any]:
@@ -161,10 +159,10 @@ def measure_test(
 ) -> dict[str, Any]:
     """Measure one test set.
 
-    Each pair counts as a sentence with one reference. If sources repeat, as in Tatoeba, figures
+    Each pair counts as a sentence with one reference. If sources repeat, as in Tatoeba, scores
     with each source once and all its references are added.
 
-    Args: language: the target's; adds Multi30k's lc_tok_bleu.
+    Args: language: of the target; adds Multi30k's lc_tok_bleu.
     """
     sources = [src for src, _ in pairs]
     unique = list(dict.fromkeys(sources))
@@ -189,8 +187,8 @@ def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, 
     for src, tgt in pairs:
         references.setdefault(src, []).append(tgt)
     most = max(map(len, references.values()))
-    # sacreBLEU takes one stream for each rank of reference; a source with fewer repeats its first,
-    # which changes no n-gram's largest count and no closest length.
+    # sacreBLEU needs equally many references per source; repeating the first one changes neither
+    # the maximum count of any n-gram nor the closest length.
     streams = [[r[i] if i < len(r) else r[0] for r in references.values()] for i in range(most)]
     bleu = BLEU()
     result = bleu.corpus_score([texts[src] for src in references], streams)

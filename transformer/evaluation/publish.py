@@ -1,7 +1,7 @@
-"""From a finished run to a checkpoint to ship: choose on val, measure on the tests, write the card.
+"""Publish a finished run: choose on val, measure on the test sets, write the model card.
 
-Everything that is chosen (how many epochs to average, how much of another run to mix in, the
-default decoding) is chosen on the validation text.
+All choices (number of averaged epochs, share of another run's weights, default decoding) are made
+on the validation text.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from transformer.training.corpus import load_held_out
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.translator import Translator
 
-#: Numbers of last epochs whose mean is tried.
+#: Candidate numbers of last epochs to average.
 AVERAGES = (1, 3, 5, 8, 10, 20)
-#: Shares of another run's weights, where one is named.
+#: Candidate shares of another run's weights, if one is given.
 SHARES = (0.0, 0.2, 0.35, 0.5, 0.65, 0.8)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Weights and a decoding that were tried on val, and their cased sacreBLEU there.
+    """Weights and a decoding tried on val, with their cased sacreBLEU.
 
-    `mixed_share` of the weights is another run's, the rest the mean of this run's last epochs.
+    The weights are `mixed_share` of another run's plus the rest of this run's epoch average.
     """
 
     averaged_epochs: int
@@ -68,17 +68,17 @@ def publish(
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
     Args:
-        run: the output folder of `train`.  data: the folder it was trained from.
-        beams, alphas: settings that the default decoding is chosen from, beside the paper's.
-        dtype: how the weights are stored; the figures are of the weights as stored.
-        made_by: the command that trains this model again, for the card.
+        run: the output folder of `train`.  data: the folder of its corpora.
+        beams, alphas: candidate settings of the default decoding, besides the paper's.
+        dtype: type of the stored weights, which are also the ones measured.
+        made_by: the command that reproduces this model, for the card.
         notes: sentences for the card's section on limits.
-        mix: a checkpoint of the same shape and vocabulary, say the one that this run began from.
-            Weights between the two are often better than either (Wortsman et al. 2022); which
-            share of it, if any, is chosen on val.
+        mix: a checkpoint of the same shape and vocabulary, such as the start of this run.
+            Interpolated weights are often better than either (Wortsman et al. 2022); the share of
+            `mix`, possibly 0, is chosen on val.
 
-    Raises: `ConfigError` where `run` holds no recipe or `dtype` is no such type, `CheckpointError`
-        without weights or where `mix` has other shapes or pieces.
+    Raises: `ConfigError` if `run` has no recipe or `dtype` is unknown, `CheckpointError` if there
+        are no weights or `mix` has other shapes or pieces.
     """
     if dtype not in STORED_DTYPES:
         raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
@@ -93,7 +93,7 @@ def publish(
         raise CheckpointError(f"{run / 'epochs'}: holds no weights to average")
 
     def with_weights(weights: Mapping[str, Tensor]) -> Translator:
-        # A translator packs its weights once, so other weights need another translator.
+        # A translator packs its weights once, so new weights need a new translator.
         checkpoint.model.load_state_dict(weights)
         return Translator.from_checkpoint(checkpoint, device)
 
@@ -114,14 +114,14 @@ def publish(
     weights, share = average_weights(files[-count:]), 0.0
     if mix is not None:
         other = _other_weights(mix, checkpoint)
-        # A beam tells similar models apart with less noise than greedy decoding.
+        # Beam search compares similar models with less noise than greedy decoding.
         blends = [
             trial(with_weights(blended(weights, other, each)), count, PAPER_DECODING, each)
             for each in SHARES
         ]
         share = max(blends, key=lambda choice: choice.val_bleu).mixed_share
         weights = blended(weights, other, share)
-    # Measured as shipped: rounded to the stored precision and back, tables of positions excepted.
+    # Measured as stored: weights rounded to the stored precision, except position tables.
     stored = getattr(torch, dtype)
     translator = with_weights(
         {n: t if n in POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
@@ -149,10 +149,10 @@ def publish(
 
 
 def earlier_parts(init: str) -> list[dict[str, Any]]:
-    """What the runs recorded of their training from which another one began, the first one first.
+    """Return the training records of the runs that a run started from, oldest first.
 
-    `init` is the folder that the later run began from. A folder that is gone, or that says nothing
-    of its training, ends the way back.
+    `init` is the folder that the last run started from. The chain ends at a folder that is missing
+    or has no training record.
     """
     parts: list[dict[str, Any]] = []
     while init:
@@ -160,7 +160,7 @@ def earlier_parts(init: str) -> list[dict[str, Any]]:
             recipe, metrics = read_metrics(Path(init))
         except ConfigError:
             break
-        if metrics["training"] in parts:  # a published folder that its own later part replaced
+        if metrics["training"] in parts:  # a published folder that its own later stage replaced
             break
         parts.insert(0, metrics["training"])
         if "earlier_parts" in metrics:
@@ -172,7 +172,7 @@ def earlier_parts(init: str) -> list[dict[str, Any]]:
 def blended(
     weights: Mapping[str, Tensor], other: Mapping[str, Tensor], share: float
 ) -> dict[str, Tensor]:
-    """Weights between two models of one shape: (1 - share) w + share o, share from 0 to 1."""
+    """Interpolate two models of one shape: (1 - share) w + share o, share from 0 to 1."""
     return {name: torch.lerp(tensor, other[name], share) for name, tensor in weights.items()}
 
 

@@ -1,8 +1,8 @@
 """BLEU and chrF of translations (section 6.1).
 
-`bleu` is sacreBLEU's, cased and detokenised, always given with its signature. `lc_tok_bleu` is the
-older measure of the Multi30k literature, which scores lower-cased Moses tokens; it may be above or
-below, so one is never reported in place of the other.
+`bleu` is sacreBLEU's, cased and detokenised, always reported with its signature. `lc_tok_bleu` is
+the older measure of the Multi30k literature on lower-cased Moses tokens; it may be higher or lower,
+so the two are not interchangeable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from transformer.translator import Translator
 #: Protocols that add a measure to BLEU and chrF.
 PROTOCOLS = ("multi30k-lc-tok",)
 
-#: Languages whose punctuation the Moses scripts know well enough for `multi30k-lc-tok`.
+#: Languages for which the Moses scripts handle punctuation as `multi30k-lc-tok` needs.
 MOSES_LANGUAGES = ("cs", "de", "en", "fr")
 
 
@@ -32,10 +32,10 @@ class Scores:
     """Measures of a test set, all between 0 and 100.
 
     Attributes:
-        bleu: sacreBLEU, cased.  signature: how it was computed.
-        chrf: chrF2.  chrf_signature: how it was computed.
+        bleu: sacreBLEU, cased.  signature: its sacreBLEU signature.
+        chrf: chrF2.  chrf_signature: its signature.
         sentences: number of sentences.
-        lc_tok_bleu: BLEU on lower-cased Moses tokens, where the protocol was asked for.
+        lc_tok_bleu: BLEU on lower-cased Moses tokens, if that protocol was requested.
     """
 
     bleu: float
@@ -48,11 +48,11 @@ class Scores:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of a model, what it translated, and how fast.
+    """Scores of a model, its translations, and its speed.
 
     Attributes:
         scores: the measures.  hypotheses: the translations, in the order of the file.
-        decoding: how they were searched for.
+        decoding: the decoding settings.
         seconds: time spent translating.  target_tokens: pieces generated, `</s>` included.
     """
 
@@ -64,11 +64,11 @@ class Evaluation:
 
     @property
     def tokens_per_second(self) -> float:
-        """Target pieces generated a second."""
+        """Target pieces generated per second."""
         return self.target_tokens / self.seconds if self.seconds else 0.0
 
     def to_dict(self) -> dict[str, float | int | str]:
-        """The figures, ready for JSON."""
+        """Return the figures for JSON."""
         scores = self.scores
         values: dict[str, float | int | str] = {
             "bleu": round(scores.bleu, 4),
@@ -96,14 +96,14 @@ def score(
 
     Args:
         protocol: None or a name of `PROTOCOLS`.
-        language: the target's two-letter code; `multi30k-lc-tok` needs it.
+        language: two-letter code of the target, needed by `multi30k-lc-tok`.
 
-    Raises: `InputError` for lists that are empty or of unequal length, and other names.
+    Raises: `InputError` for empty lists, unequal lengths, or an unknown protocol.
     """
     if len(hypotheses) != len(references):
         raise InputError(
             f"{len(hypotheses):,} translations and {len(references):,} references; "
-            "there must be one for each"
+            "expected one reference per translation"
         )
     if not hypotheses:
         raise InputError("nothing to score: there are no sentences")
@@ -125,7 +125,7 @@ def score(
 
 
 def check_protocol(protocol: str | None, language: str | None) -> None:
-    """Raise `InputError` unless `score` can follow this protocol in this language."""
+    """Raise `InputError` unless `score` supports this protocol for this language."""
     if protocol is None:
         return
     if protocol not in PROTOCOLS:
@@ -138,19 +138,19 @@ def check_protocol(protocol: str | None, language: str | None) -> None:
 
 
 def lc_tok_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """BLEU of Multi30k's `lc.norm.tok` protocol, 0 to 100: see `LcTok`."""
+    """Return BLEU under Multi30k's `lc.norm.tok` protocol, 0 to 100: see `LcTok`."""
     treat = LcTok(language)
-    # The text is tokenised already, which sacreBLEU would otherwise warn about.
+    # Suppresses sacreBLEU's warning about tokenised text.
     bleu = BLEU(tokenize="none", force=True)
     treated = [treat(line) for line in hypotheses]
     return float(bleu.corpus_score(treated, [[treat(line) for line in references]]).score)
 
 
 class LcTok:
-    """Lower-case, normalise punctuation, tokenise: Multi30k's own preparation of its text.
+    """Multi30k's text preparation: lower-case, normalise punctuation, tokenise.
 
-    The raw references become the published `*.lc.norm.tok.*` files, line for line, apart from the
-    XML escapes (`&quot;`) which those files have and this leaves out; BLEU is the same either way.
+    The output for the raw references equals the published `*.lc.norm.tok.*` files, except that it
+    has no XML escapes (`&quot;`), which do not change BLEU.
     """
 
     def __init__(self, language: str) -> None:
@@ -163,9 +163,9 @@ class LcTok:
         self._tokenize = MosesTokenizer(lang=language).tokenize
 
     def __call__(self, line: str) -> str:
-        """Tokens of a line, separated by single spaces."""
-        # The Perl scripts see each line with its newline, which decides where a full stop goes
-        # that stands before a closing quotation mark at the end.
+        """Return the tokens of a line, separated by single spaces."""
+        # The Perl scripts see each line with its newline, which affects the place of a full stop
+        # before a final closing quotation mark.
         normalised = self._normalise(line.lower() + "\n")
         tokens: str = self._tokenize(normalised, escape=False, return_str=True)
         return tokens
@@ -187,10 +187,10 @@ def evaluate_files(
     Args:
         src, ref: UTF-8 text, one sentence a line, plain or gzipped.
         beam_size, alpha: see `Translator.translate`; None is the checkpoint's default.
-        language: the target's; None takes it from the name of `ref` (`test.de.gz`).
-        on_translated: called with (sentences done, sentences in all).
+        language: of the target; None takes it from the name of `ref` (`test.de.gz`).
+        on_translated: called with (sentences done, total).
 
-    Raises: `DataError` naming a file that cannot be read, `InputError` where the two do not fit.
+    Raises: `DataError` naming an unreadable file, `InputError` if the files do not match.
     """
     language = language or language_of(ref)
     check_protocol(protocol, language)
@@ -215,7 +215,7 @@ def evaluate_files(
 
 
 def language_of(path: str | Path) -> str | None:
-    """The language that a file's name ends in: "de" for `val.de.gz`, None where it says nothing."""
+    """Return the language in a file name: "de" for `val.de.gz`, None if there is none."""
     suffixes = [suffix for suffix in Path(path).suffixes if suffix != ".gz"]
     last = suffixes[-1][1:].lower() if suffixes else ""
     return last if len(last) == 2 and last.isalpha() else None

@@ -1,8 +1,8 @@
-"""The choice of a checkpoint's default decoding, on the validation text (section 6.1).
+"""Choose a checkpoint's default decoding on the validation text (section 6.1).
 
-Every setting of a grid is compared with the paper's, which stays unless the interval of some other
-setting's difference lies above 0. Of those, the one that departs least from the paper's is chosen,
-not the one that scores highest: the highest of many fits the validation text by luck as well.
+Every setting of a grid is compared with the paper's, which is kept unless the interval of another
+setting's difference lies above 0. Of those, the one closest to the paper's is chosen rather than
+the best: the highest score of many is partly luck.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from transformer.search.inputs import checked_alpha, checked_beam
 from transformer.training.data import Pair
 from transformer.translator import Translator
 
-#: The grid. Alpha plays no part in greedy decoding.
+#: The grid. Alpha has no effect on greedy decoding.
 BEAMS = (1, 4, 5, 8)
 ALPHAS = (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
@@ -32,11 +32,11 @@ RESAMPLES, SEED, CONFIDENCE = 2000, 0, 0.95
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting on the validation text: its cased sacreBLEU and how it differs from the paper's.
+    """One setting on the validation text: its cased sacreBLEU and the difference to the paper's.
 
     Attributes:
         decoding: the setting.  bleu: its score.
-        difference: to the paper's setting, with an interval that holds for all settings at once.
+        difference: to the paper's setting, with a simultaneous confidence interval.
     """
 
     decoding: Decoding
@@ -44,7 +44,7 @@ class Trial:
     difference: Difference
 
     def to_dict(self) -> dict[str, Any]:
-        """The trial, ready for JSON."""
+        """Return the trial for JSON."""
         low, high = self.difference.low, self.difference.high
         return asdict(self.decoding) | {
             "val_bleu": round(self.bleu, 4),
@@ -55,11 +55,11 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What was tried on the validation text, and what follows from it.
+    """The settings tried on the validation text, and the resulting choice.
 
     Attributes:
-        trials: one a setting; the paper's is among them.
-        sentences, sources: pairs of the validation text, and different sources among them.
+        trials: one per setting, including the paper's.
+        sentences, sources: numbers of validation pairs, and of distinct sources.
     """
 
     trials: tuple[Trial, ...]
@@ -68,17 +68,17 @@ class Tuning:
 
     @property
     def chosen(self) -> Decoding:
-        """The default that the validation text supports."""
+        """The default decoding supported by the validation text."""
         better = [trial.decoding for trial in self.trials if trial.difference.low > 0]
         return min(better, key=_departure, default=PAPER_DECODING)
 
     @property
     def best(self) -> Decoding:
-        """The setting with the highest BLEU, whether or not by chance."""
+        """The setting with the highest BLEU, significant or not."""
         return max(self.trials, key=lambda trial: trial.bleu).decoding
 
     def to_dict(self) -> dict[str, Any]:
-        """The record for metrics.json."""
+        """Return the record for metrics.json."""
         return {
             "sentences": self.sentences,
             "sources": self.sources,
@@ -92,13 +92,13 @@ class Tuning:
 
 
 def _departure(decoding: Decoding) -> tuple[float, float]:
-    """How far a setting is from the paper's: first in beam size, which costs time, then alpha."""
+    """Return the distance to the paper's setting: by beam size, which costs time, then alpha."""
     beam, alpha = PAPER_DECODING.beam_size, PAPER_DECODING.alpha
     return abs(decoding.beam_size - beam), abs(decoding.alpha - alpha)
 
 
 def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list[Decoding]:
-    """Return the settings to try, the paper's among them. Raises `InputError`."""
+    """Return the settings to try, including the paper's. Raises `InputError`."""
     settings = [
         Decoding(checked_beam(beam), checked_alpha(alpha))
         for beam in beams
@@ -118,8 +118,8 @@ def tune(
     """Try settings on the validation text.
 
     Args:
-        settings: `grid()` if None; the paper's has to be among them.
-        on_tried: called with (settings tried, settings in all).
+        settings: default `grid()`; must include the paper's.
+        on_tried: called with (settings tried, total).
     """
     settings = grid() if settings is None else settings
     sources, references = [src for src, _ in pairs], [tgt for _, tgt in pairs]

@@ -251,7 +251,7 @@ def test_a_checkpoint_is_measured_again_without_its_run(run: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("options", "complaint"), [
-    (["--data", "."], "does not say how it was trained"),
+    (["--data", "."], "does not record the training"),
     (["--data", ".", "--beam", "0"], "beam size 0"),
     (["--data", ".", "--alpha", "nan"], "alpha nan"),
 ])  # fmt: skip
@@ -265,5 +265,5 @@ def test_what_cannot_be_measured_is_one_line(
 
 
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="does not say how it was trained"):
+    with pytest.raises(ConfigError, match="does not record the training"):
         publish(tmp_path, tmp_path, tmp_path / "out")
