@@ -27,10 +27,10 @@ from ui.head.settings import (
     QUERY,
     SCALING,
     chosen_now,
+    drop_stale_tokens,
     keep,
     keep_chosen,
     place_now,
-    settle,
 )
 from ui.head.views import draw_kinds, draw_stages, get_stages, stages_at
 from ui.work.cache import Plan, get_trace
@@ -40,7 +40,7 @@ require_frame()
 
 
 def explain() -> None:
-    """The whole mechanism in one equation."""
+    """Explain the mechanism with its equation."""
     st.latex(
         r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
     )
@@ -48,14 +48,14 @@ def explain() -> None:
         "This page takes equation 1 of section 3.2.1 apart, for one row of $Q$. Each head has "
         "projections of its own (section 3.2.2): "
         r"$\mathrm{head}_i=\mathrm{Attention}(QW_i^Q,KW_i^K,VW_i^V)$."
-        "\n\nAll numbers are those of this checkpoint for this sentence. The paper suspects that "
-        "for large $d_k$ the dot products grow so large that the softmax has *extremely small "
-        "gradients*; stage 4 and the table at stage 6 let you test it."
+        "\n\nAll numbers come from this checkpoint and this sentence. The paper suspects that for "
+        "large $d_k$ the dot products grow so large that the softmax has *extremely small "
+        "gradients*; stage 4 and the table in stage 6 let you test that."
     )
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
-    """Layer, head and query; a new choice runs the page again."""
+    """Draw the boxes for layer, head and query."""
     n_layers, n_heads, n_queries, _ = shown.attention(place.kind).shape
     queries, _ = shown.axis_tokens(place.kind)
 
@@ -87,7 +87,7 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
 
 
 def draw_way_back(place: HeadChoice) -> None:
-    """A link to this head among all others."""
+    """Draw the link to this head among all others."""
     st.page_link(
         "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
         help="This head's map on the Attention page.",
@@ -99,13 +99,13 @@ def draw_way_back(place: HeadChoice) -> None:
 
 
 def opening(view: View, trace: Trace) -> Plan:
-    """The stages that the page opens with, made in the job of the trace."""
+    """Compute the page's first stages in the same job as the trace."""
     yield stages_at(place_now(view, trace))
 
 
 @fragment
-def story(view: View) -> None:
-    """Controls and stages. Runs again by itself when something here is chosen."""
+def body(view: View) -> None:
+    """Draw the controls and stages; a fragment, so a choice here reruns only this."""
     shown = get_trace(view)
     kinds, more = st.columns([3, 2], vertical_alignment="center")
     draw_kinds(kinds)
@@ -117,10 +117,10 @@ def story(view: View) -> None:
         with st.popover("What is this?", type="tertiary"):
             explain()
         offer(view, place, chosen)
-    said = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
+    heading = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         query = get_stages(view, place).query_token
-        st.markdown(f"{said}The query {code(query)} looks at the {names[1]}.", width="content")
+        st.markdown(f"{heading}The query {code(query)} looks at the {names[1]}.", width="content")
         draw_way_back(place)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()
@@ -129,9 +129,10 @@ def story(view: View) -> None:
 url_state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
-    "Click a key to follow that one, and switch the division off at stage 4."
+    "Click a key to follow it instead, and try switching off the division in stage 4."
 )
 now = current_view()
-settle(now)
-get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
-story(now)
+drop_stale_tokens(now)
+# Outside the fragment, so its progress and messages replace the page.
+get_trace(now, partial(opening, now))
+body(now)

@@ -17,20 +17,20 @@ from ui.translate.downloads import offer
 from ui.translate.exhibits import why_no_player
 from ui.translate.player import (
     draw_player,
+    ensure_step,
     is_open,
     open_player,
     place_now,
     player_message,
     remember,
-    settle_step,
     within,
 )
 from ui.translate.words import (
+    draw_warnings,
     explain,
     how_decoded,
-    said_of_search,
-    say_what_is_wrong,
-    scored,
+    missing_search_note,
+    score_text,
 )
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -39,8 +39,8 @@ require_frame()
 
 
 @fragment
-def story(view: View) -> None:
-    """The page. Runs again by itself when the player reports, and never moves a player in use."""
+def body(view: View) -> None:
+    """Draw the page; a fragment, which the player reruns without being moved itself."""
     if out_of_date(view):
         st.rerun()
     trace = get_trace(view)
@@ -57,19 +57,19 @@ def story(view: View) -> None:
         download = st.container(width="content")
     with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
         st.text(trace.text or "(an empty translation)")
-    say_what_is_wrong(trace)
+    draw_warnings(trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or click another candidate." if view.kind == "checkpoint" else "."
     caption.caption(
-        "Light is where the decoder looks while it picks the next token. Step through it" + also
+        "Light marks where the decoder looks while it picks the next token. Step through it" + also
     )
     with units:
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words, steerable=view.kind == "checkpoint")
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"{scored(trace)} ({how_decoded(view, trace)}). "
-        "Attention is not by itself an explanation." + said_of_search(view, trace)
+        f"{score_text(trace)} ({how_decoded(view, trace)}). "
+        "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
     with download:
         offer(view, trace, place_now(), words=words)
@@ -79,19 +79,19 @@ def story(view: View) -> None:
 
 
 def opening(view: View, trace: Trace) -> Plan:
-    """What the page opens with, made in the job of the trace."""
+    """Compute the player's first message in the same job as the trace."""
     if why_no_player(trace) is None:
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
-        settle(side)
+        prepare_player(side)
         yield player_message(side, words=words, steerable=view.kind == "checkpoint")
 
 
-def settle(side: Side) -> None:
-    """Decide where the player opens: where it stood, where a link says, or at a telling step."""
-    asked = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
-    anew = asked or url_state.entered()
+def prepare_player(side: Side) -> None:
+    """Decide where the player opens: at its last place, at a link's, or at the default step."""
+    from_link = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
+    anew = from_link or url_state.entered()
     if anew or not is_open(side):
-        settle_step(side, len(side.trace.predicted_tokens))
+        ensure_step(side, len(side.trace.predicted_tokens))
         remember(within(place_now(), side.trace))
         open_player(side, anew=True)
 
@@ -100,7 +100,7 @@ url_state.show(url_state.STEP, url_state.LAYER, url_state.HEAD)
 view = current_view()
 missing = why_no_player(get_trace(view, partial(opening, view)))
 if missing is None:
-    story(view)
+    body(view)
 else:
     st.info(missing, icon=":material/translate:")
     st.page_link("pages/attention_page.py", label="Attention", icon=":material/grid_view:")

@@ -1,1 +1,1 @@
-"""The room of the page "Inside a head"."""
+"""Everything behind the page "Inside a head"."""

@@ -1,4 +1,4 @@
-"""What is chosen on the page "Inside a head", as one record."""
+"""The choices of the page "Inside a head", as one record."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ui.work.results import Computation, result_of
 
 
 def offer(view: View, place: HeadChoice, chosen: Chosen) -> None:
-    """Draw the button of the stages."""
+    """Draw the stages' download button."""
     download_button(
         lambda: make_figure(view, place, chosen), key="head",
         name=head_name(place.kind, place.layer, place.head, place.query),
@@ -21,6 +21,6 @@ def offer(view: View, place: HeadChoice, chosen: Chosen) -> None:
 
 
 def make_figure(view: View, place: HeadChoice, chosen: Chosen) -> Exhibit:
-    """Return the figure of a view, made outside of the session."""
+    """Return a view's figure; needs no session."""
     stages = result_of(view.request, Computation("head", place, stages_of(place)))
     return head_figure(stages, trace_for(view), chosen, source_of(view))

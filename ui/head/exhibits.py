@@ -1,4 +1,4 @@
-"""The figure of the page "Inside a head", and what it is computed from."""
+"""The figure of the page "Inside a head", and the computation behind it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ui.components.stages import Chosen, still_stages
 from ui.export.programs import Source, header
 from ui.head.choice import HeadChoice
 
-#: What each kind is called, and what its queries and keys are tokens of (section 3.2.3).
+#: Each kind's name, and the texts its queries and keys come from (section 3.2.3).
 KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
     "encoder_self": ("Encoder self-attention", ("source", "source")),
     "decoder_self": ("Decoder self-attention", ("translation", "translation")),
@@ -24,14 +24,14 @@ KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
 
 
 def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:
-    """What to compute for a place."""
+    """Return the function that computes a place's stages from a model and a trace."""
     return lambda model, trace: inspect_head(
         model.model, trace, place.kind, place.layer, place.head, place.query
     )
 
 
 def difference(stages: HeadStages, trace: Trace) -> float:
-    """How far the weights made here are from the recorded map."""
+    """Return the largest difference between the recomputed weights and the recorded map."""
     recorded = trace.attention(stages.kind)[stages.layer, stages.head, stages.query]
     return float(np.abs(stages.scaled.weights - recorded).max())
 
@@ -40,8 +40,8 @@ def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source
     """Return the stages of one query as a figure.
 
     Args:
-        trace: the one that the stages were made from.
-        chosen: the key that is followed, and whether logits are divided.
+        trace: the trace from which the stages were computed.
+        chosen: the key being followed, and whether the logits are divided by √d_k.
     """
     names = KINDS[stages.kind][1]
     message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)

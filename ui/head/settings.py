@@ -1,7 +1,7 @@
-"""What is chosen on the page "Inside a head", as the link holds it, and what it opens on.
+"""The URL parameters of the page "Inside a head", and its defaults.
 
-Layer, head and kind are those of the other pages, so a head that stands out there can be opened
-here. A mean over layers or heads has no inside; then a head is shown in which much can be seen.
+Layer, head and kind are shared with the other pages, so that a head that stands out there can be
+opened here. A mean over layers or heads has no inside; the page then picks a head with much to see.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SCALING: Param[bool] = Param("scaling", url_state.parse_switch, True, url_state.
 _LAST = "head_page_last"
 
 
-def settle(view: View) -> None:
-    """Forget which tokens were chosen where they were chosen in another sentence."""
+def drop_stale_tokens(view: View) -> None:
+    """Forget the query and key when the request changes, unless a link has just set them."""
     now = view.request
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
@@ -45,23 +45,23 @@ def settle(view: View) -> None:
 
 
 def bound_kind() -> dict[str, Any]:
-    """`bound` for the kind of attention; another kind has other queries and keys."""
-    held = bound(KIND)
-    store = held["on_change"]
+    """Return `bound(KIND)`, extended to forget the query and key when the kind changes."""
+    arguments = bound(KIND)
+    store = arguments["on_change"]
 
     def changed() -> None:
         store()
         url_state.forget(QUERY, KEY)
 
-    return held | {"on_change": changed}
+    return arguments | {"on_change": changed}
 
 
 def place_now(view: View, trace: Trace) -> HeadChoice:
-    """The place that the store asks for; what it leaves open, or asks in vain, is chosen here."""
+    """Return the stored place, with defaults for anything not set or not in this trace."""
     kind = next(kind for kind in ATTENTION_KINDS if kind == url_state.get(KIND))
     n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
-    layer, head = _asked(LAYER, n_layers), _asked(HEAD, n_heads)
-    return place_of(view, trace, kind, layer, head, _asked(QUERY, n_queries))
+    layer, head = _stored_index(LAYER, n_layers), _stored_index(HEAD, n_heads)
+    return place_of(view, trace, kind, layer, head, _stored_index(QUERY, n_queries))
 
 
 def place_of(
@@ -72,16 +72,16 @@ def place_of(
     head: int | None,
     query: int | None,
 ) -> HeadChoice:
-    """The place in this trace; what is None is chosen here, the rest has to be there."""
+    """Return a place in this trace, with defaults for None; indices given must be in range."""
     if query is None:
-        query = telling_query(view, trace, kind)
+        query = default_query(view, trace, kind)
     if layer is None or head is None:
-        looks = _interest(trace, kind, query, _watched(view, trace) if kind == "cross" else [])
+        interest = _interest(trace, kind, query, _watched(view, trace) if kind == "cross" else [])
         for axis, fixed in ((0, layer), (1, head)):
             if fixed is not None:
-                others = [i for i in range(looks.shape[axis]) if i != fixed]
-                looks[(others, slice(None)) if axis == 0 else (slice(None), others)] = -1
-        layer, head = (int(i) for i in np.unravel_index(looks.argmax(), looks.shape))
+                others = [i for i in range(interest.shape[axis]) if i != fixed]
+                interest[(others, slice(None)) if axis == 0 else (slice(None), others)] = -1
+        layer, head = (int(i) for i in np.unravel_index(interest.argmax(), interest.shape))
     return HeadChoice(kind, layer, head, query)
 
 
@@ -93,27 +93,27 @@ def keep(place: HeadChoice) -> None:
 
 
 def chosen_now(trace: Trace, place: HeadChoice, param: Param[int | None] = KEY) -> Chosen:
-    """The key to follow, the one looked at most where none is chosen, and the switch.
+    """Return the key to follow, by default the one with the largest weight, and the switch.
 
     Args:
-        param: the setting that holds the key.
+        param: the parameter that holds the key.
     """
     row = trace.attention(place.kind)[place.layer, place.head, place.query]
-    key = _asked(param, len(row))
+    key = _stored_index(param, len(row))
     return Chosen(int(row.argmax()) if key is None else key, url_state.get(SCALING))
 
 
 def keep_chosen(chosen: Chosen, param: Param[int | None] = KEY) -> None:
-    """Store what was chosen in the picture, the key in `param`."""
+    """Store the key chosen in the picture in `param`, and the switch."""
     url_state.put(param, chosen.key + 1)
     url_state.put(SCALING, chosen.scaling)
 
 
-def telling_query(view: View, trace: Trace, kind: AttentionKind) -> int:
-    """A query worth opening on, from 0.
+def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
+    """Return a query worth opening on, from 0.
 
-    In the decoder it is the player's step, or the one that looks most at the word an example is
-    about; in the encoder that word itself; without such a word a token in the middle.
+    In the decoder it is the player's step, or the query that looks most at the word the example is
+    about; in the encoder it is that word itself. Without such a word it is a token in the middle.
     """
     watched = _watched(view, trace)
     if kind == "encoder_self":
@@ -128,7 +128,7 @@ def telling_query(view: View, trace: Trace, kind: AttentionKind) -> int:
 
 
 def _watched(view: View, trace: Trace) -> list[int]:
-    """Where the word stands that an example is about."""
+    """Return the positions of the word that the example is about."""
     example = view.examples.find(view.sentence)
     watch = example.watch if example else ""
     return [
@@ -141,24 +141,24 @@ def _watched(view: View, trace: Trace) -> list[int]:
 def _interest(
     trace: Trace, kind: AttentionKind, query: int, watched: list[int]
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """How much there is to see in each head, [L, H]: w (1 - w) for the weight w on watched keys.
+    """Return how much each head has to show, [L, H]: w (1 - w) for the weight w on watched keys.
 
-    A head that has decided entirely, or not at all, shows little of what a softmax does. Without
-    watched keys w is the largest weight on a key that is neither special nor the query itself.
+    A head that puts all its weight there, or none, shows little of what a softmax does. Without
+    watched keys, w is the largest weight on a key that is neither special nor the query itself.
     """
     rows = trace.attention(kind)[:, :, query].copy()  # [L, H, m]
     if watched:
-        looks = rows[..., watched].sum(axis=-1)
+        weights = rows[..., watched].sum(axis=-1)
     else:
         special = trace.tgt_special if kind == "decoder_self" else trace.src_special
-        passed = {*special, *((query,) if kind != "cross" else ())}
-        rows[..., [key for key in passed if key < rows.shape[-1]]] = 0
-        looks = rows.max(axis=-1)
-    seen: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = looks * (1 - looks)
-    return seen
+        ignored = {*special, *((query,) if kind != "cross" else ())}
+        rows[..., [key for key in ignored if key < rows.shape[-1]]] = 0
+        weights = rows.max(axis=-1)
+    interest: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = weights * (1 - weights)
+    return interest
 
 
-def _asked(param: Param[int | None], n: int) -> int | None:
-    """A stored number counted from 1 as an index, None where there is no such one."""
+def _stored_index(param: Param[int | None], n: int) -> int | None:
+    """Return a stored number, counted from 1, as an index; None if it is not set or over `n`."""
     value = url_state.get(param)
     return value - 1 if value is not None and value <= n else None

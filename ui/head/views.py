@@ -1,4 +1,4 @@
-"""What the page "Inside a head" draws of one head: the kind of attention, and the stages."""
+"""The page "Inside a head": the control for the kind of attention, and one head's stages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.work.cache import Computation, computed
 
 
 def draw_kinds(where: DeltaGenerator) -> AttentionKind:
-    """Draw the control of the kind of attention. Returns: the kind."""
+    """Draw the control for the kind of attention, and return the kind."""
     where.segmented_control(
         "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
         label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
@@ -29,19 +29,19 @@ def draw_kinds(where: DeltaGenerator) -> AttentionKind:
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:
-    """`get_stages` as a computation."""
+    """Return the computation behind `get_stages`."""
     return Computation("head", place, stages_of(place))
 
 
 def get_stages(view: View, place: HeadChoice) -> HeadStages:
-    """The numbers of one query in one head."""
+    """Return the numbers of one query in one head."""
     return computed(view, *stages_at(place))
 
 
 def draw_stages(
     side: Side, place: HeadChoice, chosen: Chosen, on_choose: Callable[[Chosen], None]
 ) -> None:
-    """Mount the stages; of two sides stage beside stage."""
+    """Mount the stages; two sides line up stage by stage."""
     stages = get_stages(side.view, place)
     head_stages(
         stages, names=KINDS[place.kind][1], difference=difference(stages, side.trace),

@@ -1,1 +1,1 @@
-"""The room of the Translate page."""
+"""Everything behind the Translate page."""

@@ -10,7 +10,7 @@ from ui.translate.exhibits import player_exhibit, stem
 
 
 def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
-    """Draw the button of the player's picture as it stands."""
+    """Draw the download button for the player's current picture."""
     n_steps = len(trace.predicted_tokens)
     download_button(
         lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),

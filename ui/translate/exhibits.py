@@ -1,4 +1,4 @@
-"""The figure of the player: both maps under its lens, and the numbers of every step."""
+"""The player's figure: both maps under its lens, and the numbers of every step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.export.programs import Source, header
 
 
 def stem(place: PlayerPlace, *, words: bool) -> str:
-    """The file's name: which layer and head."""
+    """Return the file name's stem: which layer and head."""
     which = (
         "mean" if place.layer is None else f"layer {place.layer}",
         "mean" if place.head is None else f"head {place.head}",
@@ -47,7 +47,7 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     steps = np.arange(1, n_steps + 1)
     running = np.cumsum(trace.log_probs, dtype=np.float64)
     score = running / np.array([length_penalty(n, source.alpha) for n in steps.tolist()])
-    # A position cannot look at what comes after it: no weight, which is not a weight of 0.
+    # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     queries = "query: step, by the token predicted"
     return Exhibit(
@@ -61,10 +61,10 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
             ),
             Panel(
                 "Self-attention onto the prefix", np.where(future, np.nan, own),
-                trace.predicted_tokens, keys, queries, "key: what is written",
+                trace.predicted_tokens, keys, queries, "key: prefix",
             ),
             Series(
-                "What is written, step by step", steps,
+                "Translation, step by step", steps,
                 {"log P so far": running, "score so far": score, "log P of the token":
                  trace.log_probs, "entropy (nats)": trace.entropy},
                 "step", "nats",
@@ -87,7 +87,7 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
 
 
 def origin_of(kind: Kind) -> str:
-    """Where the maps come from when no target was given, said below the player."""
+    """Return the note below the player on where the maps come from, if no target was given."""
     return {
         "archive": "As recorded in the file",
         "huggingface": "One pass over the finished translation",
@@ -95,7 +95,7 @@ def origin_of(kind: Kind) -> str:
 
 
 def why_no_player(trace: Trace) -> str | None:
-    """What a recorded sentence lacks to be played step by step, one sentence; None for nothing."""
+    """Return a sentence naming what a recording lacks for the player; None if it lacks nothing."""
     missing = [
         name
         for name, values in (
@@ -108,11 +108,11 @@ def why_no_player(trace: Trace) -> str | None:
     if not missing:
         return None
     named = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
-    return f"This page plays a translation step by step; for that this file lacks {named}."
+    return f"This page plays a translation step by step, but this file lacks {named}."
 
 
 def _cell(place: PlayerPlace) -> Cell:
-    """The layer and head under the lens, from 0."""
+    """Return the layer and head under the lens, from 0."""
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return layer, head
 

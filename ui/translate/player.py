@@ -1,4 +1,4 @@
-"""The player of one side: where it opens, where it stands, and what it reports."""
+"""The player of one side: where it opens, its current place, and its reports."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ui.work.cache import Computation, computed
 
 @dataclass(frozen=True)
 class Start:
-    """Where the player was opened: in which trace, at which place, and how often before."""
+    """Where the player was opened: the trace, the place, and a count that marks it as new."""
 
     trace: str
     place: PlayerPlace
@@ -29,7 +29,7 @@ class Start:
 
 
 def place_now() -> PlayerPlace:
-    """Where the store says that a player stands."""
+    """Return the player's stored place."""
     return PlayerPlace(
         url_state.get(url_state.STEP) or 1,
         url_state.get(url_state.LAYER),
@@ -38,14 +38,14 @@ def place_now() -> PlayerPlace:
 
 
 def remember(place: PlayerPlace) -> None:
-    """Keep where the player stands, for the URL and for the way back from another page."""
+    """Store the player's place for the URL and for returning from another page."""
     url_state.put(url_state.STEP, place.step)
     url_state.put(url_state.LAYER, place.layer)
     url_state.put(url_state.HEAD, place.head)
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
-    """The place as far as this model has its layer and head; else the mean."""
+    """Return the place with the mean in place of a layer or head that this model lacks."""
     n_layers, n_heads = trace.cross.shape[:2]
     return PlayerPlace(
         place.step,
@@ -54,38 +54,38 @@ def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     )
 
 
-def settle_step(side: Side, n_steps: int) -> None:
-    """See that the store has a step from 1 to `n_steps`."""
+def ensure_step(side: Side, n_steps: int) -> None:
+    """Store the default step unless the stored one is from 1 to `n_steps`."""
     step = url_state.get(url_state.STEP)
     if step is None or step > n_steps:
         example = side.view.examples.find(side.view.sentence)
-        url_state.put(url_state.STEP, telling_step(side.trace, example))
+        url_state.put(url_state.STEP, default_step(side.trace, example))
 
 
 def is_open(side: Side) -> bool:
-    """Whether the side's player was opened in this trace before."""
-    held: Start | None = st.session_state.get(side.key("player_start"))
-    return held is not None and held.trace == side.view.request.name
+    """Whether the side's player is already open in this trace."""
+    start: Start | None = st.session_state.get(side.key("player_start"))
+    return start is not None and start.trace == side.view.request.name
 
 
 def open_player(side: Side, *, anew: bool = False) -> Start:
-    """Where the player opens: where the store says.
+    """Return where the player opens, which is the stored place.
 
-    That stands until the trace changes or the player is opened anew: an unchanged message is not
-    sent twice, and leaves a player in use alone.
+    It stays the same until the trace changes or the player is opened anew: an unchanged message is
+    not sent twice, and leaves a player in use alone.
     """
     key = side.key("player_start")
-    held: Start | None = st.session_state.get(key)
-    if held is None or anew or not is_open(side):
-        held = Start(side.view.request.name, place_now(), held.nonce + 1 if held else 0)
-        st.session_state[key] = held
-    return held
+    start: Start | None = st.session_state.get(key)
+    if start is None or anew or not is_open(side):
+        start = Start(side.view.request.name, place_now(), start.nonce + 1 if start else 0)
+        st.session_state[key] = start
+    return start
 
 
 def player_message(
     side: Side, *, words: bool, steerable: bool = False, group: str = "", follows: bool = False
 ) -> Computation[bytes]:
-    """What the player is sent; see `draw_player`."""
+    """Return the computation of the player's message; see `draw_player`."""
     start, alpha, origin = open_player(side), side.view.alpha, origin_of(side.view.kind)
     never = _never_taken(side.view, steerable)
     return Computation(
@@ -98,7 +98,7 @@ def player_message(
 
 
 def _never_taken(view: View, steerable: bool) -> tuple[int, ...]:
-    """Ids of the tokens that cannot be steered to."""
+    """Return the ids of tokens that steering cannot choose."""
     config = view.entry.config
     return (config.pad_id, config.bos_id) if steerable and config is not None else ()
 
@@ -106,11 +106,11 @@ def _never_taken(view: View, steerable: bool) -> tuple[int, ...]:
 def draw_player(
     side: Side, *, words: bool, steerable: bool = False, group: str = "", follows: bool = False
 ) -> None:
-    """Mount the player; what it reports is kept, and a token taken instead steers.
+    """Mount the player, store the places it reports, and steer when another token is chosen.
 
     Args:
         words: whether columns are whole words.
-        steerable: whether another token can be taken.
+        steerable: whether another token can be chosen.
         group, follows: see `ui.components.player.encode`.
     """
     start, key, never = open_player(side), side.key("player"), _never_taken(side.view, steerable)
@@ -131,14 +131,14 @@ def draw_player(
             remember(taken.place)
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
-    # `take` holds the trace, so it goes only where somebody can take a token.
+    # `take` keeps the trace alive, so pass it only to players that can be steered.
     player(
         message, key=key, on_view_change=follow, on_steer_change=take if steerable else lambda: None
     )
 
 
-def telling_step(trace: Trace, example: Example | None) -> int:
-    """The step, from 1, that looks most at the word an example is about; the first without one."""
+def default_step(trace: Trace, example: Example | None) -> int:
+    """Return the step, from 1, that looks most at the example's word; 1 without such a word."""
     if example is None or not example.watch:
         return 1
     watched = [
@@ -148,5 +148,5 @@ def telling_step(trace: Trace, example: Example | None) -> int:
     ]
     if not watched:
         return 1
-    looks = trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1)
-    return int(np.argmax(looks)) + 1
+    weight = trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1)
+    return int(np.argmax(weight)) + 1

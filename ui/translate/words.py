@@ -1,4 +1,4 @@
-"""What the Translate page says in words: what is wrong, how it was decoded, what one sees."""
+"""The Translate page's texts: warnings, how the translation was decoded, the explanation."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from figures.numbers import signed
 from transformer.trace.records import Trace
 from ui.core.view import View
 
-#: The piece that stands for what a vocabulary does not hold.
+#: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
 #: A piece that spells one byte of a character without a piece of its own.
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
 def how_decoded(view: View, trace: Trace) -> str:
-    """How the translation came about, in a few words."""
+    """Return a few words on how the translation was produced."""
     if view.kind == "archive":
         return "as recorded in the file"
     if trace.forced:
@@ -39,88 +39,88 @@ def how_decoded(view: View, trace: Trace) -> str:
     return how
 
 
-def said_of_search(view: View, trace: Trace) -> str:
-    """One more sentence where the rest of a search was too large to keep; else nothing."""
+def missing_search_note(view: View, trace: Trace) -> str:
+    """Return a sentence saying that the search was too large to record, else an empty one."""
     if trace.search is not None or trace.forced or view.kind != "checkpoint":
         return ""
     return (
-        " The other hypotheses of this long search were left out, so there is no tree of it on "
-        "the page Beam search."
+        " The other hypotheses of this long search were left out, so the Beam search page cannot "
+        "show its tree."
     )
 
 
-def scored(trace: Trace) -> str:
-    """The score of the translation, as far as it is known and means the same as elsewhere."""
+def score_text(trace: Trace) -> str:
+    """Return the translation's score as text; "no score" if it has none."""
     if math.isnan(trace.score):
         return "no score"
     return f"score {signed(trace.score)} nats"
 
 
 def unknown_pieces(trace: Trace) -> list[str]:
-    """What the model does not know of a source, each once: bytes in a row as what they spell."""
-    found: list[str] = []
+    """Return the source's unknown pieces, each once; a run of byte pieces as the text it spells."""
+    unknown: list[str] = []
     spelled, before = bytearray(), -1
     for position in trace.src_unknown:
         byte = _BYTE.fullmatch(trace.src_tokens[position])
         if spelled and (byte is None or position != before + 1):
-            found.append(spelled.decode("utf-8", "replace"))
+            unknown.append(spelled.decode("utf-8", "replace"))
             spelled.clear()
         if byte is None:
-            found.append(trace.src_tokens[position])
+            unknown.append(trace.src_tokens[position])
         else:
             spelled.append(int(byte[1], 16))
         before = position
     if spelled:
-        found.append(spelled.decode("utf-8", "replace"))
-    return list(dict.fromkeys(found))
+        unknown.append(spelled.decode("utf-8", "replace"))
+    return list(dict.fromkeys(unknown))
 
 
-def say_what_is_wrong(trace: Trace) -> None:
-    """Name the pieces that the model does not know, and say where the length limit cut."""
+def draw_warnings(trace: Trace) -> None:
+    """Warn of pieces that the model does not know, and of a translation cut at the length limit."""
     if trace.src_unknown:
         pieces = unknown_pieces(trace)
         named = ", ".join(code(piece, 20) for piece in pieces[:12])
         more = " and more" if len(pieces) > 12 else ""
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
         if all(trace.src_tokens[position] == "▁" for position in known):
-            said = "knows nothing of this sentence", "The translation is made up."
-        elif len(pieces) == 1:
-            said = "does not know one piece of this sentence", "Do not trust the translation there."
+            problem, advice = "knows nothing of this sentence", "The translation is made up."
         else:
-            said = f"does not know {len(pieces)} pieces", "Do not trust the translation there."
+            count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
+            problem, advice = f"does not know {count}", "Do not trust the translation there."
         st.warning(
-            f"This checkpoint {said[0]}: {named}{more}. {said[1]}", icon=":material/question_mark:"
+            f"This checkpoint {problem}: {named}{more}. {advice}", icon=":material/question_mark:"
         )
     if UNKNOWN in trace.predicted_tokens[: trace.n_forced]:
         st.warning(
-            "This checkpoint does not know all of what is given; the rest is read as "
-            f"{code(UNKNOWN)}.",
+            "This checkpoint does not know every piece of the given target; unknown ones are read "
+            f"as {code(UNKNOWN)}.",
             icon=":material/question_mark:",
         )
     if not trace.complete:
         st.warning(
             f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: the model did not "
-            "end the sentence by itself.",
+            "finish the sentence by itself.",
             icon=":material/content_cut:",
         )
 
 
 def explain() -> None:
-    """The mechanism behind the picture, in the paper's words and numbering."""
+    """Explain the mechanism behind the picture in the paper's terms and numbering."""
     st.markdown(
-        "The decoder writes one token at a time. At each step the position being predicted sends "
-        "a **query** to every source token's **key**; the softmax of their match is how much of "
-        "each source token's **value** it takes in (section 3.2.3, encoder-decoder attention). In "
-        "decoder self-attention it asks the same of what is written so far, never of what comes "
-        "later: there is no weight above the diagonal."
+        "The decoder writes one token at a time. At each step, the position being predicted "
+        "compares its **query** with every source token's **key**; the softmax of these products "
+        "is how much it takes of each source token's **value** (section 3.2.3, encoder-decoder "
+        "attention). In decoder self-attention it does the same with the tokens written so far, "
+        "never with later ones: there is no weight above the diagonal."
     )
     st.latex(
         r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
     )
     st.markdown(
-        "Every row of the matrix is one query and sums to 1. Each layer has several heads, which "
-        "look at different things; *mean* averages them. The bars are the softmax over the whole "
-        "vocabulary for the next token, and entropy says how open that choice is (section 3.4).\n\n"
+        "Each row of the matrix is one query and sums to 1. Each layer has several heads, which "
+        "look at different things; *mean* averages them. The bars show the softmax over the whole "
+        "vocabulary for the next token; the entropy measures how open that choice is "
+        "(section 3.4).\n\n"
         "Attention is not by itself an explanation: it shows where a head reads, not what the "
-        "model does with what it read."
+        "model does with what it has read."
     )

@@ -30,7 +30,7 @@ from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
-from ui.translate.words import how_decoded, scored
+from ui.translate.words import how_decoded, score_text
 
 
 def _slot(letter: str) -> Slot:
@@ -48,7 +48,7 @@ def _draw(pair: Pair) -> Download | None:
     searches = {side.letter: search_of(side.view, side.trace) for side in pair.shown}
 
     def say_how(side: Side) -> None:
-        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {scored(side.trace)}")
+        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {score_text(side.trace)}")
 
     def tree(side: Side) -> None:
         search, slot = searches[side.letter], _SLOTS[side.letter]

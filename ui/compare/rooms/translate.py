@@ -15,8 +15,8 @@ from ui.core.url_state import HEAD, LAYER, STEP
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.translate.exhibits import player_exhibit, why_no_player
-from ui.translate.player import draw_player, open_player, place_now, settle_step, within
-from ui.translate.words import how_decoded, scored
+from ui.translate.player import draw_player, ensure_step, open_player, place_now, within
+from ui.translate.words import how_decoded, score_text
 
 
 def _draw(pair: Pair) -> Download | None:
@@ -25,10 +25,10 @@ def _draw(pair: Pair) -> Download | None:
         words = units_control() == "words"
     leader = max(pair.shown, key=_n_steps, default=None)
     if leader is not None:
-        settle_step(pair.shown[0], _n_steps(leader))
+        ensure_step(pair.shown[0], _n_steps(leader))
 
     def draw(side: Side) -> None:
-        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {scored(side.trace)}")
+        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {score_text(side.trace)}")
         open_player(side, anew=pair.anew)
         draw_player(side, words=words, group="compare", follows=side is not leader)
 
