@@ -139,7 +139,7 @@ def test_what_is_typed_wrongly_is_said_and_changes_nothing(run_app: RunApp) -> N
 def test_pieces_of_a_given_text_that_the_model_does_not_know_are_said(run_app: RunApp) -> None:
     markup = "<b>Das</b> *Tier*"
     app = run_app(sentence=CAT, target=markup)
-    assert "does not know all of what is given" in said(app)
+    assert "does not know every piece of the given target" in said(app)
     assert app.query_params["target"] == app.text_input(key="steer_text").value == markup
     shown = [*app.markdown, *app.caption, *app.warning]
     assert not any("<b>" in element.value for element in shown)

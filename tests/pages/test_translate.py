@@ -94,7 +94,7 @@ def test_a_search_too_large_to_keep_is_said(
     assert "left out" not in app.main.caption[-1].value
     monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = run_app(sentence="abc")
-    assert "no tree of it on the page Beam search" in app.main.caption[-1].value
+    assert "the Beam search page cannot show its tree" in app.main.caption[-1].value
     header, _ = message_to_player(app)
     assert header["origin"] == "Recorded while decoding"
     assert header["gap"] is not None  # measured before it was left out
