@@ -13,4 +13,4 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def test_the_process_survives(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    check_survival(tuple(WEIGHTS), 20, tmp_path, tiny_tokenizer)
+    check_survival(tuple(WEIGHTS), 8, tmp_path, tiny_tokenizer)

@@ -130,7 +130,7 @@ def check_survival(
     ]
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(trials), *paths], capture_output=True, text=True,
-        cwd=Path(__file__).parents[3], timeout=200,
+        cwd=Path(__file__).parents[3], timeout=900,
         env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
     assert done.returncode == 0, f"{done.returncode} after {done.stdout}: {done.stderr[-2000:]}"
