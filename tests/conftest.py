@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformer.text.tokenizer import Tokenizer
     from transformer.translator import Translator
 
-# Examples are the same on every run of the suite and new ones in each soak; neither has a clock.
+# Examples are the same on every run, more of them in a soak; neither has a clock.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=25)
 hypothesis.settings.register_profile("soak", deadline=None, derandomize=True, max_examples=200)
 hypothesis.settings.load_profile("suite")

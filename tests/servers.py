@@ -81,6 +81,7 @@ def serving(
     *,
     checkpoints: Path | None = None,
     fresh: bool = False,
+    importing: bool = True,
 ) -> Iterator[Server]:
     """A server on a free port, from when it answers.
 
@@ -89,6 +90,7 @@ def serving(
         command: `-m MODULE` and arguments of its own; Streamlit's options are added to them.
         checkpoints: where the app looks for checkpoints; None: where it does by itself.
         fresh: in a new Python, which has to import everything.
+        importing: whether anyone may import models; otherwise only those with the server's token.
 
     Raises: `RuntimeError`, with what it has written, where it does not start.
     """
@@ -97,7 +99,7 @@ def serving(
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
-    environment = {"HEADLIGHT_IMPORT": "on"}
+    environment = {"HEADLIGHT_IMPORT": "on" if importing else ""}
     if checkpoints:
         environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
     pid = (_anew if fresh else _copy)([*command, *options], environment, log)

@@ -75,13 +75,10 @@ def may_import(session: Session) -> bool:
 
 
 @pytest.mark.timeout(300)
-def test_only_the_token_counts(
-    tmp_path: Path, random_checkpoints: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("HEADLIGHT_IMPORT", raising=False)
+def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:
     log = tmp_path / "log"
     with ExitStack() as stack:
-        server = stack.enter_context(serving(log, checkpoints=random_checkpoints))
+        server = stack.enter_context(serving(log, checkpoints=random_checkpoints, importing=False))
         (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())
         for shape, rewrite in SHAPES.items():
             address = stack.enter_context(forwarder(server.address, rewrite))
