@@ -162,9 +162,9 @@ def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None
     [
         (
             "[data]\ncorpora = ['multi30k']\n",
-            "train.en: no such file (nor train.en.gz); --download",
+            "train.en: no such file (nor train.en.gz); use --download",
         ),
-        ("[data]\ncorpora = ['tatoeba']\n", "en-de.tsv: no such file (nor en-de.tsv.gz); --downl"),
+        ("[data]\ncorpora = ['tatoeba']\n", "en-de.tsv: no such file (nor en-de.tsv.gz); use --"),
         ("[data]\ncorpora = ['my.tsv']\n", "my.tsv: no such file"),
         ("[training]\nepochs = 'a'\n", "epochs='a' should be a whole number"),
         ("[model\n", "not valid TOML"),

@@ -96,14 +96,14 @@ def test_names_that_cannot_be_taken(root: Path, name: str) -> None:
     with pytest.raises(CheckpointError) as caught:
         check_name(name)
     assert "\n" not in str(caught.value)
-    assert name != "a" or "exists already" in str(caught.value)
+    assert name != "a" or "already exists" in str(caught.value)
 
 
 def test_a_name_in_any_root_is_taken(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", f"{tmp_path / 'new'}{os.pathsep}{root}")
-    with pytest.raises(CheckpointError, match="exists already"):
+    with pytest.raises(CheckpointError, match="already exists"):
         check_name("a")
     assert check_name("opus-mt_1.2") == "opus-mt_1.2"
 
