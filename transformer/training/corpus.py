@@ -10,12 +10,14 @@ from pathlib import Path
 from transformer.files.atomic import write_atomic
 from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.training.aside import kept_aside
 from transformer.training.data import (
     Corpus,
     DataError,
     MissingFileError,
     Pair,
     corpus_folder,
+    leave_out,
     merge,
     multi30k,
     read_csv,
@@ -26,20 +28,22 @@ from transformer.training.data import (
     tatoeba,
 )
 from transformer.training.download import HOMES
+from transformer.training.made.phrasebook import phrasebook_pairs, read_phrases
 from transformer.training.pronouns import agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
 
 log = logging.getLogger(__name__)
 
-#: The only corpus without held-out parts.
-AGREEMENT = "agreement"
+#: Made corpora, which hold nothing out.
+AGREEMENT, PHRASEBOOK = "agreement", "phrasebook"
+MADE = (AGREEMENT, PHRASEBOOK)
 
 #: Token ids of many sentences, sources and targets in the same order, without special tokens.
 Encoded = tuple[list[list[int]], list[list[int]]]
 
 
 def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
-    """Read the text of a recipe from `folder`.
+    """Read the text of a recipe from `folder`, without the sources that are `kept_aside`.
 
     Raises: `DataError` naming the file, and how to get it if it is missing.
     """
@@ -47,7 +51,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
-    corpus = merge(corpora)
+    corpus = leave_out(merge(corpora), kept_aside())
     if not corpus.train:
         none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
         raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")
@@ -59,7 +63,7 @@ def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
 
     Raises: `DataError` naming the file.
     """
-    corpora = tuple(name for name in recipe.corpora if name != AGREEMENT)
+    corpora = tuple(name for name in recipe.corpora if name not in MADE)
     held = load_corpus(dataclasses.replace(recipe, corpora=corpora, train_only=None), folder)
     return Corpus((), held.val, held.tests)
 
@@ -73,6 +77,11 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
         everyday = _corpus("tatoeba", recipe, folder)
         try:
             return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
+        except ValueError as error:
+            raise DataError(str(error)) from None
+    if name == PHRASEBOOK:
+        try:
+            return Corpus(tuple(phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt)))
         except ValueError as error:
             raise DataError(str(error)) from None
     if name in HOMES:

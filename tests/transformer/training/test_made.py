@@ -1,0 +1,206 @@
+"""Made training text: every line of the phrasebook fills, and grammar holds for every noun."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.training.aside import kept_aside, spelled_out
+from transformer.training.corpus import load_corpus, load_held_out
+from transformer.training.data import DataError, source_key
+from transformer.training.made.names import first_name
+from transformer.training.made.nouns import ADJECTIVES, NOUNS, elides
+from transformer.training.made.phrasebook import (
+    FOLDER,
+    fill,
+    parse,
+    phrasebook_pairs,
+    read_phrases,
+)
+from transformer.training.pronouns import HELD_OUT
+from transformer.training.recipe import DataRecipe
+
+PHRASES = read_phrases()
+EVERY_NOUN = [noun for nouns in NOUNS.values() for noun in nouns]
+seeds = st.integers(0, 2**32)
+
+
+def filled(english: str, german: str, french: str, seed: int = 0) -> tuple[str, str, str]:
+    return fill(parse(f"{english}\t{german}\t{french}"), random.Random(seed))
+
+
+def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
+    assert len(PHRASES) > 500
+    for phrase in PHRASES:
+        for seed in range(50 if "{" in phrase[0] else 1):
+            for text in fill(phrase, random.Random(seed)):
+                assert not re.search(r"[{}\x00-\x1f]|  |^ | $", text), phrase
+                assert not re.search(r"\b(de le|à le|1 heures)\b", text) or text == phrase[2]
+
+
+def test_sentences_begin_with_a_capital_as_in_the_line() -> None:
+    english, german, french = filled(
+        "{the:animal} sleeps. {day} is over.", "{the:animal} schläft. {day} ist vorbei.",
+        "{the:animal} dort. {day} est fini.",
+    )  # fmt: skip
+    for text in (english, german, french):
+        assert all(part[0].isupper() for part in text.split(". "))
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("a\tb", "2 columns"),
+        ("a\tb\tc\td", "4 columns"),
+        ("a \tb\tc", "stray spaces"),
+        ("a {n}\tb {n\tc {n}", "damaged slot"),
+        ("a {n}\tb {n2}\tc {n}", "slots differ"),
+        ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
+        ("a {height}\tb {height}\tc {height}", "unknown slot"),
+        ("a {adj}\tb {adj}\tc {adj}", "no noun"),
+    ],
+)
+def test_a_faulty_line_is_told(line: str, fault: str) -> None:
+    with pytest.raises(DataError, match=fault):
+        parse(line)
+
+
+def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
+    forth = phrasebook_pairs(PHRASES, "en", "de", copies=3)
+    assert forth == phrasebook_pairs(PHRASES, "en", "de", copies=3)
+    assert {(b, a) for a, b in forth} == set(phrasebook_pairs(PHRASES, "de", "en", copies=3))
+    assert len(forth) == len(set(forth))
+    with pytest.raises(ValueError, match="en-es"):
+        phrasebook_pairs(PHRASES, "en", "es")
+
+
+def test_german_articles_follow_gender_and_case() -> None:
+    dog, cat, child = (
+        next(noun for noun in EVERY_NOUN if noun.en == name) for name in ("bear", "cat", "child")
+    )
+    cases = ("nom", "acc", "dat", "gen")
+    assert [dog.german("the", case) for case in cases] == [
+        "der Bär", "den Bären", "dem Bären", "des Bären",
+    ]  # fmt: skip
+    assert [cat.german("a", case) for case in cases] == [
+        "eine Katze", "eine Katze", "einer Katze", "einer Katze",
+    ]  # fmt: skip
+    assert [child.german("my", case) for case in cases] == [
+        "mein Kind", "mein Kind", "meinem Kind", "meines Kindes",
+    ]  # fmt: skip
+
+
+def test_every_noun_has_its_forms() -> None:
+    for noun in EVERY_NOUN:
+        assert noun.de[0].isupper() and bool(noun.de_gen) == (noun.de_gender != "f"), noun
+        assert noun.de_gen.endswith(("s", "n")) or noun.de_gender == "f", noun
+        # A noun whose accusative differs has the same genitive.
+        assert noun.de_acc in ("", noun.de_gen), noun
+        the, a, my = noun.french("the"), noun.french("a"), noun.french("my")
+        assert the.startswith("l'") == elides(noun.fr), noun
+        assert a.startswith("une ") == (noun.fr_gender == "f"), noun
+        assert my.startswith("ma ") == (noun.fr_gender == "f" and not elides(noun.fr)), noun
+
+
+@given(seeds)
+def test_french_contracts_and_elides(seed: int) -> None:
+    _, _, french = filled(
+        "of {the:animal} to {the:animal} that {name}",
+        "von {the:animal.dat} zu {the:animal.dat}, dass {name}",
+        "de {the:animal} à {the:animal} que {name}",
+        seed,
+    )
+    assert re.fullmatch(r"(du|de la|de l') ?\S+ (au|à la|à l') ?\S+ (que |qu')\S+", french)
+    assert not re.search(r"\b(de|à) les? ", french)
+    assert not re.search(r"que [AEIOUÀÉÈÊ]", french) and not re.search(r"qu'[^AEIOUÀÉÈÊHY]", french)
+
+
+@given(seeds)
+def test_adjectives_agree_with_the_first_noun(seed: int) -> None:
+    line = "{a:thing} and {the:person} {adj}"
+    english, _, french = filled(line, line, line, seed)
+    adjective = next(each for each in ADJECTIVES if english.endswith(f" {each.en}"))
+    feminine = french.startswith("Une ")
+    assert french.endswith(f" {adjective.fr_f if feminine else adjective.fr}")
+
+
+@pytest.mark.parametrize(
+    ("word", "mute"),
+    [("arbre", True), ("hôtel", True), ("hibou", False), ("école", True), ("onze", False),
+     ("yaourt", False), ("Yves", True), ("un chien", True), ("chat", False), ("œuf", True)],
+)  # fmt: skip
+def test_vowels_and_mute_h_elide(word: str, mute: bool) -> None:
+    assert elides(word) == mute
+
+
+@given(seeds)
+def test_numbers_keep_their_digits_and_take_each_language_s_marks(seed: int) -> None:
+    line = "{big} {price} {decimal} {n}"
+    english, german, french = filled(line, line, line, seed)
+    digits = [re.sub(r"\D", "", text) for text in (english, german, french)]
+    assert len(set(digits)) == 1
+    assert german == english.translate(str.maketrans(",.", ".,"))
+    assert "." not in french
+
+
+@given(seeds)
+def test_names_are_capitalised_single_words(seed: int) -> None:
+    name = first_name(random.Random(seed))
+    assert name[0].isupper() and " " not in name
+
+
+def test_names_in_s_have_an_apostrophe_in_german() -> None:
+    found = {
+        filled("{name}'s car", "{name}s Auto", "la voiture de {name}", seed)[:2]
+        for seed in range(200)
+    }
+    for english, german in found:
+        name = english.removesuffix("'s car")
+        assert german == (f"{name}' Auto" if name[-1] in "sxzß" else f"{name}s Auto")
+    assert any(german.endswith("' Auto") for _, german in found)
+
+
+@pytest.mark.parametrize(("src", "tgt"), [("en", "de"), ("en", "fr"), ("de", "en")])
+def test_the_corpus_never_has_a_source_that_is_kept_aside(
+    src: str, tgt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = tmp_path / "typed.tsv"
+    cells = (each.upper().replace(" ", " [x|] ") for each in PHRASES[0])
+    typed.write_text("\t".join(["topic\n0", *cells]) + "\n", "utf-8")
+    monkeypatch.setattr("transformer.training.corpus.kept_aside", lambda: kept_aside(typed))
+    languages = ("en", "de", "fr")
+    first = PHRASES[0][languages.index(src)]
+    corpus = load_corpus(DataRecipe(("phrasebook",), src, tgt), tmp_path)
+    keys = {source_key(source) for source, _ in corpus.train}
+    assert len(keys) > 500
+    assert not keys & {source_key(text) for text in (first, *HELD_OUT)}
+    monkeypatch.undo()
+    corpus = load_corpus(DataRecipe(("phrasebook",), src, tgt), tmp_path)
+    assert source_key(first) in {source_key(source) for source, _ in corpus.train}
+
+
+def test_alternatives_are_spelled_out() -> None:
+    assert list(spelled_out("[A[b|c]|D] e|f")) == ["Ab e", "Ac e", "D e", "f"]
+    assert list(spelled_out("plain")) == ["plain"]
+
+
+def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path) -> None:
+    assert {source_key(each) for each in HELD_OUT} <= kept_aside()
+    with pytest.raises(DataError, match="en-nl"):
+        load_corpus(DataRecipe(("phrasebook",), "en", "nl"), tmp_path)
+    held = load_held_out(DataRecipe(("reversal", "phrasebook")), tmp_path)
+    assert not held.train and held.val and list(held.tests) == ["reverse_test"]
+
+
+def test_a_folder_without_a_phrasebook_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no phrasebook"):
+        read_phrases(tmp_path)
+    (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
+    with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
+        read_phrases(tmp_path)
+    assert FOLDER.is_dir()

@@ -1,0 +1,62 @@
+"""Sentences that no model is trained on: those that models are chosen by, and that pages show."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from transformer.training.data import read_lines, source_key
+from transformer.training.pronouns import HELD_OUT
+
+#: Columns: topic, English, German, French. "[a|b]" are alternatives, also nested; a bar outside of
+#: brackets separates whole sentences.
+TYPED_SENTENCES = Path(__file__).parents[1] / "evaluation" / "typed_sentences.tsv"
+
+
+@cache
+def kept_aside(typed: Path | None = None) -> frozenset[str]:
+    """Return the keys (see `source_key`) of sentences that no training text has as a source."""
+    file = typed or TYPED_SENTENCES
+    lines = [line.split("\t")[1:] for line in read_lines(file)[1:]] if file.is_file() else []
+    return frozenset(
+        source_key(sentence)
+        for cell in (*itertools.chain(*lines), *HELD_OUT)
+        for sentence in spelled_out(cell)
+    )
+
+
+def spelled_out(text: str) -> Iterator[str]:
+    """Yield every sentence that a text with alternatives stands for: "[a|b] c" is "a c", "b c"."""
+    for part in _split(text):
+        yield from map("".join, itertools.product(*_pieces(part)))
+
+
+def _split(text: str) -> list[str]:
+    """Split at bars outside of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _pieces(text: str) -> Iterator[list[str]]:
+    """Yield the alternatives of each stretch of a text without bars outside of brackets."""
+    start = depth = 0
+    for position, character in enumerate(text):
+        if character == "[":
+            if not depth:
+                yield [text[start:position]]
+                start = position + 1
+            depth += 1
+        elif character == "]":
+            depth -= 1
+            if not depth:
+                yield list(spelled_out(text[start:position]))
+                start = position + 1
+    yield [text[start:]]

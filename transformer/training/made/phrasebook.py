@@ -1,0 +1,274 @@
+"""A phrasebook: lines of English, German and French, some with slots that are filled at random.
+
+A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (see `_VALUES`), a
+noun with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), or `{adj}`, an
+adjective that agrees with the first noun before it. A digit at its end makes it another one:
+`{name2}`. French "de", "à" and "que" before a slot are contracted and elided: "du chien", "d'Ali".
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import cast
+
+from transformer.training.data import DataError, MissingFileError, Pair, read_lines
+from transformer.training.made import names
+from transformer.training.made.nouns import (
+    ADJECTIVES,
+    KINDS,
+    NOUNS,
+    Adjective,
+    Article,
+    Case,
+    Noun,
+    elides,
+)
+
+#: The project's own lines.
+FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
+LANGUAGES = ("en", "de", "fr")
+
+#: A sentence in English, German and French.
+Triple = tuple[str, str, str]
+
+SLOT = re.compile(r"\{(?:(the|a|my):)?([a-z]+)(\d?)(?:\.(acc|dat|gen))?\}")
+_PROPER = ("name", "surname", "city")
+# Stands before and after a filled slot while its neighbours are put right.
+_LEFT, _RIGHT = "\x01", "\x02"
+
+_WORDS = (
+    ("two", "zwei", "deux"), ("three", "drei", "trois"), ("four", "vier", "quatre"),
+    ("five", "fünf", "cinq"), ("six", "sechs", "six"), ("seven", "sieben", "sept"),
+    ("eight", "acht", "huit"), ("nine", "neun", "neuf"), ("ten", "zehn", "dix"),
+    ("eleven", "elf", "onze"), ("twelve", "zwölf", "douze"),
+)  # fmt: skip
+_DAYS = (
+    ("Monday", "Montag", "lundi"), ("Tuesday", "Dienstag", "mardi"),
+    ("Wednesday", "Mittwoch", "mercredi"), ("Thursday", "Donnerstag", "jeudi"),
+    ("Friday", "Freitag", "vendredi"), ("Saturday", "Samstag", "samedi"),
+    ("Sunday", "Sonntag", "dimanche"),
+)  # fmt: skip
+_MONTHS = (
+    ("January", "Januar", "janvier"), ("February", "Februar", "février"),
+    ("March", "März", "mars"), ("April", "April", "avril"), ("May", "Mai", "mai"),
+    ("June", "Juni", "juin"), ("July", "Juli", "juillet"), ("August", "August", "août"),
+    ("September", "September", "septembre"), ("October", "Oktober", "octobre"),
+    ("November", "November", "novembre"), ("December", "Dezember", "décembre"),
+)  # fmt: skip
+
+
+def _same(text: str) -> Triple:
+    return text, text, text
+
+
+def _big(rng: random.Random) -> Triple:
+    number = rng.choice((rng.randint(10, 999) * 10 ** rng.randint(1, 2), rng.randint(100, 99_999)))
+    grouped = f"{number:,}"
+    return grouped, grouped.replace(",", "."), grouped.replace(",", " ")
+
+
+def _decimal(rng: random.Random) -> Triple:
+    number = f"{rng.randint(1, 199) / 10:.1f}"
+    return number, number.replace(".", ","), number.replace(".", ",")
+
+
+def _price(rng: random.Random) -> Triple:
+    whole, cents = rng.randint(1, 99), rng.choice((50, 99, 95, 20, 80, 25, rng.randint(1, 99)))
+    comma = f"{whole},{cents:02}"
+    return f"{whole}.{cents:02}", comma, comma
+
+
+def _time(rng: random.Random) -> Triple:
+    hour, minute = rng.randint(1, 23), rng.choice((15, 30, 45, 5 * rng.randint(1, 11)))
+    return f"{hour}:{minute:02}", f"{hour}:{minute:02}", f"{hour} h {minute:02}"
+
+
+def _date(rng: random.Random) -> Triple:
+    day, (english, german, french) = rng.randint(1, 28), rng.choice(_MONTHS)
+    return f"{english} {day}", f"{day}. {german}", f"{'1er' if day == 1 else day} {french}"
+
+
+#: What fills the slots that are no nouns.
+_VALUES: dict[str, Callable[[random.Random], Triple]] = {
+    "name": lambda rng: _same(names.first_name(rng)),
+    "surname": lambda rng: _same(names.surname(rng)),
+    "city": lambda rng: _same(names.city(rng)),
+    "n": lambda rng: _same(str(rng.randint(2, 99))),
+    "hour": lambda rng: _same(str(rng.randint(1, 12))),
+    "year": lambda rng: _same(str(rng.randint(1700, 2049))),
+    "word": lambda rng: rng.choice(_WORDS),
+    "day": lambda rng: rng.choice(_DAYS),
+    "month": lambda rng: rng.choice(_MONTHS),
+    "big": _big,
+    "decimal": _decimal,
+    "price": _price,
+    "time": _time,
+    "date": _date,
+}  # fmt: skip
+
+
+def read_phrases(folder: Path = FOLDER) -> list[Triple]:
+    """Read the lines of all .tsv files in a folder, in the order of their names.
+
+    Raises: `DataError` naming the file, the line and the fault.
+    """
+    files = sorted(folder.glob("*.tsv"))
+    if not files:
+        raise MissingFileError(f"{folder}: no phrasebook (.tsv files) there")
+    phrases = []
+    for file in files:
+        for number, line in enumerate(read_lines(file), 1):
+            try:
+                phrases.append(parse(line))
+            except DataError as error:
+                raise DataError(f"{file}: line {number}: {error}") from None
+    return phrases
+
+
+def parse(line: str) -> Triple:
+    """Split a line into its three sentences and check their slots. Raises `DataError`."""
+    columns = line.split("\t")
+    if len(columns) != 3 or not all(columns):
+        raise DataError(f"{len(columns)} columns instead of English, German and French")
+    for column in columns:
+        if column != " ".join(column.split()):
+            raise DataError(f"stray spaces in {column!r}")
+        if re.search(r"[{}]", SLOT.sub("", column)):
+            raise DataError(f"a damaged slot in {column!r}")
+    slots = [sorted(set(map(_identity, SLOT.finditer(column)))) for column in columns]
+    if slots[0] != slots[1] or slots[0] != slots[2]:
+        raise DataError(f"slots differ between languages: {slots}")
+    for match in (match for column in columns for match in SLOT.finditer(column)):
+        known = match[2] in KINDS if match[1] else match[2] in _VALUES or match[2] == "adj"
+        if not known:
+            raise DataError(f"unknown slot {match[0]}")
+    if any("{adj" in column for column in columns):
+        _subject(columns[0])
+    return columns[0], columns[1], columns[2]
+
+
+def _identity(slot: re.Match[str]) -> str:
+    return f"{slot[2]}{slot[3]}"
+
+
+def _subject(column: str) -> str:
+    """Return the noun slot that {adj} agrees with: the first. Raises `DataError`."""
+    for slot in SLOT.finditer(column):
+        if slot[1]:
+            return _identity(slot)
+    raise DataError(f"no noun for {{adj}} in {column!r}")
+
+
+def phrasebook_pairs(
+    phrases: Iterable[Triple], src: str, tgt: str, *, copies: int = 40, seed: int = 11
+) -> list[Pair]:
+    """Return distinct pairs: plain lines once, lines with slots up to `copies` times.
+
+    Raises: `ValueError` for a language that the phrasebook does not have.
+    """
+    if not {src, tgt} <= set(LANGUAGES) or src == tgt:
+        raise ValueError(f"the phrasebook has {', '.join(LANGUAGES)}, not {src}-{tgt}")
+    rng = random.Random(seed)
+    first, second = LANGUAGES.index(src), LANGUAGES.index(tgt)
+    made: dict[Pair, None] = {}
+    for phrase in phrases:
+        for _ in range(copies if "{" in phrase[0] else 1):
+            filled = fill(phrase, rng)
+            made[filled[first], filled[second]] = None
+    return list(made)
+
+
+def fill(phrase: Triple, rng: random.Random) -> Triple:
+    """Fill the slots of a phrase."""
+    if "{" not in phrase[0]:
+        return phrase
+    values: dict[str, Triple | Noun | Adjective] = {}
+    # Slots of a kind get different values.
+    for slot in SLOT.finditer(phrase[0]):
+        key = _identity(slot)
+        while key not in values:
+            drawn = _draw(slot, phrase[0], values, rng)
+            if drawn not in values.values():
+                values[key] = drawn
+    filled = [_fill_column(phrase[index], index, values) for index in range(3)]
+    return _english(filled[0]), _german(filled[1]), _french(filled[2])
+
+
+def _draw(
+    slot: re.Match[str],
+    column: str,
+    values: dict[str, Triple | Noun | Adjective],
+    rng: random.Random,
+) -> Triple | Noun | Adjective:
+    if slot[1]:
+        return rng.choice(NOUNS[slot[2]])
+    if slot[2] == "adj":
+        kind = _subject(column).rstrip("0123456789")
+        return rng.choice([each for each in ADJECTIVES if kind in each.kinds])
+    if slot[2] == "time" and re.search(r"\b[ap]\.?m\b", column):
+        english, german, french = _time(rng)
+        while int(english.partition(":")[0]) > 11:
+            english, german, french = _time(rng)
+        return english, german, french
+    return _VALUES[slot[2]](rng)
+
+
+def _fill_column(column: str, language: int, values: dict[str, Triple | Noun | Adjective]) -> str:
+    subject = values.get(_subject(column)) if "{adj" in column else None
+
+    def text(slot: re.Match[str]) -> str:
+        value = values[_identity(slot)]
+        if isinstance(value, Noun):
+            article, case = cast(Article, slot[1]), cast(Case, slot[4] or "nom")
+            found = (
+                value.english(article), value.german(article, case), value.french(article)
+            )[language]  # fmt: skip
+        elif isinstance(value, Adjective):
+            feminine = isinstance(subject, Noun) and subject.fr_gender == "f"
+            found = (value.en, value.de, value.fr_f if feminine else value.fr)[language]
+        else:
+            found = value[language]
+        before = column[: slot.start()]
+        if not before or re.search(r"[.!?] $", before):
+            found = found[0].upper() + found[1:]
+        return f"{_LEFT}{found}{_RIGHT}"
+
+    return SLOT.sub(text, column)
+
+
+def _english(text: str) -> str:
+    # "An 8", "an old dog": before a slot the first letter or digit decides.
+    text = re.sub(rf"\b([Aa]) {_LEFT}(?=[aeiouAEIOU]|8|1[18]\b)", rf"\1n {_LEFT}", text)
+    return _plain(text)
+
+
+def _german(text: str) -> str:
+    """Names in -s have an apostrophe in the genitive: "Hans' Auto"."""
+    return _plain(re.sub(rf"([sxzß]){_RIGHT}s\b", r"\1'", text))
+
+
+def _french(text: str) -> str:
+    text = re.sub(rf"\b([Dd])e {_LEFT}le ", rf"\1u {_LEFT}", text)
+    text = re.sub(rf"([àÀ]) {_LEFT}le ", lambda m: f"{'A' if m[1] == 'À' else 'a'}u {_LEFT}", text)
+
+    def elided(match: re.Match[str]) -> str:
+        name = match[2][:1].isupper()
+        mute = elides(match[2]) and not (
+            # The h of a name is read, but for a few French ones.
+            name and match[2][0] == "H" and not match[2].startswith(_MUTE)
+        )
+        return f"{match[1]}'{match[2]}" if mute else match[0]
+
+    text = re.sub(rf"\b([Dd]|[Qq]u|[Jj]usqu)e {_LEFT}([^{_RIGHT}]+)", elided, text)
+    return re.sub(r"\b1 heures\b", "1 heure", _plain(text))
+
+
+#: French names with a mute h.
+_MUTE = ("Hél", "Henri", "Hugo", "Hubert")
+
+
+def _plain(text: str) -> str:
+    return text.replace(_LEFT, "").replace(_RIGHT, "")
