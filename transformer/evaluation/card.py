@@ -22,6 +22,8 @@ OTHER_DECODINGS = "other_decodings"
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
     "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
+    "phrasebook": "Phrasebook: sentences written for Headlight; Apache-2.0",
+    "wiktionary": "Words of English Wiktionary, by way of Matthias Buchmeier's lists; CC-BY-SA 3.0",
     "agreement": "pairs of Tatoeba extended by clauses in which a pronoun agrees with its noun, "
     "made by `transformer.training.pronouns`",
     "reversal": "random strings of 1 to 24 letters, made by `transformer.training.data.reversal`",

@@ -29,14 +29,15 @@ from transformer.training.data import (
 )
 from transformer.training.download import HOMES
 from transformer.training.made.phrasebook import phrasebook_pairs, read_phrases
+from transformer.training.made.words import wiktionary_pairs
 from transformer.training.pronouns import agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
 
 log = logging.getLogger(__name__)
 
 #: Made corpora, which hold nothing out.
-AGREEMENT, PHRASEBOOK = "agreement", "phrasebook"
-MADE = (AGREEMENT, PHRASEBOOK)
+AGREEMENT, PHRASEBOOK, WIKTIONARY = "agreement", "phrasebook", "wiktionary"
+MADE = (AGREEMENT, PHRASEBOOK, WIKTIONARY)
 
 #: Token ids of many sentences, sources and targets in the same order, without special tokens.
 Encoded = tuple[list[list[int]], list[list[int]]]
@@ -84,6 +85,8 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
             return Corpus(tuple(phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt)))
         except ValueError as error:
             raise DataError(str(error)) from None
+    if name == WIKTIONARY:
+        return Corpus(tuple(_words(recipe, folder)))
     if name in HOMES:
         read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
         try:
@@ -97,6 +100,21 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
         return Corpus(pairs)
     train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
     return Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
+
+
+def _words(recipe: DataRecipe, folder: Path) -> list[Pair]:
+    backwards = recipe.tgt == "en"
+    tgt = recipe.src if backwards else recipe.tgt
+    forwards = dataclasses.replace(recipe, src="en", tgt=tgt)
+    everyday = _corpus("tatoeba", forwards, folder).train
+    try:
+        return wiktionary_pairs(
+            corpus_folder(WIKTIONARY, folder), everyday, tgt, backwards=backwards
+        )
+    except DataError:
+        raise
+    except ValueError as error:
+        raise DataError(str(error)) from None
 
 
 def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:

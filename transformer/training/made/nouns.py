@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Gender = Literal["m", "f", "n"]
-Article = Literal["the", "a", "my"]
+#: What stands before a noun; "it" stands in its place.
+Article = Literal["the", "a", "my", "no", "it"]
 Case = Literal["nom", "acc", "dat", "gen"]
 
 _TABLE = {
@@ -338,22 +339,23 @@ planet: der Planet, Planeten, Planeten; une planète
 KINDS = frozenset(_TABLE)
 
 #: English: German, French masculine, French feminine, and the kinds that can be so.
+# "Noun" is any noun.
 _LIVING = "animal person"
 _OBJECTS = "thing furniture vehicle building clothes school"
 _ADJECTIVES = f"""
 tired: müde, fatigué, fatiguée; {_LIVING}
 young: jung, jeune, jeune; {_LIVING}
-old: alt, vieux, vieille; {_LIVING} {_OBJECTS} nature
+old: alt, vieux, vieille; {_LIVING} {_OBJECTS} nature noun
 sick: krank, malade, malade; {_LIVING}
-small: klein, petit, petite; {_LIVING} {_OBJECTS} food nature
-big: groß, grand, grande; animal {_OBJECTS} food nature
+small: klein, petit, petite; {_LIVING} {_OBJECTS} food nature noun
+big: groß, grand, grande; animal {_OBJECTS} food nature noun
 tall: groß, grand, grande; person
 strong: stark, fort, forte; {_LIVING}
 weak: schwach, faible, faible; {_LIVING}
 slow: langsam, lent, lente; animal person vehicle
 fast: schnell, rapide, rapide; animal person vehicle
 friendly: freundlich, gentil, gentille; {_LIVING}
-dangerous: gefährlich, dangereux, dangereuse; animal vehicle nature
+dangerous: gefährlich, dangereux, dangereuse; animal vehicle nature noun
 nervous: nervös, nerveux, nerveuse; {_LIVING}
 intelligent: intelligent, intelligent, intelligente; {_LIVING}
 curious: neugierig, curieux, curieuse; {_LIVING}
@@ -370,15 +372,15 @@ patient: geduldig, patient, patiente; person
 lazy: faul, paresseux, paresseuse; {_LIVING}
 funny: lustig, drôle, drôle; {_LIVING}
 shy: schüchtern, timide, timide; {_LIVING}
-new: neu, neuf, neuve; {_OBJECTS}
-expensive: teuer, cher, chère; {_OBJECTS} food
+new: neu, neuf, neuve; {_OBJECTS} noun
+expensive: teuer, cher, chère; {_OBJECTS} food noun
 heavy: schwer, lourd, lourde; thing furniture
 light: leicht, léger, légère; thing
 dirty: schmutzig, sale, sale; animal {_OBJECTS}
 clean: sauber, propre, propre; {_OBJECTS}
 wet: nass, mouillé, mouillée; animal clothes thing
 empty: leer, vide, vide; building vehicle
-beautiful: schön, beau, belle; animal {_OBJECTS} nature
+beautiful: schön, beau, belle; animal {_OBJECTS} nature noun
 ugly: hässlich, laid, laide; {_OBJECTS}
 warm: warm, chaud, chaude; clothes food
 cold: kalt, froid, froide; food
@@ -389,7 +391,7 @@ fresh: frisch, frais, fraîche; food
 ripe: reif, mûr, mûre; food
 long: lang, long, longue; clothes
 short: kurz, court, courte; clothes
-modern: modern, moderne, moderne; {_OBJECTS}
+modern: modern, moderne, moderne; {_OBJECTS} noun
 white: weiß, blanc, blanche; {_OBJECTS} animal
 black: schwarz, noir, noire; {_OBJECTS} animal
 red: rot, rouge, rouge; {_OBJECTS}
@@ -397,11 +399,15 @@ green: grün, vert, verte; {_OBJECTS}
 blue: blau, bleu, bleue; {_OBJECTS}
 yellow: gelb, jaune, jaune; {_OBJECTS}
 gray: grau, gris, grise; {_OBJECTS} animal
-useful: nützlich, utile, utile; thing school vehicle
+useful: nützlich, utile, utile; thing school vehicle noun
 broken: kaputt, cassé, cassée; thing furniture
-interesting: interessant, intéressant, intéressante; school
-difficult: schwierig, difficile, difficile; school
+interesting: interessant, intéressant, intéressante; school noun
+difficult: schwierig, difficile, difficile; school noun
 easy: einfach, facile, facile; school
+important: wichtig, important, importante; school person noun
+strange: seltsam, étrange, étrange; animal thing building noun
+perfect: perfekt, parfait, parfaite; school clothes noun
+necessary: notwendig, nécessaire, nécessaire; noun
 """.replace("  ", " ")
 
 
@@ -428,24 +434,67 @@ class Noun:
     de_gen: str = ""
     de_acc: str = ""  # also the dative; empty: like the nominative
 
-    def english(self, article: Article) -> str:
+    def english(self, article: Article, adjective: Adjective | None = None) -> str:
         """Return the noun with its article: "an apple"."""
-        return f"{indefinite(self.en) if article == 'a' else article} {self.en}"
+        noun = f"{adjective.en} {self.en}" if adjective else self.en
+        if article == "it":
+            return article
+        return f"{indefinite(noun) if article == 'a' else article} {noun}"
 
-    def german(self, article: Article, case: Case = "nom") -> str:
-        """Return the noun with its article: "dem Hund"."""
+    def german(
+        self, article: Article, case: Case = "nom", adjective: Adjective | None = None
+    ) -> str:
+        """Return the noun with its article: "dem Hund", "einem alten Hund"."""
+        column = "mfn".index(self.de_gender)
+        if article == "it":
+            return _PRONOUNS[case].split()[column]
+        definite = article == "the"
+        if definite:
+            before = _DEFINITE[case].split()[column]
+        else:
+            before = {"a": "ein", "my": "mein", "no": "kein"}[article] + _ENDINGS[case][column]
         noun = {"nom": self.de, "gen": self.de_gen or self.de}.get(case, self.de_acc or self.de)
-        return f"{german_article(article, self.de_gender, case)} {noun}"
+        if adjective:
+            ending = (_WEAK if definite else _MIXED).get(case, "en en en").split()[column]
+            stem = _STEMS.get(adjective.de, adjective.de.removesuffix("e"))
+            return f"{before} {stem}{ending} {noun}"
+        return f"{before} {noun}"
 
-    def french(self, article: Article) -> str:
-        """Return the noun with its article: "l'arbre"."""
-        return french_noun(article, self.fr, self.fr_gender)
+    def french(self, article: Article, adjective: Adjective | None = None) -> str:
+        """Return the noun with its article: "l'arbre", "le vieil arbre"."""
+        feminine = self.fr_gender == "f"
+        if article == "it":
+            return "elle" if feminine else "il"
+        noun = self.fr
+        if adjective:
+            form = adjective.fr_f if feminine else adjective.fr
+            if adjective.fr in _BEFORE:
+                noun = f"{_BEFORE[adjective.fr] if elides(noun) and not feminine else form} {noun}"
+            else:
+                noun = f"{noun} {form}"
+        vowel = elides(noun)
+        if vowel and article in ("the", "no"):
+            return f"{'l' if article == 'the' else 'd'}'{noun}"
+        if vowel and article == "my":
+            return f"mon {noun}"
+        forms = {"the": "le la", "a": "un une", "my": "mon ma", "no": "de de"}[article].split()
+        return f"{forms[feminine]} {noun}"
 
 
-#: "The" in German by case, for masculine, feminine and neuter; endings of "ein" and "mein" beside.
+#: German by case, for masculine, feminine and neuter: "the"; endings of "ein", "mein" and "kein";
+#: "it"; endings of adjectives after "the" and after those. "No" is "not a": "kein", French "de".
 _DEFINITE = {"nom": "der die das", "acc": "den die das", "dat": "dem der dem", "gen": "des der des"}
 _ENDINGS = {"nom": ("", "e", ""), "acc": ("en", "e", ""), "dat": ("em", "er", "em"),
             "gen": ("es", "er", "es")}  # fmt: skip
+_PRONOUNS = {"nom": "er sie es", "acc": "ihn sie es", "dat": "ihm ihr ihm"}
+_WEAK = {"nom": "e e e", "acc": "en e e"}
+_MIXED = {"nom": "er e es", "acc": "en e es"}
+
+#: German adjectives whose stem changes, and French ones that stand before their noun, with their
+#: masculine form before a vowel.
+_STEMS = {"teuer": "teur", "dunkel": "dunkl"}
+_BEFORE = {"petit": "petit", "grand": "grand", "jeune": "jeune", "bon": "bon", "vieux": "vieil",
+           "beau": "bel", "nouveau": "nouvel"}  # fmt: skip
 
 #: French words whose h is aspirated, by their beginnings: they take no elision.
 _ASPIRATED = (
@@ -466,24 +515,6 @@ def indefinite(word: str) -> str:
     if lower.startswith(_CONSONANT_SOUND) and not lower.startswith("unim"):
         return "a"
     return "an" if lower[:1] in "aeiou" or lower.startswith(_VOWEL_SOUND) else "a"
-
-
-def german_article(article: Article, gender: Gender, case: Case = "nom") -> str:
-    """Return a German article: "einem"."""
-    column = "mfn".index(gender)
-    if article == "the":
-        return _DEFINITE[case].split()[column]
-    return {"a": "ein", "my": "mein"}[article] + _ENDINGS[case][column]
-
-
-def french_noun(article: Article, noun: str, gender: Gender) -> str:
-    """Return a French noun with its article, elided before a vowel: "l'arbre", "mon amie"."""
-    vowel = elides(noun)
-    if article == "the":
-        return f"l'{noun}" if vowel else f"{'la' if gender == 'f' else 'le'} {noun}"
-    if article == "a":
-        return f"{'une' if gender == 'f' else 'un'} {noun}"
-    return f"{'ma' if gender == 'f' and not vowel else 'mon'} {noun}"
 
 
 def elides(word: str) -> bool:

@@ -1,16 +1,17 @@
 """A phrasebook: lines of English, German and French, some with slots that are filled at random.
 
-A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (see `_VALUES`), a
-noun with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), or `{adj}`, an
-adjective that agrees with the first noun before it. A digit at its end makes it another one:
-`{name2}`. French "de", "à" and "que" before a slot are contracted and elided: "du chien", "d'Ali".
+A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (see `_VALUES`), a noun
+with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), with an adjective
+(`{a:animal+adj}`) or as a pronoun (`{it:animal}`), or `{adj}`, an adjective that agrees with the
+first noun before it. A digit makes it another one: `{name2}`. French "de", "à" and "que" before a
+slot are contracted and elided: "du chien", "d'Ali".
 """
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import cast
 
@@ -33,9 +34,11 @@ LANGUAGES = ("en", "de", "fr")
 
 #: A sentence in English, German and French.
 Triple = tuple[str, str, str]
+#: What fills a slot.
+Value = Triple | Noun | Adjective
 
-SLOT = re.compile(r"\{(?:(the|a|my):)?([a-z]+)(\d?)(?:\.(acc|dat|gen))?\}")
-_PROPER = ("name", "surname", "city")
+SLOT = re.compile(r"\{(?:(the|a|my|no|it):)?([a-z]+)(\d?)(\+adj)?(?:\.(acc|dat|gen))?\}")
+_TWELVE_HOURS = re.compile(r"\b[ap]\.?m\b")
 # Stands before and after a filled slot while its neighbours are put right.
 _LEFT, _RIGHT = "\x01", "\x02"
 
@@ -128,7 +131,7 @@ def read_phrases(folder: Path = FOLDER) -> list[Triple]:
     return phrases
 
 
-def parse(line: str) -> Triple:
+def parse(line: str, kinds: Set[str] = KINDS) -> Triple:
     """Split a line into its three sentences and check their slots. Raises `DataError`."""
     columns = line.split("\t")
     if len(columns) != 3 or not all(columns):
@@ -138,11 +141,14 @@ def parse(line: str) -> Triple:
             raise DataError(f"stray spaces in {column!r}")
         if re.search(r"[{}]", SLOT.sub("", column)):
             raise DataError(f"a damaged slot in {column!r}")
-    slots = [sorted(set(map(_identity, SLOT.finditer(column)))) for column in columns]
+    slots = [
+        sorted({_identity(slot) + (slot[4] or "") for slot in SLOT.finditer(column)})
+        for column in columns
+    ]
     if slots[0] != slots[1] or slots[0] != slots[2]:
         raise DataError(f"slots differ between languages: {slots}")
     for match in (match for column in columns for match in SLOT.finditer(column)):
-        known = match[2] in KINDS if match[1] else match[2] in _VALUES or match[2] == "adj"
+        known = match[2] in kinds if match[1] else match[2] in _VALUES or match[2] == "adj"
         if not known:
             raise DataError(f"unknown slot {match[0]}")
     if any("{adj" in column for column in columns):
@@ -181,51 +187,59 @@ def phrasebook_pairs(
     return list(made)
 
 
-def fill(phrase: Triple, rng: random.Random) -> Triple:
-    """Fill the slots of a phrase."""
+def fill(phrase: Triple, rng: random.Random, nouns: Mapping[str, Sequence[Noun]] = NOUNS) -> Triple:
+    """Fill the slots of a phrase; `nouns` by kind."""
     if "{" not in phrase[0]:
         return phrase
-    values: dict[str, Triple | Noun | Adjective] = {}
-    # Slots of a kind get different values.
+    values: dict[str, Value] = {}
+
     for slot in SLOT.finditer(phrase[0]):
-        key = _identity(slot)
-        while key not in values:
-            drawn = _draw(slot, phrase[0], values, rng)
-            if drawn not in values.values():
-                values[key] = drawn
+        for key, choices in _choices(slot, phrase[0], nouns, rng):
+            while key not in values:
+                value = choices()
+                # Slots of a kind get different values.
+                if value not in values.values():
+                    values[key] = value
     filled = [_fill_column(phrase[index], index, values) for index in range(3)]
     return _english(filled[0]), _german(filled[1]), _french(filled[2])
 
 
-def _draw(
-    slot: re.Match[str],
-    column: str,
-    values: dict[str, Triple | Noun | Adjective],
-    rng: random.Random,
-) -> Triple | Noun | Adjective:
+def _choices(
+    slot: re.Match[str], column: str, nouns: Mapping[str, Sequence[Noun]], rng: random.Random
+) -> Iterator[tuple[str, Callable[[], Value]]]:
+    """Yield the values that a slot needs, by key, and how to draw one."""
+    key = _identity(slot)
     if slot[1]:
-        return rng.choice(NOUNS[slot[2]])
-    if slot[2] == "adj":
-        kind = _subject(column).rstrip("0123456789")
-        return rng.choice([each for each in ADJECTIVES if kind in each.kinds])
-    if slot[2] == "time" and re.search(r"\b[ap]\.?m\b", column):
-        english, german, french = _time(rng)
-        while int(english.partition(":")[0]) > 11:
-            english, german, french = _time(rng)
-        return english, german, french
-    return _VALUES[slot[2]](rng)
+        yield key, lambda: rng.choice(nouns[slot[2]])
+    if slot[4] or slot[2] == "adj":
+        kind = slot[2] if slot[4] else _subject(column).rstrip("0123456789")
+        fitting = [each for each in ADJECTIVES if kind in each.kinds]
+        yield key + (slot[4] or ""), lambda: rng.choice(fitting)
+    elif not slot[1]:
+        yield key, lambda: _value(slot[2], column, rng)
 
 
-def _fill_column(column: str, language: int, values: dict[str, Triple | Noun | Adjective]) -> str:
+def _value(name: str, column: str, rng: random.Random) -> Triple:
+    value = _VALUES[name](rng)
+    while name == "time" and _TWELVE_HOURS.search(column) and int(value[0].split(":")[0]) > 12:
+        value = _VALUES[name](rng)
+    return value
+
+
+def _fill_column(column: str, language: int, values: Mapping[str, Value]) -> str:
     subject = values.get(_subject(column)) if "{adj" in column else None
 
     def text(slot: re.Match[str]) -> str:
         value = values[_identity(slot)]
         if isinstance(value, Noun):
-            article, case = cast(Article, slot[1]), cast(Case, slot[4] or "nom")
+            article, case = cast(Article, slot[1]), cast(Case, slot[5] or "nom")
+            extra = values.get(f"{_identity(slot)}+adj") if slot[4] else None
+            adjective = extra if isinstance(extra, Adjective) else None
             found = (
-                value.english(article), value.german(article, case), value.french(article)
-            )[language]  # fmt: skip
+                value.english(article, adjective),
+                value.german(article, case, adjective),
+                value.french(article, adjective),
+            )[language]
         elif isinstance(value, Adjective):
             feminine = isinstance(subject, Noun) and subject.fr_gender == "f"
             found = (value.en, value.de, value.fr_f if feminine else value.fr)[language]

@@ -1,0 +1,272 @@
+"""Words of Wiktionary as training text: one translation each, nouns with articles and in sentences.
+
+The dictionary has several translations of a word, in no order of importance. The one chosen occurs
+most often in translations of sentences with the word, beyond chance; words are taken by their
+frequency in those sentences.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from transformer.training.data import DataError, MissingFileError, Pair, find_file, read_lines
+from transformer.training.made.evidence import Evidence
+from transformer.training.made.frames import NOMINATIVE, OTHER, THINGS
+from transformer.training.made.nouns import Article, Gender, Noun
+from transformer.training.made.phrasebook import fill
+
+#: Largest numbers of pairs: words, nouns with an article, verbs with "to", sentences.
+WORDS, NOUNS, VERBS, SENTENCES = 13_000, 7_000, 3_000, 14_000
+#: Nouns that are in three sentences, where others are in one.
+FREQUENT = 3_000
+#: A word that sentences have so often needs a translation that so large a share of them has.
+KNOWN, SHARE = 10, 0.05
+
+#: Parts of speech that are words as they are.
+_PARTS = {"n", "v", "adj", "adv", "prop", "num", "interj"}
+_UNUSUAL = re.compile(
+    r"obsolete|archaic|vulgar|dated|slang|offensive|derogatory|pejorative|ethnic slur|dialect"
+    r"|rare\b|nautical|heraldry|historical|poetic|abbreviation|initialism|given name|surname"
+    r"|taxonom|prostitut|intercourse|genital|copulat|excrement|penis|vagina|anus|buttocks|orgasm",
+    re.IGNORECASE,
+)
+_VULGAR = re.compile(
+    r"\b(?:fuck|shit|cunt|nigg|fag|whore|slut|bitch|piss|cock\b|dick\b|arse|ass\b|wank|porn|sex"
+    r"|rape|tits?\b|pussy|bastard|negro|penis|turd|fart|bugger|twat|dildo|blow ?job|cum\b"
+    r"|cocksuck|tosser|faggot|shag|boob|crap|whor)",
+    re.IGNORECASE,
+)
+_VULGAR_TARGET = re.compile(
+    r"fick|wichs|hure\b|scheiß|scheiss|arsch|fotze|möse|lutscher$|titte|furz|putain|merde|couille"
+    r"|baiser$|enculé|salope|branl|chier|nique|péter?$|foutre",
+    re.IGNORECASE,
+)
+#: Words with too many meanings, or none, by themselves.
+_FUNCTION_LIST = """
+a an the this that these those i me my you your he him his she her it its we us our they them their
+who whom whose which what am is are was were be been being do does did done have has had having can
+could will would shall should may might must ought to of in on at by for from with about into onto
+over under up down out off as than then so if or and but nor not no yes don one ones some any all
+both each other another such own same too very just only even also ever there here when where why
+how while until because since though get got let like well much many more most less least lot oh
+please
+"""
+_FUNCTION = frozenset(_FUNCTION_LIST.split())
+_PERSON = re.compile(
+    r"\b(?:person|people|one who|someone|somebody|m[ae]n|wom[ae]n|male|female|who|member|girl|boy"
+    r"|child|player|worker|inhabitant|native|relative|sibling|parent|god|goddess|soldier)\b|(?:er|or|ist|ian|man|ee|ess)$"
+)
+#: Masculine nouns that add -n or -en in other cases, and persons that decline as adjectives do.
+_WEAK = re.compile(
+    r"(?:e|ent|ant|ist|oge|at|and|nom|soph|graf|graph|arch|path|it|ot|et|ast|är|ensch|herr|achbar"
+    r"|auer|held|prinz|fürst|christ|itekt|merad|idiot|hirt|narr|ochs|spatz|fink|ungar|bayer|zar"
+    r"|tor|oberst|graf|bub|automat|planet|komet|diamant|katholik|chirurg|monarch|tyrann)$",
+    re.IGNORECASE,
+)
+_PARTICIPLE = re.compile(
+    r"(?:stellt|fangen|kannt|wandt|letzt|wachsen|lobt|liebt|ordnet|klagt|amt|sitzend|weiht|lich"
+    r"|willig|[Dd]eutsch|los)er?$"
+)
+_ADJECTIVAL = re.compile(r"(?:t|nd|en|ich|os|sch|nk|ig|ss|mm|rm|eid|ld|ein|roß|lt|lind|aub)er?$")
+_WORD = {
+    "de": re.compile(r"[A-Za-zÄÖÜäöüßé-]+"),
+    "fr": re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}"),
+}
+
+
+@dataclass(frozen=True)
+class Word:
+    """An English word and its best translation as one part of speech."""
+
+    en: str
+    part: str
+    target: str
+    gender: Gender | None
+    count: int  # of the English word in the sentences
+    rows: int  # of it in the dictionary
+    score: float
+    person: bool
+    countable: bool  # occurs with "a"
+
+    @property
+    def rank(self) -> tuple[int, int, str]:
+        """Order words by frequency; those that no sentence has by their number of senses."""
+        return -self.count, -self.rows, self.en
+
+
+def wiktionary_pairs(
+    folder: Path, pairs: Sequence[Pair], tgt: str, *, backwards: bool = False, seed: int = 3
+) -> list[Pair]:
+    """Make pairs from the dictionary `folder`/en-TGT.tsv, judged by English-TGT sentences.
+
+    Args:
+        backwards: make TGT-English pairs, one for each source.
+
+    Raises: `ValueError` for a language other than "de" and "fr"; `DataError`.
+    """
+    if tgt not in _WORD:
+        raise ValueError(f"the dictionary has de and fr, not {tgt!r}")
+    rng = random.Random(seed)
+    words = sorted(
+        _best(_rows(folder / f"en-{tgt}.tsv", tgt), Evidence(pairs)), key=lambda w: w.rank
+    )
+    made: dict[str, str] = {}
+
+    def add(english: str, target: str) -> None:
+        source, other = (target, english) if backwards else (english, target)
+        made.setdefault(source, other)
+
+    for word in [word for word in _dominant(words) if word.part != "prop" or word.count][:WORDS]:
+        add(word.en, word.target)
+    for word in [word for word in words if word.part == "v"][:VERBS]:
+        add(f"to {word.en}", word.target)
+    genders = _genders(words)
+    nouns = [word for word in words if word.part == "n" and _takes_article(word, genders, tgt)]
+    for word in nouns[:NOUNS]:
+        article: Article = "a" if word.countable and rng.random() < 0.4 else "the"
+        noun = _noun(word, tgt)
+        add(noun.english(article), noun.german(article) if tgt == "de" else noun.french(article))
+    for word in (nouns[:FREQUENT] * 2 + nouns)[:SENTENCES]:
+        frame = rng.choice(_frames(word, tgt))
+        english, *others = fill(frame, rng, {"noun": (_noun(word, tgt),)})
+        add(english, others[tgt == "fr"])
+    return list(made.items())
+
+
+def _frames(word: Word, tgt: str) -> list[tuple[str, str, str]]:
+    weak = tgt == "de" and word.gender == "m" and _WEAK.search(word.target)
+    every = [*NOMINATIVE, *(() if weak else OTHER), *(() if weak or word.person else THINGS * 2)]
+    return [
+        frame
+        for frame in every
+        if (word.countable or not re.search(r"\{(?:a|my):", frame[0]))
+        and not (word.person and "adj" in frame[0])
+    ]
+
+
+def _noun(word: Word, tgt: str) -> Noun:
+    gender = cast(Gender, word.gender)
+    if tgt == "de":
+        return Noun(word.en, word.target, gender, "", "m")
+    return Noun(word.en, "", "m", word.target, gender)
+
+
+def _genders(words: Iterable[Word]) -> dict[str, Gender]:
+    """Return the gender that most entries give a noun."""
+    seen: dict[str, Counter[Gender]] = defaultdict(Counter)
+    for word in words:
+        if word.part == "n" and word.gender is not None:
+            seen[word.target.lower()][word.gender] += 1
+    return {noun: counts.most_common(1)[0][0] for noun, counts in seen.items()}
+
+
+def _takes_article(word: Word, genders: dict[str, Gender], tgt: str) -> bool:
+    """Return whether a noun is singular, of a sure gender, and does not decline as an adjective."""
+    plural = re.search(r"[^sui]s$", word.en)
+    adjectival = word.gender == "m" and (
+        (word.person and _ADJECTIVAL.search(word.target)) or _PARTICIPLE.search(word.target)
+    )
+    if word.gender is None or plural or adjectival:
+        return False
+    # A compound has the gender of its head, the last part in German, the first in French.
+    noun = word.target.lower()
+    heads = (
+        [noun[start:] for start in range(3, len(noun) - 3)] if tgt == "de" else [noun.split()[0]]
+    )
+    head = next((head for head in (noun, *heads) if head in genders and head != noun), noun)
+    return genders[head] == genders[noun] == word.gender
+
+
+def _dominant(words: Iterable[Word]) -> list[Word]:
+    """Keep one part of speech of a word, the one with the most evidence."""
+    best: dict[str, Word] = {}
+    for word in words:
+        if word.en not in best or word.score > best[word.en].score:
+            best[word.en] = word
+    return sorted(best.values(), key=lambda word: word.rank)
+
+
+#: English, part of speech, sense, translation, gender.
+_Row = tuple[str, str, str, str, str]
+
+
+def _rows(path: Path, tgt: str) -> Iterator[_Row]:
+    """Yield the usable lines of the dictionary."""
+    try:
+        file = find_file(path)
+    except MissingFileError as error:
+        raise MissingFileError(f"{error}; the dictionary is Wiktionary's, see the README") from None
+    for number, line in enumerate(read_lines(file), 1):
+        columns = line.split("\t")
+        if len(columns) != 5:
+            raise DataError(f"{file}: line {number} has {len(columns)} columns instead of 5")
+        english, part, sense, target, gender = columns
+        if (
+            part in _PARTS
+            and re.fullmatch(r"[A-Za-z]+(?:[ -][A-Za-z]+)?", english)
+            and len(english) > 1
+            and english.lower() not in _FUNCTION
+            and not _UNUSUAL.search(sense)
+            and not _VULGAR.search(f"{english} {sense}")
+            and _usable(part, target, gender, tgt)
+        ):
+            yield english, part, sense, target, gender
+
+
+def _usable(part: str, target: str, gender: str, tgt: str) -> bool:
+    """Return whether a translation has the form that a word of its part of speech should have."""
+    bare = target.removeprefix("sich ").removeprefix("se ").removeprefix("s'")
+    if not _WORD[tgt].fullmatch(bare) or gender == "p" or _VULGAR_TARGET.search(target):
+        return False
+    if part in ("n", "prop") and tgt == "de":
+        return target[0].isupper()
+    if part != "prop" and target[0].isupper():
+        return False
+    if part == "n":
+        return gender in ("m", "f")
+    if part == "v":
+        return bool(re.search(r"n$" if tgt == "de" else r"(?:er|ir|re)$", bare.split()[0]))
+    return not (part == "adj" and gender == "f") and " " not in target
+
+
+def _best(rows: Iterable[_Row], evidence: Evidence) -> Iterator[Word]:
+    """Yield the best translation of every word and part of speech."""
+    groups: dict[tuple[str, str], list[_Row]] = defaultdict(list)
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        groups[row[0], row[1]].append(row)
+        sizes[row[0]] += 1
+    for (english, part), found in groups.items():
+        key = english.lower()
+        near = evidence.near(key)
+        votes = Counter(row[3] for row in found)
+        scores = {
+            target: evidence.share(key, near, target)
+            + 0.05 * n
+            + 0.02 * (evidence.frequencies[target] > 2)
+            - 0.03 * target.count(" ")
+            # The masculine form of a profession stands for both.
+            - 0.1 * target.endswith(("erin", "tin", "trice", "euse", "ière", "ienne"))
+            for target, n in votes.items()
+        }
+        target = max(scores, key=scores.__getitem__)
+        if evidence.counts[key] >= KNOWN and evidence.share(key, near, target) < SHARE:
+            continue
+        genders = {row[4] for row in found if row[3] == target} & {"m", "f", "n"}
+        yield Word(
+            english,
+            part,
+            target,
+            cast(Gender, genders.pop()) if len(genders) == 1 else None,
+            evidence.counts[key],
+            sizes[english],
+            scores[target],
+            any(_PERSON.search(f"{row[2]} {english}") for row in found),
+            key in evidence.with_article,
+        )
