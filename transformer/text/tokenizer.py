@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -233,6 +234,14 @@ class Tokenizer:
             return self._cutter.by_merges(normalised, alpha, generator())
         return self.encode(text)
 
+    def cut(self, normalised: str) -> list[int]:
+        """Return the ids of the likeliest segmentation of a part of normalised text.
+
+        Unlike `encode` it takes the text as it is: no mark of a word's start is put before it.
+        """
+        # At so large a power the likeliest segmentation has nearly all the probability.
+        return self._cutter.by_probability(normalised, 100.0, random.Random(0))
+
     @cached_property
     def _cutter(self) -> Cutter:
         own = self._processor
@@ -277,6 +286,8 @@ def train_tokenizer(
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
     casefold: bool = False,
+    split_digits: bool = False,
+    required_chars: str = "",
     fewer: bool = False,
 ) -> Tokenizer:
     """Train a joint tokenizer on the sentences of both languages.
@@ -289,6 +300,8 @@ def train_tokenizer(
         character_coverage: share of the characters that get their own piece.
         byte_fallback: spell other characters in bytes instead of `<unk>`; takes 256 pieces.
         casefold: convert to lower case.
+        split_digits: spell numbers digit by digit.
+        required_chars: characters that get their own piece however rare they are.
         fewer: allow fewer pieces if the text is too small for `vocab_size`.
 
     Raises: `TokenizerError` if the text is too small for `vocab_size` or has more characters than
@@ -307,6 +320,8 @@ def train_tokenizer(
             model_type=model_type,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
+            split_digits=split_digits,
+            required_chars=required_chars,
             normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
             hard_vocab_limit=not (fewer or model_type == "char"),
             pad_id=PAD_ID,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,7 +49,11 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
 
     Raises: `DataError` naming the file, and how to get it if it is missing.
     """
-    corpora = [_corpus(name, recipe, folder) for name in recipe.corpora]
+    read = {name: _corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
+    corpora = [*read.values()]
+    # What a repeated corpus holds out is held out once.
+    repeats = (Counter(recipe.corpora) - Counter(list(read))).elements()
+    corpora += [Corpus(read[name].train) for name in repeats]
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
@@ -134,7 +139,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     if path.exists():
         return Tokenizer.load(path)
     settings, init = recipe.tokenizer, recipe.training.init
-    if init:
+    if init and not recipe.training.grow:
         # Weights are meaningless with any other tokenizer.
         tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
     else:
@@ -145,6 +150,8 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
             character_coverage=settings.character_coverage,
             byte_fallback=settings.byte_fallback,
             casefold=settings.casefold,
+            split_digits=settings.split_digits,
+            required_chars=settings.required_chars,
             fewer=True,
         )
     if tokenizer.vocab_size != settings.vocab_size:

@@ -27,6 +27,8 @@ class TokenizerRecipe:
     character_coverage: float = 1.0
     byte_fallback: bool = False
     casefold: bool = False
+    split_digits: bool = False
+    required_chars: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,10 @@ class DataRecipe:
 
     A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
     other is the prefix of two files, PREFIX.src and PREFIX.tgt with language codes as extensions.
-    Each may be gzipped. `val` is also such a path; without it, 0.5% of each path's sources are held
-    out for validation and 1% for testing. Nothing is held out from the paths of `train_only`, such
-    as pairs that a model generated from the training text (Sennrich et al. 2016; Nguyen et al.
-    2020).
+    Each may be gzipped. A name that is given several times is read as often in every epoch. `val`
+    is also such a path; without it, 0.5% of each path's sources are held out for validation and 1%
+    for testing. Nothing is held out from the paths of `train_only`, such as pairs that a model
+    generated from the training text (Sennrich et al. 2016; Nguyen et al. 2020).
     """
 
     corpora: tuple[str, ...] = ("multi30k",)
@@ -73,6 +75,7 @@ class TrainingRecipe:
         subword_alpha: sample the segmentation in every epoch (see `Tokenizer.sample`): with a
             unigram vocabulary smaller values vary more; with BPE the share of merges dropped.
             0 turns it off.
+        word_dropout: share of the source tokens that are read as `<unk>` in training.
         average: number of last epoch checkpoints averaged at the end (section 6.1).
         seed: of everything random.
         precision: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs
@@ -80,7 +83,11 @@ class TrainingRecipe:
         compile: fuse the small operations with torch.compile (needs a C++ compiler on the CPU);
             twice the speed on a small model.
         save_every: updates between saved states, besides one at the end of every epoch.
+        snapshots: weights kept in half precision, evenly in log(updates) from the first update to
+            the last; 0 keeps none.
         init: folder of a checkpoint with initial weights, or "".
+        grow: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`);
+            otherwise the vocabulary is that of `init`.
     """
 
     epochs: int = 60
@@ -97,12 +104,15 @@ class TrainingRecipe:
     clip_norm: float = 0.0
     r_drop: float = 0.0
     subword_alpha: float = 0.0
+    word_dropout: float = 0.0
     average: int = 10
     seed: int = 1
     precision: Precision = "auto"
     compile: bool = False
     save_every: int = 500
+    snapshots: int = 0
     init: str = ""
+    grow: bool = False
 
 
 @dataclass(frozen=True)
@@ -191,7 +201,7 @@ class Recipe:
 #: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
 _AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
-_BELOW_ONE = {"label_smoothing", "beta1", "beta2"}
+_BELOW_ONE = {"label_smoothing", "word_dropout", "beta1", "beta2"}
 _LARGEST = 2**62
 
 

@@ -5,6 +5,7 @@
     state.pt          weights, optimizer and counters to resume from
     metrics.jsonl     a line per logged update and per epoch
     epochs/           weights after each of the last epochs, for averaging
+    snapshots/        weights on the way, in half precision, named by their updates
     tensorboard/      events, on request
 
 and, at the end, the checkpoint (see `transformer.checkpoint.folder`). Files are written
@@ -171,17 +172,23 @@ class RunFolder:
 
     def save_epoch(self, model: nn.Module, epoch: int, keep: int) -> None:
         """Write the weights after an epoch, counted from 1; delete all but the last `keep`."""
-        (self.path / "epochs").mkdir(exist_ok=True)
+        self._save_weights(model, "epochs", f"{epoch:04d}", torch.float32)
+        for old in self.epochs()[:-keep]:
+            old.unlink()
+
+    def save_snapshot(self, model: nn.Module, update: int) -> None:
+        """Write the weights after an update in half precision."""
+        self._save_weights(model, "snapshots", f"{update:06d}", torch.float16)
+
+    def _save_weights(self, model: nn.Module, kind: str, name: str, dtype: torch.dtype) -> None:
+        (self.path / kind).mkdir(exist_ok=True)
         shared: dict[int, str] = {}
         unique = {
-            name: tensor.cpu()
+            name: tensor.to("cpu", dtype)
             for name, tensor in model.state_dict().items()
             if shared.setdefault(tensor.data_ptr(), name) == name
         }
-        path = self.path / "epochs" / f"{epoch:04d}.safetensors"
-        write_atomic(path, safetensors.torch.save(unique))
-        for old in self.epochs()[:-keep]:
-            old.unlink()
+        write_atomic(self.path / kind / f"{name}.safetensors", safetensors.torch.save(unique))
 
     def epochs(self) -> list[Path]:
         """List the epochs' weight files, oldest first."""

@@ -9,6 +9,7 @@ files.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import math
 import time
@@ -22,14 +23,15 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
-from transformer.checkpoint.folder import save_checkpoint
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import read_weights
 from transformer.config import ConfigError
 from transformer.model import Transformer
-from transformer.text.tokenizer import Tokenizer
+from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.corpus import encode_pairs, sample_pairs
 from transformer.training.data import Batch, Corpus, collate, in_chunks, token_batches
 from transformer.training.distributed import World, hardware, wants_bfloat16
+from transformer.training.grow import grown
 from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import Progress, RunFolder, average_weights
@@ -161,6 +163,7 @@ class Trainer:
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         window: list[tuple[float, int]] = []
+        snapshots = snapshot_updates(self.settings.snapshots, n_updates)
         while progress.batch < len(batches) and not self._spent:
             rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
             loss, nll, n_tokens = self.update(batches[progress.batch], rate)
@@ -180,6 +183,8 @@ class Trainer:
                 window.clear()
                 values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
                 self._log("update", values, board)
+            if progress.update in snapshots and self.world.leads:
+                self.folder.save_snapshot(self.model, progress.update)
             if self.settings.save_every and progress.update % self.settings.save_every == 0:
                 self._save_state()
         if progress.batch >= len(batches):
@@ -212,6 +217,8 @@ class Trainer:
             # A process without rows repeats one and leaves it out of the sum.
             part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
             batch = collate([sources[row] for row in part], [targets[row] for row in part])
+            if settings.word_dropout:
+                batch = with_gaps(batch, settings.word_dropout)
             last = index == n_parts - 1
             quiet = not last and isinstance(self.objective, DistributedDataParallel)
             no_sync = cast(DistributedDataParallel, self.objective).no_sync if quiet else None
@@ -260,8 +267,16 @@ class Trainer:
         return total / count if count else float("nan")
 
     def start_from(self, folder: Path) -> None:
-        """Load initial weights. Raises `CheckpointError` if their shapes do not match."""
-        self.model.load_state_dict(read_weights(folder, self.config), strict=False)
+        """Load initial weights, grown if the recipe says so.
+
+        Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
+        """
+        if self.settings.grow:
+            small = load_checkpoint(folder)
+            weights = grown(small, self.config, self.tokenizer, self.settings.seed)
+        else:
+            weights = read_weights(folder, self.config)
+        self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:
         """Restore the folder's state; later log lines are removed and will be written again."""
@@ -276,6 +291,8 @@ class Trainer:
             if self.progress.batch:
                 # `max_updates` ended the run within an epoch: its last weights count as an epoch.
                 self.folder.save_epoch(self.model, self.progress.epoch + 1, self.settings.average)
+            if self.settings.snapshots:
+                self.folder.save_snapshot(self.model, self.progress.update)
             files = self.folder.epochs()[-self.settings.average :]
             if files:
                 self.model.load_state_dict(average_weights(files))
@@ -331,6 +348,18 @@ class Trainer:
         # Removes events after the update at which a run resumes, to avoid duplicates.
         where = str(self.folder.path / "tensorboard")
         return SummaryWriter(where, purge_step=self.progress.update + 1)
+
+
+def snapshot_updates(count: int, n_updates: int) -> set[int]:
+    """Updates after which weights are kept, evenly in log(update) from 1, without the last."""
+    return {round(n_updates ** (each / (count - 1))) for each in range(count - 1)}
+
+
+def with_gaps(batch: Batch, share: float) -> Batch:
+    """Replace a share of the source tokens by `<unk>`."""
+    words = (batch.src != PAD_ID) & (batch.src != EOS_ID)
+    dropped = words & (torch.rand(batch.src.shape) < share)
+    return dataclasses.replace(batch, src=batch.src.masked_fill(dropped, UNK_ID))
 
 
 def _mix(seed: int, number: int, rank: int) -> int:

@@ -45,6 +45,7 @@ PATHS = {
     "subword sampling": "subword_alpha = 0.2",
     "accumulation": "micro_tokens = 30\nclip_norm = 1.0",
     "cooldown": "cooldown = 0.5\npeak_lr = 1e-2",
+    "word dropout": "word_dropout = 0.3\nsnapshots = 5",
     "bfloat16": 'precision = "bfloat16"',
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -20,8 +22,11 @@ from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
-from transformer.training.data import DataError
-from transformer.training.trainer import TrainingError
+from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
+from transformer.training.corpus import load_corpus
+from transformer.training.data import DataError, collate
+from transformer.training.recipe import DataRecipe
+from transformer.training.trainer import TrainingError, with_gaps
 
 
 def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -64,6 +69,40 @@ def test_the_result_is_the_mean_of_the_last_epochs(data: Path, tmp_path: Path) -
         torch.testing.assert_close(tensor, (second[name] + third[name]) / 2, atol=1e-7, rtol=1e-6)
     state = torch.load(out / "state.pt", weights_only=True)["model"]
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
+
+
+def test_snapshots_lie_evenly_in_the_log_of_updates(data: Path, tmp_path: Path) -> None:
+    out = run(recipe(data, "snapshots = 4"), tmp_path / "out")
+    files = sorted((out / "snapshots").iterdir())
+    last = log_lines(out)[-1]["update"]
+    updates = [int(file.stem) for file in files]
+    assert updates[0] == 1 and updates[-1] == last and len(updates) == 4
+    steps = [math.log(after / before) for before, after in itertools.pairwise(updates)]
+    assert max(steps) - min(steps) < 0.6
+    final = safetensors.torch.load_file(files[-1])
+    state = torch.load(out / "state.pt", weights_only=True)["model"]
+    for name, tensor in final.items():
+        assert torch.equal(tensor, state[name].half())
+    assert "generator.weight" not in final
+
+
+def test_a_repeated_corpus_is_read_as_often_and_held_out_once(tmp_path: Path) -> None:
+    pairs = [f"source {n}\tSatz {n}\n" for n in range(2000)]
+    (tmp_path / "p.tsv").write_text("".join(pairs))
+    once = load_corpus(DataRecipe(("p.tsv",)), tmp_path)
+    thrice = load_corpus(DataRecipe(("p.tsv",) * 3), tmp_path)
+    assert thrice.train == once.train * 3
+    assert (thrice.val, thrice.tests) == (once.val, once.tests)
+
+
+def test_word_dropout_hides_a_share_of_the_source() -> None:
+    batch = collate([[5] * 400, [6] * 300], [[7, 8]] * 2)
+    hidden = with_gaps(batch, 0.25)
+    assert torch.equal(hidden.tgt_in, batch.tgt_in)
+    gaps = hidden.src == UNK_ID
+    assert 0.15 < gaps.sum() / 700 < 0.35
+    assert torch.equal(hidden.src[~gaps], batch.src[~gaps])
+    assert not gaps[(batch.src == PAD_ID) | (batch.src == EOS_ID)].any()
 
 
 def test_the_last_weights_of_a_run_cut_short_count(data: Path, tmp_path: Path) -> None:

@@ -1,0 +1,136 @@
+"""Start a larger model, or one with other pieces, from the weights of a smaller.
+
+Every coordinate is doubled and every reader of a pair takes half from each, so that the larger
+model computes what the smaller did (Net2Net, Chen et al. 2016; bert2BERT, Chen et al. 2022). Where
+a pair is read, noise is added to one half and subtracted from the other: the sums stay, but the
+gradients of the two differ, or they would remain copies for ever.
+
+Sinusoids are all that is not doubled exactly: of two neighbouring pairs of the wider table one has
+the smaller table's frequency, and the other lies between it and the next.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.folder import Checkpoint
+from transformer.config import ConfigError, ModelConfig
+from transformer.text.tokenizer import Tokenizer
+
+#: Noise of a half relative to the weights' own standard deviation, and of a query to its size.
+NOISE = 0.3
+#: What may differ between the two models.
+GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max_positions")
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """How the coordinates of an axis are copied.
+
+    Attributes:
+        index: the old coordinate of every new one.
+        sign: +1 for the first copy and -1 for the second; 0 where nothing is doubled.
+    """
+
+    index: Tensor
+    sign: Tensor
+
+    @classmethod
+    def of(cls, index: Tensor, second: Tensor) -> Axis:
+        """Args: second: which of the new coordinates are second copies."""
+        sign = 1.0 - 2.0 * second.float()
+        return cls(index, sign if bool(second.any()) else torch.zeros(len(index)))
+
+    @classmethod
+    def doubled(cls, size: int, new_size: int) -> Axis:
+        """Each coordinate beside its copy."""
+        place = torch.arange(new_size)
+        return cls.of(place * size // new_size, (place % 2 == 1) & (new_size > size))
+
+    @classmethod
+    def stream(cls, size: int, new_size: int) -> Axis:
+        """The residual stream: pairs of sine and cosine, each pair beside its copy."""
+        pairs = cls.doubled(size // 2, new_size // 2)
+        index = (2 * pairs.index[:, None] + torch.arange(2)).flatten()
+        return cls(index, pairs.sign.repeat_interleave(2))
+
+    @property
+    def copies(self) -> int:
+        """1 or 2."""
+        return 2 if bool(self.sign.any()) else 1
+
+
+def grown(
+    small: Checkpoint, config: ModelConfig, tokenizer: Tokenizer, seed: int = 0
+) -> dict[str, Tensor]:
+    """Return weights for `config` and `tokenizer` that compute what `small` does.
+
+    A piece of both vocabularies keeps its vector, a new one gets the mean of those that spelled it.
+
+    Args: seed: of the noise.
+    Raises: `ConfigError` naming a setting that cannot grow.
+    """
+    old = small.config
+    _check(old, config)
+    stream = Axis.stream(old.d_model, config.d_model)
+    heads = Axis.doubled(old.d_model, config.d_model)
+    inner = Axis.doubled(old.d_ff, config.d_ff)
+    axes = {
+        "w_q": (heads, stream), "w_k": (heads, stream), "w_v": (heads, stream),
+        "w_o": (stream, heads), "w_1": (inner, stream), "w_2": (stream, inner),
+        "norm": (stream,),
+    }  # fmt: skip
+    draw = torch.Generator().manual_seed(seed)
+    # Embeddings are multiplied by sqrt(d_model), and logits are sums over the doubled stream.
+    narrower = math.sqrt(old.d_model / config.d_model) if config.scale_embedding else 1.0
+    weights = {}
+    for name, tensor in small.model.state_dict().items():
+        owner, _, kind = name.rpartition(".")
+        leaf = owner.rpartition(".")[2]
+        if leaf in ("src_embedding", "tgt_embedding", "generator"):
+            vectors = _respelled(tensor.float(), small.tokenizer, tokenizer)
+            weights[name] = vectors[:, stream.index] * narrower
+            continue
+        rows = axes[leaf][0]
+        value = tensor.float()[rows.index]
+        if kind == "weight" and leaf != "norm":
+            value = _read(value, axes[leaf][1], draw)
+        if leaf == "w_q":  # scores are sums over twice the coordinates, divided by sqrt(d_k)
+            unequal = NOISE * torch.randn(old.d_model, generator=draw)[rows.index] * rows.sign
+            value = value * (1 + unequal)[:, None] / math.sqrt(rows.copies)
+        weights[name] = value
+    last = f"decoder.{old.n_decoder_layers - 1}.around_feed_forward.norm"
+    for kind in ("weight", "bias"):
+        weights[f"{last}.{kind}"] /= stream.copies * narrower
+    return weights
+
+
+def _check(old: ModelConfig, new: ModelConfig) -> None:
+    if old.replace(**{name: getattr(new, name) for name in GROWING}) != new:
+        raise ConfigError(f"a model grows in {', '.join(GROWING)} only, not in other settings")
+    if (old.norm, old.tie_embeddings, old.positions) != ("post", "all", "sinusoidal"):
+        raise ConfigError("only post-norm models with tied embeddings and sinusoids can grow")
+    if old.position_layout != "interleaved" or old.d_k or old.d_v:
+        raise ConfigError("only models with interleaved sinusoids and d_k = d_model / h can grow")
+    for name in ("d_model", "d_ff"):
+        before, after = getattr(old, name), getattr(new, name)
+        if after not in (before, 2 * before):
+            raise ConfigError(f"{name}={after} is neither {before} nor its double")
+
+
+def _read(value: Tensor, columns: Axis, draw: torch.Generator) -> Tensor:
+    """Copy the columns of a matrix and share each old one out among its copies."""
+    value = value / columns.copies
+    noise = NOISE * value.std() * torch.randn(value.shape, generator=draw)
+    return value[:, columns.index] + noise[:, columns.index] * columns.sign
+
+
+def _respelled(vectors: Tensor, old: Tokenizer, new: Tokenizer) -> Tensor:
+    """Return a vector for every piece of `new` from those of `old`, [V, d]."""
+    ids = {piece: index for index, piece in enumerate(old.pieces)}
+    spelled = [[ids[piece]] if piece in ids else old.cut(piece) for piece in new.pieces]
+    return torch.stack([vectors[each].mean(0) for each in spelled])
