@@ -21,12 +21,15 @@ from transformer.commands import (
     trace,
     train,
     translate,
+    typed,
 )
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
-_COMMANDS = (translate, evaluate, trace, show, train, data, publish, measure, import_, info)
+_COMMANDS = (
+    translate, evaluate, typed, trace, show, train, data, publish, measure, import_, info,
+)  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.
 _PATHS = {

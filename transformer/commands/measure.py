@@ -22,6 +22,11 @@ def add(commands: Any) -> None:
         "--note", action="append", metavar="TEXT",
         help="a sentence for the card's limits, may be repeated; default: those of metrics.json",
     )  # fmt: skip
+    measure.add_argument(
+        "--keep-scores", action="store_true",
+        help="keep the decoding and the scores of the test sets; measure only the length of the "
+        "training text and the typed sentences",
+    )  # fmt: skip
     add_device(measure)
     measure.set_defaults(run=_measure)
 
@@ -45,6 +50,7 @@ def _measure(options: argparse.Namespace) -> None:
             alphas=options.alpha,
             device=options.device,
             notes=options.note,
+            keep_scores=options.keep_scores,
             progress=report,
         )
     print(folder)

@@ -7,6 +7,8 @@ from typing import Any
 
 from transformer.checkpoint.folder import CheckpointEntry
 from transformer.config import ModelConfig
+from transformer.evaluation.training_text import COVERED, training_text
+from transformer.evaluation.typed import TYPED, by_topic, from_dict
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -63,6 +65,7 @@ def model_card(
         "",
         *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
         *(_extra(path) for path in recipe.data.train_only or ()),
+        *_length(metrics),
         "",
         "## Figures",
         "",
@@ -83,6 +86,7 @@ def model_card(
         limits,
         *metrics.get("notes", ()),
         "",
+        *_typed(metrics),
     ]
     return "\n".join(lines)
 
@@ -91,6 +95,41 @@ def _extra(path: str) -> str:
     """Return the line of a corpus only for training; named ones lie in folders of their names."""
     known = SOURCES.get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
+
+
+def _length(metrics: Mapping[str, Any]) -> list[str]:
+    """Return the line on the length of the training text."""
+    text = training_text(metrics)
+    if text is None:
+        return []
+    share = f"{100 * COVERED:.0f}% of the different sources"
+    return [f"- {share} have at most {text.src_tokens} tokens"]
+
+
+def _typed(metrics: Mapping[str, Any]) -> list[str]:
+    """Tabulate every typed sentence, its translation and the verdict."""
+    if TYPED not in metrics:
+        return []
+    verdicts = from_dict(metrics[TYPED])
+    topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
+    right = sum(each.right for each in verdicts)
+    rows = [
+        (each.source, each.translation, "right" if each.right else f"wrong: {each.reference}")
+        for each in verdicts
+    ]
+    return [
+        "## Typed sentences",
+        "",
+        f"**{right} of {len(verdicts)} right** at the default decoding: sentences as visitors "
+        "type them, none from the training text, judged as a strict language teacher would "
+        f"(`python -m transformer typed`). By topic: {', '.join(topics)}.",
+        "",
+        "| sentence | translation | verdict |",
+        "|---|---|---|",
+        # A bar would end the cell, and not every reader of Markdown knows an escaped one.
+        *(f"| {' | '.join(cell.replace('|', '¦') for cell in row)} |" for row in rows),
+        "",
+    ]
 
 
 def _part(trained: Mapping[str, Any]) -> str:
@@ -234,9 +273,13 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
 
 
 def _measured(metrics: Mapping[str, Any]) -> str:
-    """Return the figures of every test set, "" if there are none."""
+    """Return the figures of every test set and the typed sentences, "" if there are none."""
     tests = _mapping(metrics.get("tests"))
-    return "; ".join(filter(None, (_figures(name, _mapping(tests[name])) for name in tests)))
+    figures = [_figures(name, _mapping(tests[name])) for name in tests]
+    match metrics.get(TYPED):
+        case {"right": int(right), "sentences": int(sentences)}:
+            figures.append(f"{right} of {sentences} typed sentences right")
+    return "; ".join(filter(None, figures))
 
 
 def _recorded(record: object) -> Decoding:

@@ -7,6 +7,8 @@ The results in metrics.json:
     tests               scores of each test set with the default decoding
     other_decodings     the same for the best setting on val and for the paper's, unless they are
                         the default
+    training_text       kind and length of the text trained on, see `training_text`
+    typed               verdicts on the typed sentences, for models of everyday sentences
 """
 
 from __future__ import annotations
@@ -23,9 +25,22 @@ from transformer.checkpoint.folder import METRICS
 from transformer.config import ConfigError
 from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
 from transformer.evaluation.scores import PROTOCOLS, score
+from transformer.evaluation.training_text import KINDS, TRAINING_TEXT, kind_of, read_training_text
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
+from transformer.evaluation.typed import (
+    TYPED,
+    has_languages,
+    judge,
+    to_dict,
+    typed_sentences,
+)
 from transformer.files.atomic import write_atomic
-from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding
+from transformer.search.decoding import (
+    DEFAULT_DECODING,
+    PAPER_DECODING,
+    Decoding,
+    default_decoding,
+)
 from transformer.training.corpus import load_held_out
 from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
 from transformer.training.recipe import Recipe
@@ -45,6 +60,7 @@ def measure(
     alphas: Sequence[float] = ALPHAS,
     device: str = "auto",
     notes: Sequence[str] | None = None,
+    keep_scores: bool = False,
     progress: Progress | None = None,
 ) -> Path:
     """Remeasure a published checkpoint, and rewrite its metrics.json and model card.
@@ -53,6 +69,7 @@ def measure(
         data: the folder of its corpora; those only for training may be missing.
         beams, alphas: settings to try on the validation text, besides the paper's.
         notes: sentences for the card's section on limits; None keeps those of metrics.json.
+        keep_scores: keep the decoding and the scores of the test sets; measure only the rest.
         progress: called with the name of the step, the amount done, and the total.
 
     Raises: `ConfigError` if metrics.json does not record the training, `DataError` if text is
@@ -60,9 +77,11 @@ def measure(
     """
     grid(beams, alphas)  # checks the settings before any work
     recipe, metrics = read_metrics(checkpoint)
-    held_out = load_held_out(recipe.data, data)
+    held_out = None if keep_scores else load_held_out(recipe.data, data)
     translator = Translator.load(checkpoint, device)
-    metrics = described(translator, recipe, held_out, metrics, beams, alphas, progress)
+    if held_out is not None:
+        metrics = described(translator, recipe, held_out, metrics, beams, alphas, progress)
+    metrics = with_texts(translator, recipe, data, metrics)
     if notes is not None:
         metrics["notes"] = list(notes)
     write_atomic(
@@ -112,6 +131,23 @@ def described(
             for how in others
         ]
     return kept
+
+
+def with_texts(
+    translator: Translator, recipe: Recipe, data: Path, metrics: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `metrics` with the training text and the typed sentences, where they apply.
+
+    Raises: `DataError` if text is missing.
+    """
+    records: dict[str, Any] = {}
+    text = read_training_text(recipe, data, translator.tokenizer)
+    if text is not None:
+        records[TRAINING_TEXT] = text
+    if kind_of(recipe) == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
+        sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
+        records[TYPED] = to_dict(judge(translator, sentences, default_decoding(metrics)))
+    return {**metrics, **records}
 
 
 def write_card(

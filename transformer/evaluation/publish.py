@@ -24,7 +24,7 @@ from transformer.checkpoint.folder import (
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import model_card
-from transformer.evaluation.measure import VAL_PAIRS, described, read_metrics
+from transformer.evaluation.measure import VAL_PAIRS, described, read_metrics, with_texts
 from transformer.evaluation.scores import score
 from transformer.evaluation.tune import ALPHAS, BEAMS
 from transformer.search.decoding import PAPER_DECODING, Decoding
@@ -136,6 +136,7 @@ def publish(
         **({"mixed_with": str(mix)} if mix is not None else {}),
     }
     metrics = described(translator, recipe, corpus, metrics, beams, alphas)
+    metrics = with_texts(translator, recipe, data, metrics)
     tried += [
         Choice(count, each["beam_size"], each["alpha"], each["val_bleu"], share)
         for each in metrics.get("decoding_on_val", {}).get("trials", ())

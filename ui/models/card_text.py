@@ -12,7 +12,7 @@ import re
 from figures.markdown import JOINER, code, plain
 
 #: Longer cards are cut off, in characters.
-MOST_CHARACTERS = 20_000
+MOST_CHARACTERS = 40_000
 
 _BLOCK = re.compile(
     r"(?P<indent> {0,8})(?:(?P<heading>#{1,6})\s+|(?P<mark>[-*+]|\d{1,6}[.)])\s+|(?P<quote>>)\s?)"

@@ -20,8 +20,10 @@ from transformer.evaluation.card import summary_table
 from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
 from transformer.evaluation.scores import score
+from transformer.evaluation.training_text import TrainingText, training_text
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
+from transformer.training.data import DataError
 from transformer.training.recipe import Recipe
 from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
@@ -248,6 +250,40 @@ def test_a_checkpoint_is_measured_again_without_its_run(run: Path, tmp_path: Pat
     assert again == metrics | {"notes": ["Another."]}
     assert (out / "model.safetensors").read_bytes() == before["model.safetensors"]
     assert "Another." in (out / "README.md").read_text(encoding="utf-8")
+
+
+def test_texts_are_measured_without_the_scores(run: Path, tmp_path: Path) -> None:
+    out = publish(run, run.parent, tmp_path / "shipped", **LITTLE)
+    before = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    before["training"]["recipe"]["data"] |= {"corpora": ["tatoeba"], "src": "en", "tgt": "de"}
+    (out / "metrics.json").write_text(json.dumps(before))
+    (tmp_path / "tatoeba").mkdir()
+    with pytest.raises(DataError, match="tatoeba"):
+        measure(out, tmp_path, device="cpu", keep_scores=True)
+    # Every piece is a character: 400 sources have 4 tokens with the space before, 3 have 10.
+    lines = [f"{n:03}\ta{n}" for n in range(400)] + [f"w w w w {n}\tb" for n in range(3)] * 9
+    (tmp_path / "tatoeba" / "en-de.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    measure(out, tmp_path, device="cpu", keep_scores=True)
+    after = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    assert after.keys() - before.keys() == {"training_text", "typed"}
+    assert {key: after[key] for key in before} == before
+    assert training_text(after) == TrainingText("everyday sentences", 4)
+    assert after["typed"]["sentences"] == 200
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "- 99% of the different sources have at most 4 tokens\n" in card
+    assert f"**{after['typed']['right']} of 200 right**" in card
+    wrong = next(each for each in after["typed"]["verdicts"] if not each["right"])
+    assert f"| wrong: {wrong['reference']} |" in card
+    assert card.count("| wrong: ") + card.count("| right |") == 200
+
+
+@pytest.mark.parametrize("record", [
+    None, 5, [], {"kind": "everyday sentences"}, {"kind": "**x**", "src_tokens": 9},
+    {"kind": "photo captions", "src_tokens": "9"}, {"kind": "photo captions", "src_tokens": True},
+    {"kind": "photo captions", "src_tokens": -9},
+])  # fmt: skip
+def test_an_invalid_record_of_the_training_text_is_none(record: object) -> None:
+    assert training_text({"training_text": record}) is None
 
 
 @pytest.mark.parametrize(("options", "complaint"), [

@@ -1,0 +1,166 @@
+"""The typed sentences: their patterns, what counts as right, and the command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.__main__ import main
+from transformer.checkpoint.folder import list_checkpoints
+from transformer.evaluation.card import summary_table
+from transformer.evaluation.typed import (
+    TypedSentence,
+    Verdict,
+    accepts,
+    by_topic,
+    from_dict,
+    judge,
+    normal_form,
+    to_dict,
+    typed_sentences,
+    variants,
+)
+from transformer.training.data import DataError
+from transformer.translator import Translator
+
+PAIRS = [(src, tgt) for src in ("en", "de", "fr") for tgt in ("en", "de", "fr") if src != tgt]
+
+#: Words, bracketed alternatives, and both in a row.
+WORDS = st.text("abc", min_size=1, max_size=4)
+PARTS = st.lists(st.lists(WORDS | st.just(""), min_size=1, max_size=3), min_size=1, max_size=4)
+
+
+@given(PARTS)
+def test_a_pattern_accepts_each_choice_of_its_alternatives(parts: list[list[str]]) -> None:
+    pattern = " ".join(f"[{'|'.join(part)}]" for part in parts)
+    every = [""]
+    for part in parts:
+        every = [f"{head} {tail}" for head in every for tail in part]
+    assert variants(pattern) == tuple(dict.fromkeys(" ".join(text.split()) for text in every))
+    # Brackets around it, and a second whole sentence, change nothing but what is added.
+    assert variants(f"[{pattern}]") == variants(pattern)
+    assert set(variants(f"{pattern} | end")) == {*variants(pattern), "end"}
+
+
+def test_brackets_nest_and_empty_alternatives_leave_no_spaces() -> None:
+    assert variants("[a|b [c|d|]] e") == ("a e", "b c e", "b d e", "b e")
+    assert variants("Das [schon|].") == ("Das schon.", "Das.")
+
+
+@given(st.text("ab[|]", max_size=12))
+def test_a_bracket_without_its_partner_is_an_error(pattern: str) -> None:
+    depth, fits = 0, True
+    for sign in pattern:
+        depth += {"[": 1, "]": -1}.get(sign, 0)
+        fits = fits and depth >= 0
+    if fits and not depth:
+        assert variants(pattern)
+    else:
+        with pytest.raises(DataError, match=r"bracket|never closed"):
+            variants(pattern)
+
+
+@given(st.text(max_size=30))
+def test_a_normal_form_stays_as_it_is(text: str) -> None:
+    assert normal_form(normal_form(text)) == normal_form(text)
+    assert accepts([text], text)
+    assert accepts([text], f"  {text}\u00a0")
+
+
+@pytest.mark.parametrize(("translation", "right"), [
+    ("L'animal est fatigué.", True),
+    ("l’animal  est fatigué", True),
+    ("L'animal est fatigué !", True),
+    ("L'animal est fatigue\u0301.", True),
+    ("L'animal est fatigué ?", False),
+    ("L'Animal est fatigué.", False),
+    ("Le animal est fatigué.", False),
+    ("L'animal, est fatigué.", False),
+    ("", False),
+])  # fmt: skip
+def test_what_counts_as_the_same(translation: str, right: bool) -> None:
+    assert accepts(["L'animal est fatigué."], translation) == right
+
+
+@pytest.mark.parametrize(("src", "tgt"), PAIRS)
+def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
+    sentences = typed_sentences(src, tgt)
+    assert set(Counter(each.topic for each in sentences).values()) == {10}
+    assert len({each.source for each in sentences}) == len(sentences) == 200
+    for each in sentences:
+        for text in (each.source, *each.accepted):
+            assert text[0].isalnum() and text[-1] in ".!?", text
+            assert not set(text) & set("[]|\t"), text
+        # A question is one in every variant.
+        assert len({text[-1] == "?" for text in (each.source, *each.accepted)}) == 1, each.source
+        assert len(each.accepted) < 200, each.source
+
+
+def test_sources_are_short_and_one_language_reads_the_others_list() -> None:
+    english = [each.source for each in typed_sentences("en", "de")]
+    assert all(3 <= len(source.split()) <= 12 for source in english)
+    back = typed_sentences("de", "en")
+    assert all(each.accepted[0] == source for each, source in zip(back, english, strict=True))
+
+
+@pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])
+def test_a_language_that_the_list_lacks_is_named(src: str, tgt: str) -> None:
+    with pytest.raises(DataError, match=f"they cannot test {src or '.'} to {tgt or '.'}"):
+        typed_sentences(src, tgt)
+
+
+def test_verdicts_are_of_the_models_translations(tiny_translator: Translator) -> None:
+    written = tiny_translator.translate(["A dog.", "A cat."])[0].text
+    sentences = [
+        TypedSentence("a", "A dog.", ("nothing", written)),
+        TypedSentence("b", "A cat.", ("Nothing at all.",)),
+    ]
+    verdicts = judge(tiny_translator, sentences)
+    assert [each.right for each in verdicts] == [True, False]
+    assert verdicts[0] == Verdict("a", "A dog.", written, True, "nothing")
+    assert by_topic(verdicts) == {"a": (1, 1), "b": (0, 1)}
+    record = to_dict(verdicts)
+    assert (record["right"], record["sentences"]) == (1, 2)
+    assert from_dict(json.loads(json.dumps(record))) == verdicts
+
+
+def test_the_command_prints_failures_and_counts(
+    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
+    asked = ["typed", "--checkpoint", str(copy), "--beam", "1"]
+    assert main(asked) == 2
+    said = capsys.readouterr().err
+    assert "does not record the training" in said and "--languages" in said
+    assert said.count("\n") == 1
+    assert main([*asked, "--languages", "en-nl"]) == 2
+    assert "cannot test en to nl" in capsys.readouterr().err
+    data = {"corpora": ["mine.tsv"], "src": "en", "tgt": "de"}
+    recipe = {"model": {}, "tokenizer": {}, "data": data, "training": {}}
+    (copy / "metrics.json").write_text(json.dumps({"training": {"recipe": recipe}}))
+    assert main(asked) == 0
+    said = capsys.readouterr().out
+    assert "The animal is tired.\n  " in said and "  instead of: Das Tier ist müde.\n" in said
+    assert said.endswith(" of 200\n")
+    assert main([*asked, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert len(record["topics"]) == 20
+    assert sum(each["right"] for each in record["verdicts"]) == record["right"]
+    assert f"right{record['right']:>13} of 200" in said
+
+
+@pytest.mark.parametrize("typed", [None, 5, [1], {"right": "7"}, {"right": 7}])
+def test_an_invalid_record_is_no_figure(
+    tiny_checkpoint: Path, tmp_path: Path, typed: object
+) -> None:
+    copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
+    (copy / "metrics.json").write_text(json.dumps({"typed": typed}))
+    assert summary_table(list_checkpoints(tmp_path)).endswith("| nothing measured |")
+    (copy / "metrics.json").write_text(json.dumps({"typed": {"right": 7, "sentences": 9}}))
+    assert summary_table(list_checkpoints(tmp_path)).endswith("| 7 of 9 typed sentences right |")

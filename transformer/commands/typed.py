@@ -1,0 +1,75 @@
+"""`typed`: translate the typed sentences and say which translations are right."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer.commands.options import add_beam, add_checkpoint, load
+
+if TYPE_CHECKING:
+    from transformer.evaluation.typed import Verdict
+
+
+def add(commands: Any) -> None:
+    """Add `typed` to the subparsers."""
+    typed = commands.add_parser(
+        "typed", help="translate 200 sentences as visitors type them, and judge each"
+    )
+    add_checkpoint(typed)
+    add_beam(typed)
+    typed.add_argument(
+        "--languages", metavar="SRC-TGT",
+        help="such as en-de; default: those of the text that the model was trained on",
+    )  # fmt: skip
+    typed.add_argument("--json", action="store_true", help="print JSON")
+    typed.set_defaults(run=_typed)
+
+
+def _typed(options: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
+    from transformer.evaluation.typed import judge, to_dict, typed_sentences
+
+    src, _, tgt = (options.languages or _languages(options.checkpoint)).partition("-")
+    sentences = typed_sentences(src, tgt)
+    translator = load(options)
+    decoding = translator.decoding.resolve(options.beam, options.alpha, drawn=False)
+    with tqdm(unit=" sentences", delay=1, disable=None, file=sys.stderr) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        verdicts = judge(translator, sentences, decoding, show)
+    if options.json:
+        print(json.dumps(to_dict(verdicts), indent=2, ensure_ascii=False))
+    else:
+        _print(verdicts)
+
+
+def _languages(checkpoint: str) -> str:
+    """Return the languages of a checkpoint's training text."""
+    from transformer.config import ConfigError
+    from transformer.evaluation.measure import read_metrics
+
+    try:
+        recipe, _ = read_metrics(Path(checkpoint))
+    except ConfigError as error:
+        raise ConfigError(f"{error}; say what it translates with --languages") from None
+    return f"{recipe.data.src}-{recipe.data.tgt}"
+
+
+def _print(verdicts: tuple[Verdict, ...]) -> None:
+    from transformer.evaluation.typed import by_topic
+
+    for each in verdicts:
+        if not each.right:
+            print(f"{each.source}\n  {each.translation}\n  instead of: {each.reference}")
+    print()
+    for topic, (right, n) in by_topic(verdicts).items():
+        print(f"{topic:<14} {right:>3} of {n}")
+    print(f"{'right':<14} {sum(each.right for each in verdicts):>3} of {len(verdicts)}")

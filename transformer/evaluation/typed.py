@@ -1,0 +1,174 @@
+"""Typed sentences: what visitors of a translation demo type first, with accepted translations.
+
+`typed_sentences.tsv` has 200 sentences in 20 topics, written by hand before any model was trained
+on them; no English sentence of it occurs in Tatoeba or in the training part of Multi30k. A cell
+holds everything that a strict language teacher accepts as one pattern:
+
+    [Hallo|Guten Tag], Anna!        one of the alternatives; they may be empty, and brackets nest
+    Er kam. | Er ist gekommen.      whole sentences
+
+A column's first variants are the sources of models that read its language.
+
+A translation is right if it equals an accepted variant up to the case of the first letter, spaces,
+the form of quotation marks and apostrophes, and a final full stop or exclamation mark.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.search.decoding import Decoding
+from transformer.training.data import DataError
+from transformer.translator import Translator
+
+#: Key of the verdicts in metrics.json.
+TYPED = "typed"
+
+_FILE = Path(__file__).with_name("typed_sentences.tsv")
+_COLUMNS = {"en": "English", "de": "German", "fr": "French"}
+
+_QUOTES = str.maketrans({**dict.fromkeys("‘’ʼ`´", "'"), **dict.fromkeys("“”„«»", '"')})
+_SPACE_BEFORE = re.compile(r" (?=[,.;:!?…%€])")
+
+
+@dataclass(frozen=True)
+class TypedSentence:
+    """A sentence to translate.
+
+    Attributes:
+        topic: what it is about, one of 20.  source: the sentence.
+        accepted: every accepted translation, the first one first.
+    """
+
+    topic: str
+    source: str
+    accepted: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A translation of a typed sentence, and whether it is accepted.
+
+    Attributes:
+        topic, source: of the sentence.  translation: the model's.
+        right: whether it is accepted.  reference: the first accepted translation.
+    """
+
+    topic: str
+    source: str
+    translation: str
+    right: bool
+    reference: str
+
+
+def has_languages(src: str, tgt: str) -> bool:
+    """Return whether the list can test translation from one language code to another."""
+    return src != tgt and {src, tgt} <= _COLUMNS.keys()
+
+
+def typed_sentences(src: str, tgt: str) -> tuple[TypedSentence, ...]:
+    """Return the list for a pair of language codes. Raises `DataError` if it lacks one of them."""
+    if not has_languages(src, tgt):
+        have = ", ".join(f"{name} ({code})" for code, name in _COLUMNS.items())
+        raise DataError(
+            f"the typed sentences are in {have}; they cannot test {src or '?'} to {tgt or '?'}"
+        )
+    with _FILE.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    return tuple(
+        TypedSentence(row["topic"], variants(row[_COLUMNS[src]])[0], variants(row[_COLUMNS[tgt]]))
+        for row in rows
+    )
+
+
+def variants(pattern: str) -> tuple[str, ...]:
+    """Return every text that a pattern accepts, each once, that of all first alternatives first.
+
+    Raises: `DataError` for a bracket without its partner.
+    """
+    texts, end = _alternatives(pattern, 0)
+    if end < len(pattern):
+        raise DataError(f"{pattern!r}: ']' at {end + 1} closes no bracket")
+    # Alternatives that are empty leave spaces behind.
+    return tuple(dict.fromkeys(re.sub(r" (?=[,.])", "", " ".join(t.split())) for t in texts))
+
+
+def _alternatives(pattern: str, at: int) -> tuple[list[str], int]:
+    """Return the texts from `at` to the bracket that closes there, and that bracket's place."""
+    done: list[str] = []
+    texts = [""]
+    while at < len(pattern) and pattern[at] != "]":
+        if pattern[at] == "|":
+            done, texts = [*done, *texts], [""]
+        elif pattern[at] == "[":
+            inner, end = _alternatives(pattern, at + 1)
+            if end == len(pattern):
+                raise DataError(f"{pattern!r}: '[' at {at + 1} is never closed")
+            texts, at = [head + tail for head in texts for tail in inner], end
+        else:
+            texts = [text + pattern[at] for text in texts]
+        at += 1
+    return [*done, *texts], at
+
+
+def normal_form(text: str) -> str:
+    """Return a translation without the differences that do not count."""
+    text = " ".join(unicodedata.normalize("NFC", text).translate(_QUOTES).split())
+    text = _SPACE_BEFORE.sub("", text).rstrip(".!…")
+    return text[:1].lower() + text[1:]
+
+
+def accepts(accepted: Sequence[str], translation: str) -> bool:
+    """Return whether a translation is one of the accepted ones."""
+    return normal_form(translation) in map(normal_form, accepted)
+
+
+def judge(
+    translator: Translator,
+    sentences: Sequence[TypedSentence],
+    decoding: Decoding | None = None,
+    on_translated: Callable[[int, int], None] | None = None,
+) -> tuple[Verdict, ...]:
+    """Translate the sentences and judge each; `decoding` None is the checkpoint's default."""
+    how = decoding or translator.decoding
+    done = translator.translate(
+        [each.source for each in sentences], how.beam_size, how.alpha, on_translated=on_translated
+    )
+    return tuple(
+        Verdict(
+            each.topic, each.source, found.text, accepts(each.accepted, found.text),
+            each.accepted[0],
+        )
+        for each, found in zip(sentences, done, strict=True)
+    )  # fmt: skip
+
+
+def by_topic(verdicts: Sequence[Verdict]) -> dict[str, tuple[int, int]]:
+    """Return, by topic, how many translations are right, and how many there are."""
+    right = Counter(each.topic for each in verdicts if each.right)
+    return {topic: (right[topic], n) for topic, n in Counter(v.topic for v in verdicts).items()}
+
+
+def to_dict(verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return the verdicts for metrics.json and `--json`."""
+    return {
+        "right": sum(each.right for each in verdicts),
+        "sentences": len(verdicts),
+        "topics": {
+            topic: {"right": right, "sentences": n}
+            for topic, (right, n) in by_topic(verdicts).items()
+        },
+        "verdicts": [asdict(each) for each in verdicts],
+    }
+
+
+def from_dict(record: Mapping[str, Any]) -> tuple[Verdict, ...]:
+    """Return the verdicts that `to_dict` wrote."""
+    return tuple(Verdict(**each) for each in record["verdicts"])
