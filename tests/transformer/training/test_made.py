@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transformer.__main__ import main
 from transformer.training.aside import kept_aside, spelled_out
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import DataError, source_key
@@ -73,10 +74,22 @@ def test_a_faulty_line_is_told(line: str, fault: str) -> None:
 def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
     forth = phrasebook_pairs(PHRASES, "en", "de", copies=3)
     assert forth == phrasebook_pairs(PHRASES, "en", "de", copies=3)
-    assert {(b, a) for a, b in forth} == set(phrasebook_pairs(PHRASES, "de", "en", copies=3))
+    back = phrasebook_pairs(PHRASES, "de", "en", copies=3)
+    assert {a.lower() for a, _ in forth} == {b.lower() for _, b in back}
     assert len(forth) == len(set(forth))
     with pytest.raises(ValueError, match="en-es"):
         phrasebook_pairs(PHRASES, "en", "es")
+
+
+def test_some_pairs_come_again_as_people_type_them() -> None:
+    triples = [parse("How nice it is!\tWie schön es ist!\tComme c'est beau !")] * 40
+    triples.append(parse("Tom knows how.\tTom weiß, wie.\tTom sait comment."))
+    made = phrasebook_pairs(triples, "en", "fr")
+    assert ("How nice it is!", "Comme c'est beau !") in made
+    assert {("How nice it is", "Comme c'est beau"), ("how nice it is", "Comme c'est beau")} < set(
+        made
+    )
+    assert not any(english.startswith("tom") for english, _ in made)
 
 
 def test_german_articles_follow_gender_and_case() -> None:
@@ -204,3 +217,13 @@ def test_a_folder_without_a_phrasebook_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
         read_phrases(tmp_path)
     assert FOLDER.is_dir()
+
+
+def test_pairs_are_shown_for_proofreading(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["data", "phrasebook", "--out", str(tmp_path), "--sample", "3", "--tgt", "fr"]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    known = set(load_corpus(DataRecipe(("phrasebook",), "en", "fr"), tmp_path).train)
+    assert len(lines) == 3 and {tuple(line.split("\t")) for line in lines} <= known

@@ -1,4 +1,4 @@
-"""Names of people and places that all three languages write alike, and invented ones.
+"""Names of people and places, and invented ones.
 
 Invented names teach a model to copy a word piece by piece instead of recalling it.
 """
@@ -56,20 +56,77 @@ Sato Watanabe Yamamoto Singh Patel Kumar Sharma Khan Hussain Ahmed Okafor Mensah
 Hansen Larsen Nielsen Lindqvist Virtanen Papadopoulos Yılmaz Demir Cohen Levy
 """
 _CITIES = """
-Berlin Paris Madrid Hamburg Frankfurt Stuttgart Leipzig Bonn Bremen Dortmund Dresden Potsdam
-Heidelberg Freiburg Düsseldorf Kiel Rostock Erfurt Augsburg Linz Graz Salzburg Innsbruck Lyon
-Marseille Toulouse Bordeaux Lille Nantes Rennes Nancy Metz Dijon Grenoble Montpellier Rouen Oslo
-Stockholm Helsinki Dublin Cork Belfast Manchester Liverpool Birmingham Oxford Cambridge Bristol
-Leeds Glasgow Amsterdam Rotterdam Utrecht Lausanne Barcelona Valencia Toledo Porto Budapest
-Bratislava Zagreb Ljubljana Sarajevo Sofia Riga Vilnius Tallinn Chicago Boston Seattle Dallas
-Houston Denver Miami Atlanta Detroit Phoenix Toronto Vancouver Ottawa Lima Bogota Caracas Santiago
-Sydney Melbourne Brisbane Perth Auckland Wellington Tokyo Osaka Kyoto Nagoya Bangkok Hanoi Jakarta
-Manila Taipei Shanghai Delhi Mumbai Karachi Lahore Dubai Ankara Istanbul Izmir Beirut Nairobi
-Lagos Accra Dakar Casablanca Tunis Kinshasa Pretoria Durban Kigali Kampala Nice Cannes
+Berlin Paris Madrid Stuttgart Leipzig Bonn Dortmund Potsdam Heidelberg Düsseldorf Kiel Rostock
+Erfurt Linz Graz Innsbruck Lyon Marseille Toulouse Bordeaux Lille Nantes Rennes Nancy Metz Dijon
+Grenoble Montpellier Rouen Oslo Stockholm Helsinki Dublin Cork Belfast Manchester Liverpool
+Birmingham Oxford Cambridge Bristol Leeds Glasgow Amsterdam Rotterdam Utrecht Lausanne Porto
+Budapest Bratislava Zagreb Ljubljana Sarajevo Sofia Riga Vilnius Tallinn Chicago Boston Seattle
+Dallas Houston Denver Miami Atlanta Detroit Phoenix Toronto Vancouver Ottawa Lima Caracas Santiago
+Sydney Melbourne Brisbane Perth Auckland Wellington Osaka Kyoto Nagoya Bangkok Jakarta Shanghai
+Delhi Karachi Lahore Ankara Istanbul Izmir Nairobi Lagos Accra Dakar Casablanca Tunis Kinshasa
+Pretoria Durban Kigali Kampala Cannes
+"""
+#: Cities with a name in each language: English, German, French.
+_NAMED = """
+London London Londres
+Munich München Munich
+Vienna Wien Vienne
+Rome Rom Rome
+Cologne Köln Cologne
+Geneva Genf Genève
+Zurich Zürich Zurich
+Brussels Brüssel Bruxelles
+Prague Prag Prague
+Warsaw Warschau Varsovie
+Moscow Moskau Moscou
+Lisbon Lissabon Lisbonne
+Athens Athen Athènes
+Venice Venedig Venise
+Florence Florenz Florence
+Milan Mailand Milan
+Naples Neapel Naples
+Turin Turin Turin
+Copenhagen Kopenhagen Copenhague
+Beijing Peking Pékin
+Tokyo Tokio Tokyo
+Hamburg Hamburg Hambourg
+Frankfurt Frankfurt Francfort
+Bremen Bremen Brême
+Dresden Dresden Dresde
+Hanover Hannover Hanovre
+Nuremberg Nürnberg Nuremberg
+Salzburg Salzburg Salzbourg
+Strasbourg Straßburg Strasbourg
+Basel Basel Bâle
+Bern Bern Berne
+Barcelona Barcelona Barcelone
+Seville Sevilla Séville
+Edinburgh Edinburgh Édimbourg
+Antwerp Antwerpen Anvers
+Bucharest Bukarest Bucarest
+Belgrade Belgrad Belgrade
+Krakow Krakau Cracovie
+Nice Nizza Nice
+Jerusalem Jerusalem Jérusalem
+Philadelphia Philadelphia Philadelphie
+New_York New_York New_York
+Los_Angeles Los_Angeles Los_Angeles
+San_Francisco San_Francisco San_Francisco
+Rio_de_Janeiro Rio_de_Janeiro Rio_de_Janeiro
+Buenos_Aires Buenos_Aires Buenos_Aires
+Hong_Kong Hongkong Hong_Kong
 """
 FIRST_NAMES = tuple(_FIRST_NAMES.split())
 SURNAMES = tuple(_SURNAMES.split())
-CITIES = tuple(_CITIES.split())
+#: English, German and French.
+CITIES: tuple[tuple[str, str, str], ...] = (
+    *((name, name, name) for name in _CITIES.split()),
+    *(
+        (english.replace("_", " "), german.replace("_", " "), french.replace("_", " "))
+        for line in _NAMED.strip().splitlines()
+        for english, german, french in [line.split()]
+    ),
+)
 
 _ONSET_LIST = "b c d f g j k l m n p r s t v w z br ch cl dr fl gr kr pl sh st th tr"
 _ONSETS = tuple(_ONSET_LIST.split())
@@ -89,9 +146,12 @@ def surname(rng: random.Random) -> str:
     return invented(rng) if rng.random() < 0.2 else rng.choice(SURNAMES)
 
 
-def city(rng: random.Random) -> str:
-    """Draw a city; every tenth is invented."""
-    return invented(rng) if rng.random() < 0.1 else rng.choice(CITIES)
+def city(rng: random.Random) -> tuple[str, str, str]:
+    """Draw a city in English, German and French; every tenth is invented."""
+    if rng.random() < 0.1:
+        name = invented(rng)
+        return name, name, name
+    return rng.choice(CITIES)
 
 
 def invented(rng: random.Random) -> str:

@@ -31,6 +31,8 @@ from transformer.training.made.nouns import (
 #: The project's own lines.
 FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
 LANGUAGES = ("en", "de", "fr")
+#: Share of the pairs that come again without a full stop.
+HASTY = 0.2
 
 #: A sentence in English, German and French.
 Triple = tuple[str, str, str]
@@ -98,7 +100,7 @@ def _date(rng: random.Random) -> Triple:
 _VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "name": lambda rng: _same(names.first_name(rng)),
     "surname": lambda rng: _same(names.surname(rng)),
-    "city": lambda rng: _same(names.city(rng)),
+    "city": names.city,
     "n": lambda rng: _same(str(rng.randint(2, 99))),
     "hour": lambda rng: _same(str(rng.randint(1, 12))),
     "year": lambda rng: _same(str(rng.randint(1700, 2049))),
@@ -173,18 +175,34 @@ def phrasebook_pairs(
 ) -> list[Pair]:
     """Return distinct pairs: plain lines once, lines with slots up to `copies` times.
 
+    Some come again as people type them (see `_hasty`).
+
     Raises: `ValueError` for a language that the phrasebook does not have.
     """
     if not {src, tgt} <= set(LANGUAGES) or src == tgt:
         raise ValueError(f"the phrasebook has {', '.join(LANGUAGES)}, not {src}-{tgt}")
     rng = random.Random(seed)
     first, second = LANGUAGES.index(src), LANGUAGES.index(tgt)
+    phrases = list(phrases)
+    lower = {word for phrase in phrases for word in re.findall(r" ([a-z]+)", phrase[0])}
     made: dict[Pair, None] = {}
     for phrase in phrases:
         for _ in range(copies if "{" in phrase[0] else 1):
             filled = fill(phrase, rng)
             made[filled[first], filled[second]] = None
+            draw = rng.random()
+            if draw < HASTY:
+                hasty = _hasty(filled, lower if src == "en" and draw < HASTY / 2 else set())
+                made[hasty[first], hasty[second]] = None
     return list(made)
+
+
+def _hasty(sentences: Triple, lower: Set[str]) -> Triple:
+    """Leave out the full stop, and the capital of an English sentence if its first word allows."""
+    english, german, french = (re.sub(r" ?[.!]$", "", sentence) for sentence in sentences)
+    if english.split()[0].lower() in lower:
+        english = english[0].lower() + english[1:]
+    return english, german, french
 
 
 def fill(phrase: Triple, rng: random.Random, nouns: Mapping[str, Sequence[Noun]] = NOUNS) -> Triple:
