@@ -21,17 +21,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from transformer.search.decoding import Decoding
+from transformer.training.aside import TYPED_SENTENCES, spelled_out
 from transformer.training.data import DataError
 from transformer.translator import Translator
 
 #: Key of the verdicts in metrics.json.
 TYPED = "typed"
 
-_FILE = Path(__file__).with_name("typed_sentences.tsv")
 _COLUMNS = {"en": "English", "de": "German", "fr": "French"}
 
 _QUOTES = str.maketrans({**dict.fromkeys("‘’ʼ`´", "'"), **dict.fromkeys("“”„«»", '"')})
@@ -80,7 +79,7 @@ def typed_sentences(src: str, tgt: str) -> tuple[TypedSentence, ...]:
         raise DataError(
             f"the typed sentences are in {have}; they cannot test {src or '?'} to {tgt or '?'}"
         )
-    with _FILE.open(encoding="utf-8", newline="") as file:
+    with TYPED_SENTENCES.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     return tuple(
         TypedSentence(row["topic"], variants(row[_COLUMNS[src]])[0], variants(row[_COLUMNS[tgt]]))
@@ -93,29 +92,16 @@ def variants(pattern: str) -> tuple[str, ...]:
 
     Raises: `DataError` for a bracket without its partner.
     """
-    texts, end = _alternatives(pattern, 0)
-    if end < len(pattern):
-        raise DataError(f"{pattern!r}: ']' at {end + 1} closes no bracket")
+    depth = 0
+    for place, sign in enumerate(pattern, 1):
+        depth += (sign == "[") - (sign == "]")
+        if depth < 0:
+            raise DataError(f"{pattern!r}: ']' at {place} closes no bracket")
+    if depth:
+        raise DataError(f"{pattern!r}: a bracket is never closed")
     # Alternatives that are empty leave spaces behind.
-    return tuple(dict.fromkeys(re.sub(r" (?=[,.])", "", " ".join(t.split())) for t in texts))
-
-
-def _alternatives(pattern: str, at: int) -> tuple[list[str], int]:
-    """Return the texts from `at` to the bracket that closes there, and that bracket's place."""
-    done: list[str] = []
-    texts = [""]
-    while at < len(pattern) and pattern[at] != "]":
-        if pattern[at] == "|":
-            done, texts = [*done, *texts], [""]
-        elif pattern[at] == "[":
-            inner, end = _alternatives(pattern, at + 1)
-            if end == len(pattern):
-                raise DataError(f"{pattern!r}: '[' at {at + 1} is never closed")
-            texts, at = [head + tail for head in texts for tail in inner], end
-        else:
-            texts = [text + pattern[at] for text in texts]
-        at += 1
-    return [*done, *texts], at
+    texts = (" ".join(text.split()) for text in spelled_out(pattern))
+    return tuple(dict.fromkeys(re.sub(r" (?=[,.])", "", text) for text in texts))
 
 
 def normal_form(text: str) -> str:
