@@ -18,15 +18,15 @@ from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.markdown import plain
 from ui.compare.choice import Setup
+from ui.compare.programs import Compared
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, SENTENCE
+from ui.export.download import source_of
 from ui.frame.availability import why_not
 from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
-
-LETTERS = "AB"
 
 #: Makes a figure outside of a session; must hold no trace.
 Maker = Callable[[], Exhibit]
@@ -175,23 +175,15 @@ class CompareRoom:
         return offered or self.lacks(setup, side)
 
 
-def twice(
-    draw: Callable[[Side], object], maker: Callable[[Side], Maker]
-) -> Callable[[Pair], Download | None]:
-    """Return the `draw` of a section that calls a page's `draw` of one view for A and for B."""
-
-    def draw_both(pair: Pair) -> Download | None:
-        pair.rows(draw)
-        pair.links()
-        return pair.download(maker)
-
-    return draw_both
-
-
 def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
     """Return the figures of both sides as one. Needs no session."""
     made = {letter: make() for letter, make in makers.items()}
     return beside(name, f"{title}: A and B", who_is_who(setup), made)
+
+
+def compared(setup: Setup) -> Compared:
+    """Return both sides as captions and programs name them."""
+    return Compared(who_is_who(setup), (source_of(setup.left), source_of(setup.right)))
 
 
 def who_is_who(setup: Setup) -> str:

@@ -11,11 +11,12 @@ import streamlit as st
 
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
+from transformer.measures.agreement import total_log_prob
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.compare.choice import FOLLOW, SCORED, Setup, can_follow
-from ui.compare.sides import LETTERS
+from ui.compare.programs import LETTERS
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
@@ -50,13 +51,12 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
     ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
     written = predicted[:ended]
     groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(ended))
-    scores = trace.log_probs.astype("f8")
-    if len(scores) != len(predicted):  # optional in a file of arrays
+    total, scores = total_log_prob(trace), trace.log_probs.astype("f8")
+    if math.isnan(total):
         scores = np.full(len(predicted), np.nan)
     each = tuple(float(scores[list(group)].sum()) for group in groups)
     return Text(
-        group_labels(written, groups), each, groups, float(scores.sum()), len(predicted),
-        unit,
+        group_labels(written, groups), each, groups, total, len(predicted), unit
     )  # fmt: skip
 
 

@@ -1,12 +1,9 @@
-"""The vectors that a model itself adds for positions, and one picture of such a table."""
+"""The vectors that a model adds for positions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamlit.delta_generator import DeltaGenerator
-
-from figures.positions import encoding_heatmap
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig
 from transformer.machinery.stored_positions import StoredPositions
@@ -14,8 +11,6 @@ from transformer.positions import TablePositions
 from transformer.trace.embeddings import Side
 from transformer.translator import Translator
 from transformer.types import Floats
-from ui.core.layout import draw_plot
-from ui.core.theme import current_theme
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,25 +46,3 @@ def about(config: ModelConfig) -> str:
     shifted = "" if not config.position_offset else f", counted from {config.position_offset}"
     ending = "" if config.position_frequencies == "paper" else ", slower to the end"
     return f"sinusoids, {config.position_layout}, {config.d_model} dimensions{shifted}{ending}"
-
-
-def draw_table(
-    place: DeltaGenerator,
-    table: Floats,
-    key: str,
-    alt: str,
-    *,
-    height: int = 300,
-    trained: int | None = None,
-    limit: float | None = None,
-) -> None:
-    """One picture of a table [n, d_model].
-
-    Args:
-        key: of the chart.  alt: for screen readers.
-        trained: positions of the longest training sentence, marked.
-        limit: where the scale ends, see `figures.positions.encoding_heatmap`.
-    """
-    figure = encoding_heatmap(table, current_theme(), trained=trained, limit=limit)
-    figure.update_layout(height=height)
-    draw_plot(place, figure, key, alt)

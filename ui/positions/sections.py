@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 from altair import LayerChart
 from plotly.graph_objects import Figure
+from streamlit.delta_generator import DeltaGenerator
 
 from figures import position_exhibits as exhibits
 from figures.markdown import code
@@ -90,6 +91,28 @@ def _offset_products(d_model: int, theme: Theme) -> LayerChart:
 def _labels(dimensions: Iterable[int], d_model: int, layout: PositionLayout) -> list[str]:
     names = position_vectors.dimension_names(d_model, layout)
     return [f"{i} ({names[i]})" for i in dimensions]
+
+
+def draw_positions(
+    place: DeltaGenerator,
+    table: Floats,
+    key: str,
+    alt: str,
+    *,
+    height: int = 300,
+    trained: int | None = None,
+    limit: float | None = None,
+) -> None:
+    """Draw a table of positions, [n, d_model].
+
+    Args:
+        key: of the chart.  alt: for screen readers.
+        trained: positions of the longest training sentence, marked.
+        limit: where the scale ends, see `figures.positions.encoding_heatmap`.
+    """
+    figure = encoding_heatmap(table, current_theme(), trained=trained, limit=limit)
+    figure.update_layout(height=height)
+    draw_plot(place, figure, key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:

@@ -16,8 +16,7 @@ from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.export.programs import header
-from ui.positions.own import draw_table
-from ui.positions.sections import LENGTH, SIDE
+from ui.positions.sections import LENGTH, SIDE, draw_positions
 
 
 def draw_stored(view: View, model: Transformer) -> None:
@@ -38,11 +37,11 @@ def draw_stored(view: View, model: Transformer) -> None:
     apart = rows - exact
     most = float(np.abs(apart).max())
     stack = side.lower()
-    draw_table(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
+    draw_positions(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
     place.caption(f"Stored less formula: at most {most:.1e} in these {len(rows)} positions")
     if most:
         alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
-        draw_table(place, apart, "stored_apart", alt, limit=most)
+        draw_positions(place, apart, "stored_apart", alt, limit=most)
     with place:
         download_button(
             lambda: stored_exhibit(rows, exact, side, note, header(source_of(view))),

@@ -11,9 +11,10 @@ from transformer.measures.neighbours import COSINE_RULE, Neighbours
 from transformer.measures.vocabulary import length_counts
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
+from transformer.trace.records import Trace
 from ui.components.cut import still_pieces
 from ui.export.programs import Source, header
-from ui.tokens.views import Plane, Reading, kinds_of, pieces_shown
+from ui.tokens.views import Plane, Reading, kinds_of, pieces_shown, read_trace
 
 _TOKENIZER = {"source": "translator.tokenizer", "translation": "translator.tokenizer.target"}
 _IDS = {"source": "trace.src_ids", "translation": "trace.predicted_ids"}
@@ -50,6 +51,23 @@ def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: S
                          label=f"The {side} in pieces"),
         ),
     )  # fmt: skip
+
+
+def traced_pieces_exhibit(trace: Trace, side: Side, source: Source) -> Exhibit:
+    """The pieces of one side as its trace says, of a model whose vocabulary is not at hand."""
+    reading = read_trace(trace, side)
+    ids = np.array(reading.ids, dtype=np.int64)
+    stem = "predicted" if side == "translation" else "src" if trace.src_tokens else "tgt"
+    return Exhibit(
+        name=f"{side}-pieces",
+        title=f"The {side} in pieces",
+        caption="Every piece with its number.",
+        parts=(Series("pieces", _numbered(reading.pieces), {"id": ids}, "piece", "id", "bar"),),
+        arrays={"pieces": np.array(reading.pieces), "ids": ids},
+        snippet=header(source)
+        + f"pieces = np.array(trace.{stem}_tokens)\n"
+        + f"ids = np.array(trace.{stem}_ids)\n",
+    )
 
 
 def lengths_exhibit(tokenizer: Tokenizer, side: Side, source: Source) -> Exhibit:

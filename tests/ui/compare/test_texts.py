@@ -117,7 +117,7 @@ def test_no_metrics_file_breaks_the_table(anything: object) -> None:
 def test_sentences_are_the_examples_of_both_sides_once_each() -> None:
     class Side:
         def __init__(self, name: str) -> None:
-            self.examples = examples_for(name)
+            self.kind, self.examples = "checkpoint", examples_for(name)
 
     class Both:
         left, right = Side("everyday-en-de"), Side("multi30k-en-de")

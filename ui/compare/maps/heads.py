@@ -7,14 +7,16 @@ from functools import partial
 
 import streamlit as st
 
-from figures.exhibit import file_stem
+from figures.exhibit import Exhibit, file_stem
+from transformer.measures.agreement import Matching
 from transformer.measures.compare import SIMILARITY_RULE, HeadPair
+from transformer.types import AttentionKind
 from ui.attention.maps import KIND_TEXTS
-from ui.compare.choice import OTHER_HEAD, OTHER_LAYER
+from ui.compare.choice import OTHER_HEAD, OTHER_LAYER, Setup, can_follow
 from ui.compare.maps.exhibits import heads_exhibit, likeness
-from ui.compare.maps.matching import Matching, get_matching, work_of
+from ui.compare.maps.matching import get_matching, greedy_sources, matching, work_of
 from ui.compare.maps.views import PARAMS, Both, draw_lens, open_maps
-from ui.compare.sides import CompareRoom, Download, Pair
+from ui.compare.sides import CompareRoom, Download, Pair, compared
 from ui.components.match import head_name
 from ui.components.match.mount import head_matches
 from ui.core import url_state
@@ -45,7 +47,7 @@ def _draw_heads(both: Both) -> Download | None:
     with table.container():
         st.markdown(_summary(found))
         head_matches(
-            likeness(setup, found, both.kind), chosen=pair, key="compare_match",
+            likeness(found, both.kind, setup.names), chosen=pair, key="compare_match",
             on_choose=lambda pair: choose_pair(pair, found.shapes),
         )  # fmt: skip
     with maps.container():
@@ -62,7 +64,17 @@ def _draw_heads(both: Both) -> Download | None:
                 draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
     name = file_stem("heads matched", KIND_TEXTS[both.kind].name)
-    return Download(partial(heads_exhibit, setup, both.kind, pair), name)
+    return Download(partial(_make_heads, setup, both.kind, pair), name)
+
+
+def _make_heads(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
+    found = matching(setup, kind)
+    if found is None:
+        raise ValueError("no sentence has the same words in both models")
+    return heads_exhibit(
+        found, likeness(found, kind, setup.names), kind, chosen, compared(setup),
+        greedy_sources(setup), follow=can_follow(setup.right),
+    )  # fmt: skip
 
 
 def chosen_pair(both: Both, found: Matching) -> HeadPair:

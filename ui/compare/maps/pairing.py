@@ -11,16 +11,18 @@ from dataclasses import dataclass, replace
 
 from figures.labels import show_token
 from figures.markdown import code
+from figures.numbers import count
+from transformer.measures.agreement import partners
 from transformer.measures.compare import difference, not_shared, parting
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.choice import AttentionChoice
 from ui.attention.maps import Maps, dimmed_columns, shown_map
+from ui.compare.programs import LETTERS
+from ui.components.grid import Sheet
+from ui.components.grid.signed import difference_sheet
 from ui.components.lens import Map
-
-#: Of two sentences at most this share of words may differ for places to be partners.
-_MOST_CHANGED = 1 / 3
 
 _SIDES = {
     "encoder_self": ("source", "source"),
@@ -55,13 +57,13 @@ def fit_of(
     sides = dict.fromkeys(_SIDES[kind])
     for tried in dict.fromkeys((units, "words")):
         axes = [(labels(left, side, tried), labels(right, side, tried)) for side in sides]
-        if all(partners(one, other, by_place) for one, other in axes):
+        if all(partners(one, other, by_place=by_place) for one, other in axes):
             if tried == units:
                 return Fit(tried)
             return Fit(tried, "The two sides cut words differently, so this is over whole words.")
     for side in sides:
         one, other = labels(left, side, "words"), labels(right, side, "words")
-        if partners(one, other, by_place):
+        if partners(one, other, by_place=by_place):
             continue
         if side == "source":
             return Fit("", _sources_differ(one, other))
@@ -84,14 +86,6 @@ def labels(trace: Trace, side: str, units: str) -> tuple[str, ...]:
     return group_labels(
         tokens, word_groups(tokens, trace.src_special if source else trace.tgt_special)
     )
-
-
-def partners(one: Sequence[str], other: Sequence[str], by_place: bool) -> bool:
-    """Whether the labels of two axes name the same things; with `by_place`, most of them."""
-    if tuple(one) == tuple(other):
-        return True
-    changed = sum(here != there for here, there in zip(one, other, strict=False))
-    return by_place and len(one) == len(other) and changed <= _MOST_CHANGED * len(one)
 
 
 def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
@@ -136,6 +130,44 @@ def difference_map(
         dimmed_keys=dimmed_columns(left, choices[0]),
         signed=("B looks more", "A looks more"),
     )
+
+
+def joined_choices(
+    maps: tuple[Maps, Maps], choices: tuple[AttentionChoice, AttentionChoice]
+) -> tuple[AttentionChoice, AttentionChoice]:
+    """Return A's cell for both sides, combined over a layer or head that B lacks."""
+    counts = [min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)]
+    layer, head = (
+        at if at is not None and at < count else None
+        for at, count in zip(choices[0].cell, counts, strict=True)
+    )
+    return replace(choices[0], cell=(layer, head)), replace(choices[1], cell=(layer, head))
+
+
+def without_partner(left: Maps, right: Maps) -> str:
+    """Say which heads have no cell, in one sentence; "" if both sides have equally many."""
+    shapes = [maps.weights.shape[:2] for maps in (left, right)]
+    if shapes[0] == shapes[1]:
+        return ""
+    sizes = " and ".join(
+        f"{letter} {count(layers, 'layer')} of {heads}"
+        for letter, (layers, heads) in zip(LETTERS, shapes, strict=True)
+    )
+    return (
+        f"{sizes} heads: those that only one side has, have no cell, but count in its combined "
+        "row and column."
+    )
+
+
+def signed_sheet(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
+    """The grid of A - B."""
+    shown = difference_map(*maps, (choice, choice))
+    assert shown.signed is not None
+    return difference_sheet(
+        maps[0].weights, maps[1].weights, shown.query_tokens, shown.key_tokens,
+        label=f"A − B: {maps[0].kind_text.name}, all layers and heads", ends=shown.signed,
+        how=choice.how, dimmed_keys=dimmed_columns(maps[0], choice),
+    )  # fmt: skip
 
 
 def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from ui.attention.settings import KIND
 from ui.compare.choice import BESIDE
-from ui.compare.maps.differences import differences_download, draw_differences
-from ui.compare.maps.exhibits import maps_download
+from ui.compare.maps.differences import draw_differences
+from ui.compare.maps.downloads import differences_download, maps_download
 from ui.compare.maps.views import PARAMS, draw_maps, open_maps
-from ui.compare.sides import LETTERS, CompareRoom, Download, Pair
+from ui.compare.programs import LETTERS
+from ui.compare.sides import CompareRoom, Download, Pair
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.url_state import HEAD, LAYER

@@ -24,7 +24,8 @@ from ui.beam.settings import (
     write_mark,
 )
 from ui.compare.choice import Setup
-from ui.compare.sides import LETTERS, CompareRoom, Download, Pair
+from ui.compare.programs import LETTERS
+from ui.compare.sides import CompareRoom, Download, Pair
 from ui.components.tree import TreeChoice
 from ui.core.side import Side
 from ui.core.url_state import Param

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
 import streamlit as st
 
-from figures.exhibit import Exhibit, Series
+from figures.exhibit import Exhibit
 from figures.markdown import code
 from figures.numbers import count
 from transformer.measures.words import group_labels, word_groups
@@ -21,9 +20,9 @@ from ui.core import url_state
 from ui.core.side import Side, other
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
-from ui.export.programs import header
 from ui.tokens.cached import get_reading
 from ui.tokens.downloads import make_pieces
+from ui.tokens.exhibits import traced_pieces_exhibit
 from ui.tokens.panels import draw_sentence, draw_texts
 from ui.tokens.settings import SIDE, TOKEN, side_now
 from ui.tokens.views import Reading, read_trace, tokenizer_of
@@ -128,21 +127,7 @@ def _exhibit(view: View, text: TextSide) -> Exhibit:
     """The figure of one side. Needs no session."""
     if view.kind == "checkpoint":
         return make_pieces(view, text, -2)
-    trace = trace_for(view)
-    reading = read_trace(trace, text)
-    stem = "predicted" if text == "translation" else "src" if trace.src_tokens else "tgt"
-    ids = np.array(reading.ids, dtype=np.int64)
-    labels = tuple(f"{at} {piece}" for at, piece in enumerate(reading.pieces, start=1))
-    return Exhibit(
-        name=f"{text}-pieces",
-        title=f"The {text} in pieces",
-        caption="Every piece with its number.",
-        parts=(Series("pieces", labels, {"id": ids}, "piece", "id", "bar"),),
-        arrays={"pieces": np.array(reading.pieces), "ids": ids},
-        snippet=header(source_of(view))
-        + f"pieces = np.array(trace.{stem}_tokens)\n"
-        + f"ids = np.array(trace.{stem}_ids)\n",
-    )
+    return traced_pieces_exhibit(trace_for(view), text, source_of(view))
 
 
 ROOM = CompareRoom(

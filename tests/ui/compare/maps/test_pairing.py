@@ -12,7 +12,6 @@ from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
 from ui.attention.choice import AttentionChoice
 from ui.attention.maps import maps_of
-from ui.compare.maps.matching import by_words, compared
 from ui.compare.maps.pairing import changed_places, difference_map, fit_of, labels
 
 WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")
@@ -89,26 +88,3 @@ def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:
     np.testing.assert_array_equal(there.weights, -back.weights)
     same = difference_map(maps[0], maps[0], (choices[0], choices[0]))
     assert not same.weights.any()
-
-
-def test_heads_compare_over_words_of_whichever_sizes() -> None:
-    other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
-    found = compared(LEFT, other)
-    assert set(found) == set(ATTENTION_KINDS)
-    assert found["cross"].values.shape == (2 * 3, 4 * 2)
-    assert found["encoder_self"].values.shape == (3 * 3, 1 * 2)
-    assert found["encoder_self"].shapes == ((3, 3), (1, 2))
-    for alike in found.values():
-        assert ((alike.values >= 0) & (alike.values <= 1)).all()
-    itself = compared(LEFT, LEFT)["cross"].values
-    np.testing.assert_array_equal(np.diag(itself), 1.0)
-    assert compared(LEFT, right((*WORDS, "▁now"))).keys() == {"decoder_self"}
-
-
-def test_a_kind_that_a_model_does_not_have_is_left_out() -> None:
-    reader = replace(
-        LEFT, tgt_tokens=(), predicted_tokens=(), log_probs=np.zeros(0, "f4"),
-        decoder_self=np.zeros((0, 3, 0, 0), "f4"), cross=np.zeros((0, 3, 0, 6), "f4"),
-    )  # fmt: skip
-    assert by_words(reader, "cross") is None
-    assert set(compared(LEFT, reader)) == {"encoder_self"}

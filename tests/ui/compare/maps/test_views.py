@@ -22,8 +22,8 @@ from ui.attention.choice import AttentionChoice
 from ui.attention.maps import maps_of
 from ui.compare.choice import Setup
 from ui.compare.languages import target_language, warning
-from ui.compare.maps.differences import joined_choices, without_partner
-from ui.compare.rooms.positions import why_not_subtracted
+from ui.compare.maps.pairing import joined_choices, without_partner
+from ui.compare.rooms.position_exhibits import why_not_subtracted
 from ui.compare.rooms.tokens import apart
 from ui.core.view import View
 from ui.positions.own import own_positions
