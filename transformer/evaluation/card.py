@@ -63,7 +63,7 @@ def model_card(
         "",
         "## Data",
         "",
-        *(f"- {SOURCES.get(corpus, corpus)}" for corpus in recipe.data.corpora),
+        *(f"- {SOURCES.get(corpus, corpus)}" for corpus in dict.fromkeys(recipe.data.corpora)),
         *(_extra(path) for path in recipe.data.train_only or ()),
         *_length(metrics),
         "",
