@@ -122,8 +122,8 @@ def test_every_noun_has_its_forms() -> None:
 
 
 @given(seeds)
-def test_french_contracts_and_elides(seed: int) -> None:
-    _, _, french = filled(
+def test_german_and_french_contract_and_french_elides(seed: int) -> None:
+    _, german, french = filled(
         "of {the:animal} to {the:animal} that {name}",
         "von {the:animal.dat} zu {the:animal.dat}, dass {name}",
         "de {the:animal} à {the:animal} que {name}",
@@ -131,6 +131,7 @@ def test_french_contracts_and_elides(seed: int) -> None:
     )
     assert re.fullmatch(r"(du|de la|de l') ?\S+ (au|à la|à l') ?\S+ (que |qu')\S+", french)
     assert not re.search(r"\b(de|à) les? ", french)
+    assert re.fullmatch(r"(vom|von der) \S+ (zum|zur) \S+, dass \S+", german)
     assert not re.search(r"que [AEIOUÀÉÈÊ]", french) and not re.search(r"qu'[^AEIOUÀÉÈÊHY]", french)
 
 
@@ -145,7 +146,9 @@ def test_adjectives_agree_with_the_first_noun(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("word", "mute"),
-    [("arbre", True), ("hôtel", True), ("hibou", False), ("école", True), ("onze", False),
+    [("arbre", True), ("hôtel", True), ("hibou", False), ("holding", False), ("homme", True),
+     ("héros", False),
+     ("héroïne", True),     ("horloge", True), ("honte", False), ("école", True), ("onze", False),
      ("yaourt", False), ("Yves", True), ("un chien", True), ("chat", False), ("œuf", True)],
 )  # fmt: skip
 def test_vowels_and_mute_h_elide(word: str, mute: bool) -> None:

@@ -6,6 +6,7 @@ articles that show the genders.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -496,13 +497,13 @@ _STEMS = {"teuer": "teur", "dunkel": "dunkl"}
 _BEFORE = {"petit": "petit", "grand": "grand", "jeune": "jeune", "bon": "bon", "vieux": "vieil",
            "beau": "bel", "nouveau": "nouvel"}  # fmt: skip
 
-#: French words whose h is aspirated, by their beginnings: they take no elision.
-_ASPIRATED = (
-    "hache", "haie", "hall", "hamac", "hamburger", "hamster", "hanche", "handball", "handicap",
-    "hangar", "harcèlement", "hareng", "haricot", "harpe", "hasard", "hausse", "haut", "hérisson",
-    "héron", "héros", "hibou", "hiérarchie", "hippie", "hobby", "hockey", "homard", "honte",
-    "hors", "hot", "housse", "houx", "huit", "hurlement", "hutte", "hyène",
-)  # fmt: skip
+#: Beginnings of French words with a mute h; before others, "le" and "de" keep their vowel.
+_MUTE_H = re.compile(
+    r"h(?:abi|agiog|alein|alluc|alog|alt[eé]r|ameçon|armon|ebdo|éb[er]|ébét|ectare|ecto|édon|égém"
+    r"|éli|ellé|elv|ém[aio]|épat|ept|erb|érédi|éré[st]|érit|erma|ermé|ermi|éroïn|éroïq|éroïs|erpè"
+    r"|ésit|étér|eur(?!t)|exa|ibern|ilar|ippo|irond|ist|iver|olo|omm|om[oi]|omé|onnê|onneu|onor|ôpi"
+    r"|or[ailm]|oro|orr|ort|osp|osti|ôte|uil|uis|uîtr|uitr|um[aeio]|umér|umus|yb|yd|yg|ymn|yp|yst)"
+)
 
 #: English words whose first sound is not that of their first letter.
 _CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one", "u-", "ubi", "uran", "ute", "utop")
@@ -524,7 +525,7 @@ def elides(word: str) -> bool:
         # "Un" is an article here: "qu'un chien".
         return lower.startswith("un")
     if lower[:1] == "h":
-        return not lower.startswith(_ASPIRATED)
+        return bool(_MUTE_H.match(lower))
     if lower[:1] == "y":
         return lower[1:2] not in ("", *"aeiouéè")
     return lower[:1] != "" and lower[0] in "aàâäeéèêëiîïoôöuùûüœæ"

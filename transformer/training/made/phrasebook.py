@@ -4,7 +4,7 @@ A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (se
 with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), with an adjective
 (`{a:animal+adj}`) or as a pronoun (`{it:animal}`), or `{adj}`, an adjective that agrees with the
 first noun before it. A digit makes it another one: `{name2}`. French "de", "à" and "que" before a
-slot are contracted and elided: "du chien", "d'Ali".
+slot are contracted and elided: "du chien", "d'Ali"; German "zu dem" is "zum".
 """
 
 from __future__ import annotations
@@ -278,8 +278,17 @@ def _english(text: str) -> str:
 
 
 def _german(text: str) -> str:
-    """Names in -s have an apostrophe in the genitive: "Hans' Auto"."""
+    """Contract "zu dem" to "zum"; names in -s have an apostrophe: "Hans' Auto"."""
+    for words, word in _CONTRACTED.items():
+        first, article = words.split()
+        text = re.sub(rf"\b{first} {_LEFT}{article} ", f"{word} {_LEFT}", text)
     return _plain(re.sub(rf"([sxzß]){_RIGHT}s\b", r"\1'", text))
+
+
+_CONTRACTED = {
+    "zu dem": "zum", "zu der": "zur", "in dem": "im", "in das": "ins", "an dem": "am",
+    "an das": "ans", "von dem": "vom", "bei dem": "beim",
+}  # fmt: skip
 
 
 def _french(text: str) -> str:
@@ -287,11 +296,8 @@ def _french(text: str) -> str:
     text = re.sub(rf"([àÀ]) {_LEFT}le ", lambda m: f"{'A' if m[1] == 'À' else 'a'}u {_LEFT}", text)
 
     def elided(match: re.Match[str]) -> str:
-        name = match[2][:1].isupper()
-        mute = elides(match[2]) and not (
-            # The h of a name is read, but for a few French ones.
-            name and match[2][0] == "H" and not match[2].startswith(_MUTE)
-        )
+        # The h of a name is read, but for a few French ones.
+        mute = match[2].startswith(_MUTE) if match[2][0] == "H" else elides(match[2])
         return f"{match[1]}'{match[2]}" if mute else match[0]
 
     text = re.sub(rf"\b([Dd]|[Qq]u|[Jj]usqu)e {_LEFT}([^{_RIGHT}]+)", elided, text)

@@ -47,6 +47,9 @@ _VULGAR_TARGET = re.compile(
     r"|baiser$|enculé|salope|branl|chier|nique|péter?$|foutre",
     re.IGNORECASE,
 )
+_NO_NOUN = re.compile(
+    r"(?:c|l|d)'|(?:ce|cette|les?|la|une?|en|au|à|des?|du|soi|sur|sans|par|pour)[ -]"
+)
 #: Words with too many meanings, or none, by themselves.
 _FUNCTION_LIST = """
 a an the this that these those i me my you your he him his she her it its we us our they them their
@@ -223,6 +226,8 @@ def _usable(part: str, target: str, gender: str, tgt: str) -> bool:
     """Return whether a translation has the form that a word of its part of speech should have."""
     bare = target.removeprefix("sich ").removeprefix("se ").removeprefix("s'")
     if not _WORD[tgt].fullmatch(bare) or gender == "p" or _VULGAR_TARGET.search(target):
+        return False
+    if part == "n" and _NO_NOUN.match(target):
         return False
     if part in ("n", "prop") and tgt == "de":
         return target[0].isupper()
