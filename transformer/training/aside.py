@@ -15,6 +15,14 @@ from transformer.training.pronouns import HELD_OUT
 TYPED_SENTENCES = Path(__file__).parents[1] / "evaluation" / "typed_sentences.tsv"
 
 
+#: `HELD_OUT` as German sources.
+_HELD_OUT_GERMAN = (
+    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
+    "Das Tier überquerte die Straße nicht, weil sie zu breit war.",
+    "Die Katze saß auf der Matte, weil sie müde war.",
+)
+
+
 @cache
 def kept_aside(typed: Path | None = None) -> frozenset[str]:
     """Return the keys (see `source_key`) of sentences that no training text has as a source."""
@@ -22,7 +30,7 @@ def kept_aside(typed: Path | None = None) -> frozenset[str]:
     lines = [line.split("\t")[1:] for line in read_lines(file)[1:]] if file.is_file() else []
     return frozenset(
         source_key(sentence)
-        for cell in (*itertools.chain(*lines), *HELD_OUT)
+        for cell in (*itertools.chain(*lines), *HELD_OUT, *_HELD_OUT_GERMAN)
         for sentence in spelled_out(cell)
     )
 

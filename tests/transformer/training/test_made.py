@@ -14,8 +14,9 @@ from transformer.__main__ import main
 from transformer.training.aside import kept_aside, spelled_out
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import DataError, source_key
+from transformer.training.made.grammar import elides
 from transformer.training.made.names import first_name
-from transformer.training.made.nouns import ADJECTIVES, NOUNS, elides
+from transformer.training.made.nouns import ADJECTIVES, NOUNS
 from transformer.training.made.phrasebook import (
     FOLDER,
     fill,

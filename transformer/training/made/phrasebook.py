@@ -17,16 +17,8 @@ from typing import cast
 
 from transformer.training.data import DataError, MissingFileError, Pair, read_lines
 from transformer.training.made import names
-from transformer.training.made.nouns import (
-    ADJECTIVES,
-    KINDS,
-    NOUNS,
-    Adjective,
-    Article,
-    Case,
-    Noun,
-    elides,
-)
+from transformer.training.made.grammar import Adjective, Article, Case, Noun, elides
+from transformer.training.made.nouns import ADJECTIVES, KINDS, NOUNS
 
 #: The project's own lines.
 FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
@@ -279,15 +271,14 @@ def _english(text: str) -> str:
 
 def _german(text: str) -> str:
     """Contract "zu dem" to "zum"; names in -s have an apostrophe: "Hans' Auto"."""
-    for words, word in _CONTRACTED.items():
-        first, article = words.split()
-        text = re.sub(rf"\b{first} {_LEFT}{article} ", f"{word} {_LEFT}", text)
+    text = _PREPOSITION.sub(lambda found: _CONTRACTED.get(found[1] + found[2], found[0]), text)
     return _plain(re.sub(rf"([sxzß]){_RIGHT}s\b", r"\1'", text))
 
 
+_PREPOSITION = re.compile(rf"\b(zu|in|an|von|bei) {_LEFT}(de[mr]|das) ")
 _CONTRACTED = {
-    "zu dem": "zum", "zu der": "zur", "in dem": "im", "in das": "ins", "an dem": "am",
-    "an das": "ans", "von dem": "vom", "bei dem": "beim",
+    "zudem": "zum ", "zuder": "zur ", "indem": "im ", "indas": "ins ", "andem": "am ",
+    "andas": "ans ", "vondem": "vom ", "beidem": "beim ",
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from typing import cast
 from transformer.training.data import DataError, MissingFileError, Pair, find_file, read_lines
 from transformer.training.made.evidence import Evidence
 from transformer.training.made.frames import NOMINATIVE, OTHER, THINGS
-from transformer.training.made.nouns import Article, Gender, Noun
+from transformer.training.made.grammar import Article, Gender, Noun
 from transformer.training.made.phrasebook import fill
 
 #: Largest numbers of pairs: words, nouns with an article, verbs with "to", sentences.

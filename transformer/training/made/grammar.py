@@ -1,0 +1,131 @@
+"""Nouns with articles, pronouns and adjectives in English, German and French."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Gender = Literal["m", "f", "n"]
+#: What stands before a noun; "it" stands in its place.
+Article = Literal["the", "a", "my", "no", "it"]
+Case = Literal["nom", "acc", "dat", "gen"]
+
+
+@dataclass(frozen=True)
+class Adjective:
+    """An adjective after a form of "be": German predicates do not change."""
+
+    en: str
+    de: str
+    fr: str
+    fr_f: str
+    kinds: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A noun in the singular."""
+
+    en: str
+    de: str
+    de_gender: Gender
+    fr: str
+    fr_gender: Gender
+    de_gen: str = ""
+    de_acc: str = ""  # also the dative; empty: like the nominative
+
+    def english(self, article: Article, adjective: Adjective | None = None) -> str:
+        """Return the noun with its article: "an apple"."""
+        noun = f"{adjective.en} {self.en}" if adjective else self.en
+        if article == "it":
+            return article
+        return f"{indefinite(noun) if article == 'a' else article} {noun}"
+
+    def german(
+        self, article: Article, case: Case = "nom", adjective: Adjective | None = None
+    ) -> str:
+        """Return the noun with its article: "dem Hund", "einem alten Hund"."""
+        column = "mfn".index(self.de_gender)
+        if article == "it":
+            return _PRONOUNS[case].split()[column]
+        definite = article == "the"
+        if definite:
+            before = _DEFINITE[case].split()[column]
+        else:
+            before = {"a": "ein", "my": "mein", "no": "kein"}[article] + _ENDINGS[case][column]
+        noun = {"nom": self.de, "gen": self.de_gen or self.de}.get(case, self.de_acc or self.de)
+        if adjective:
+            ending = (_WEAK if definite else _MIXED).get(case, "en en en").split()[column]
+            stem = _STEMS.get(adjective.de, adjective.de.removesuffix("e"))
+            return f"{before} {stem}{ending} {noun}"
+        return f"{before} {noun}"
+
+    def french(self, article: Article, adjective: Adjective | None = None) -> str:
+        """Return the noun with its article: "l'arbre", "le vieil arbre"."""
+        feminine = self.fr_gender == "f"
+        if article == "it":
+            return "elle" if feminine else "il"
+        noun = self.fr
+        if adjective:
+            form = adjective.fr_f if feminine else adjective.fr
+            if adjective.fr in _BEFORE:
+                noun = f"{_BEFORE[adjective.fr] if elides(noun) and not feminine else form} {noun}"
+            else:
+                noun = f"{noun} {form}"
+        vowel = elides(noun)
+        if vowel and article in ("the", "no"):
+            return f"{'l' if article == 'the' else 'd'}'{noun}"
+        if vowel and article == "my":
+            return f"mon {noun}"
+        forms = {"the": "le la", "a": "un une", "my": "mon ma", "no": "de de"}[article].split()
+        return f"{forms[feminine]} {noun}"
+
+
+#: German by case, for masculine, feminine and neuter: "the"; endings of "ein", "mein" and "kein";
+#: "it"; endings of adjectives after "the" and after those. "No" is "not a": "kein", French "de".
+_DEFINITE = {"nom": "der die das", "acc": "den die das", "dat": "dem der dem", "gen": "des der des"}
+_ENDINGS = {"nom": ("", "e", ""), "acc": ("en", "e", ""), "dat": ("em", "er", "em"),
+            "gen": ("es", "er", "es")}  # fmt: skip
+_PRONOUNS = {"nom": "er sie es", "acc": "ihn sie es", "dat": "ihm ihr ihm"}
+_WEAK = {"nom": "e e e", "acc": "en e e"}
+_MIXED = {"nom": "er e es", "acc": "en e es"}
+
+#: German adjectives whose stem changes, and French ones that stand before their noun, with their
+#: masculine form before a vowel.
+_STEMS = {"teuer": "teur", "dunkel": "dunkl"}
+_BEFORE = {"petit": "petit", "grand": "grand", "jeune": "jeune", "bon": "bon", "vieux": "vieil",
+           "beau": "bel", "nouveau": "nouvel"}  # fmt: skip
+
+#: Beginnings of French words with a mute h; before others, "le" and "de" keep their vowel.
+_MUTE_H = re.compile(
+    r"h(?:abi|agiog|alein|alluc|alog|alt[eé]r|ameçon|armon|ebdo|éb[er]|ébét|ectare|ecto|édon|égém"
+    r"|éli|ellé|elv|ém[aio]|épat|ept|erb|érédi|éré[st]|érit|erma|ermé|ermi|éroïn|éroïq|éroïs|erpè"
+    r"|ésit|étér|eur(?!t)|exa|ibern|ilar|ippo|irond|ist|iver|olo|omm|om[oi]|omé|onnê|onneu|onor|ôpi"
+    r"|or[ailm]|oro|orr|ort|osp|osti|ôte|uil|uis|uîtr|uitr|um[aeio]|umér|umus|yb|yd|yg|ymn|yp|yst)"
+)
+
+#: English words whose first sound is not that of their first letter.
+_CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one", "u-", "ubi", "uran", "ute", "utop")
+_VOWEL_SOUND = ("hour", "honest", "honor", "honour", "heir", "herb")
+
+
+def indefinite(word: str) -> str:
+    """Return "a" or "an" for an English word."""
+    lower = word.lower()
+    if lower.startswith(_CONSONANT_SOUND) and not lower.startswith("unim"):
+        return "a"
+    return "an" if lower[:1] in "aeiou" or lower.startswith(_VOWEL_SOUND) else "a"
+
+
+def elides(word: str) -> bool:
+    """Return whether French "le", "de" and "que" lose their vowel before a word."""
+    lower = word.lower()
+    if lower.startswith(("onz", "oui", "ouistiti", "un ", "une ")):
+        # "Un" is an article here: "qu'un chien".
+        return lower.startswith("un")
+    if lower[:1] == "h":
+        return bool(_MUTE_H.match(lower))
+    if lower[:1] == "y":
+        return lower[1:2] not in ("", *"aeiouéè")
+    return lower[:1] != "" and lower[0] in "aàâäeéèêëiîïoôöuùûüœæ"
