@@ -1,7 +1,7 @@
-"""Opening whatever there is: a checkpoint, a file of arrays, or another library's model.
+"""Lists and opens models of every kind: checkpoints, files of arrays, other libraries' models.
 
-What something is follows from its content, not from its name. Where a root holds many, they are
-listed with what they are, and with the reason where one cannot be used.
+The kind follows from the content, not from the name. Models that cannot be used are listed with
+the reason.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from transformer.importers.registry import FORMATS
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 
-#: "checkpoint" is one of this project's; "foreign" has to be imported first.
+#: "checkpoint" is this project's format; "foreign" must be imported first.
 Kind = Literal["checkpoint", "archive", "huggingface", "foreign"]
 
 CONFIG, ARCHIVE = "config.json", ".npz"
 
-#: Files of a folder whose change makes it another model.
+#: Files whose change makes a folder another model.
 _COUNTED = frozenset({
     ".json", ".safetensors", ".bin", ".model", ".spm", ".txt", ".pt", ".npz",
 })  # fmt: skip
@@ -36,11 +36,11 @@ _MOST_COUNTED = 200
 
 @dataclass(frozen=True)
 class Entry(CheckpointEntry):
-    """Something in a root that can be opened, or looks as if it should be.
+    """A model in a root, whether or not it can be opened.
 
     Attributes:
-        kind: what it is.
-        about: what it is in a few words, "" where `config` says it.
+        kind: its format.
+        about: a short description, "" if `config` says it all.
     """
 
     kind: Kind = "checkpoint"
@@ -48,13 +48,13 @@ class Entry(CheckpointEntry):
 
 
 def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
-    """Load what is there.
+    """Load a model of any kind.
 
     Args:
-        path: a checkpoint's folder, an .npz file, or a folder in Hugging Face format.
+        path: a checkpoint folder, an .npz file, or a folder in Hugging Face format.
 
-    Raises: `CheckpointError`, one line with the file and what is wrong, and for a model that has
-        to be imported the command; `InputError` for a device that does not exist.
+    Raises: `CheckpointError`, one line with the file and what is wrong, or with the command that
+        imports the model first; `InputError` for a device that does not exist.
     """
     path = Path(path)
     kind = kind_of(path)
@@ -70,7 +70,7 @@ def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
 
 
 def kind_of(path: Path) -> Kind:
-    """What a path leads to, by its content; "checkpoint" where nothing says otherwise."""
+    """Return the kind of model at a path by its content; "checkpoint" by default."""
     if not path.is_dir():
         return "archive" if path.is_file() or path.suffix == ARCHIVE else "checkpoint"
     values = _config(path)
@@ -84,14 +84,13 @@ def kind_of(path: Path) -> Kind:
 def list_entries(
     roots: Iterable[Path], check: Callable[[Path], object] | None = None
 ) -> list[Entry]:
-    """What lies directly under the roots, by name; what cannot be used has the reason.
+    """List the models directly under the roots by name, with the reason if one cannot be used.
 
-    Of two with one name, that of the earlier root counts. Only configs, tokenizers and headers are
-    read. An absent root holds nothing.
+    If two roots have the same name, the earlier one counts. Only configs, tokenizers and headers
+    are read. A missing root is empty.
 
     Args:
-        check: asked before anything of a path is read; what it raises a `CheckpointError` for is
-            left unread.
+        check: called before a path is read; if it raises a `CheckpointError`, the path is not read.
     """
     found: dict[str, Entry] = {}
     for root in roots:
@@ -109,7 +108,7 @@ def list_entries(
                 entry = inspect_entry(path) if refused is None else None
                 found[path.name] = (
                     Entry(path.name, path, None, refused, "") if entry is None
-                    # A link inside the root has a name of its own.
+                    # A link has its own name, whatever it points to.
                     else replace(entry, name=path.name)
                 )  # fmt: skip
     return [found[name] for name in sorted(found)]
@@ -125,14 +124,14 @@ def _refused(path: Path, check: Callable[[Path], object] | None) -> str | None:
 
 
 def inspect_entry(path: str | Path) -> Entry:
-    """Look at one of them without loading it."""
+    """Describe one model without loading it."""
     path = Path(path)
     mark = mark_of(path)
     return _ENTRIES.get(path, mark, lambda: _read_entry(path, mark))
 
 
 def mark_of(path: str | Path) -> str:
-    """A text that changes when a file of what is there does, like `fingerprint`."""
+    """Return a text that changes whenever one of the model's files does, like `fingerprint`."""
     path = Path(path)
     if not path.is_dir():
         try:
@@ -176,7 +175,7 @@ def _read_entry(path: Path, mark: str) -> Entry:
 
 
 def _counts(path: Path) -> bool:
-    """Whether this is meant to be opened at all."""
+    """Return whether this looks like a model at all."""
     try:
         if path.is_dir():
             ours = any(is_there(path / part) for part in PARTS)
@@ -187,7 +186,7 @@ def _counts(path: Path) -> bool:
 
 
 def _config(folder: Path) -> dict[str, Any] | None:
-    """What config.json says, None where there is none that can be read."""
+    """Return config.json's identifying keys, or None if there is no such file."""
     path = folder / CONFIG
     try:
         status = path.stat()
@@ -197,7 +196,7 @@ def _config(folder: Path) -> dict[str, Any] | None:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """What of it says which model this is; the rest is not kept."""
+    """Keep only the key that tells which model this is."""
     try:
         values = json_object(path)
     except CheckpointError:

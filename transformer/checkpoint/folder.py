@@ -1,15 +1,15 @@
-"""Checkpoints: a folder that holds a trained model whole.
+"""Checkpoints: folders that hold a complete trained model.
 
     config.json         the `ModelConfig`
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
-    tokenizer.model     the SentencePiece model; further files where that is not all, see
+    tokenizer.model     the SentencePiece model; other tokenizers have more files, see
                         `transformer.text.files`
     metrics.json        measured figures, optional
     README.md           the model card, optional
 
-A checkpoint may come from anywhere, so nothing in it is believed. Weights are read as numbers and
-never as code, and every shape is compared with the config before memory is taken. What is wrong is
-said in one line that names the file.
+A checkpoint may come from anywhere, so nothing in it is trusted. Weights are read as numbers, never
+as code, and every shape is compared with the config before memory is allocated. Errors are one line
+that names the file.
 """
 
 from __future__ import annotations
@@ -72,20 +72,20 @@ CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
 _COUNTED = frozenset((*PARTS, METRICS))
 
-#: How weights may be stored; they are computed with in float32.
+#: Types in which weights may be stored; computation is in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
     "float16": torch.float16,
     "bfloat16": torch.bfloat16,
 }
 
-#: Learned or stored positions of the two stacks.
+#: Learned or stored position tables of the two stacks.
 POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
 
-#: How often a folder is read again that is replaced meanwhile.
+#: Attempts to read a folder that is being replaced.
 _ATTEMPTS = 4
 
-#: What metrics.json says is kept in memory for every checkpoint that is listed.
+#: Largest metrics.json in bytes; it stays in memory for every listed checkpoint.
 MAX_METRICS = 256 * 1024
 
 
@@ -111,14 +111,14 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class CheckpointEntry:
-    """A checkpoint on disk, looked at without reading its weights.
+    """A checkpoint on disk, described without reading its weights.
 
     Attributes:
         name, path: the folder.
-        config: shape of the model, None where it could not be read.
+        config: shape of the model, or None if it cannot be read.
         error: why it cannot be loaded, as one line, or None.
-        fingerprint: changes whenever one of its files does; good for cache keys.
-        metrics: what metrics.json says, {} without one.
+        fingerprint: changes whenever one of its files does; for cache keys.
+        metrics: content of metrics.json, {} if there is none.
     """
 
     name: str
@@ -137,7 +137,7 @@ class CheckpointEntry:
 def load_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint folder.
 
-    One that is replaced meanwhile is read again, so that no model is part old and part new.
+    If it is replaced meanwhile, it is read again, so that no model is part old and part new.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
@@ -174,12 +174,12 @@ def save_checkpoint(
     dtype: str = "float32",
     card: str | None = None,
 ) -> Path:
-    """Write a checkpoint folder, which appears or changes all at once.
+    """Write a checkpoint folder atomically.
 
     Args:
-        path: the folder, made where missing. What else lies in it is kept.
+        path: the folder, created if missing. Its other files are kept.
         metrics: written to metrics.json; None leaves the file as it is.
-        dtype: how to store the weights, a name of `STORED_DTYPES`.
+        dtype: type in which to store the weights, a name of `STORED_DTYPES`.
         card: the model card in Markdown, written to README.md; None leaves the file as it is.
 
     Returns: the folder.
@@ -201,16 +201,16 @@ def write_files(
     dtype: str = "float32",
     card: str | None = None,
 ) -> None:
-    """Write a checkpoint's files into a new folder; for the arguments see `save_checkpoint`.
+    """Write a checkpoint's files into a new folder; see `save_checkpoint` for the arguments.
 
     Args:
-        state: weights in no model, by a model's names for them.
+        state: a state dict.
     """
     if dtype not in STORED_DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
     aliases = stored_names(config)
     stored = {
-        # Tables of positions are small, and sinusoids in them must not be rounded (again).
+        # Position tables are small, and sinusoids in them must not be rounded (again).
         name: tensor.detach()
         .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
         .contiguous()
@@ -229,10 +229,10 @@ def write_files(
 
 
 def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
-    """The checkpoints directly under `root`, by name, broken ones with the reason.
+    """List the checkpoints directly under `root` by name; broken ones have the reason.
 
-    Only configs, tokenizers and the header of each weight file are read. A folder counts where it
-    holds one of a checkpoint's files; an absent `root` holds none.
+    Only configs, tokenizers and the headers of weight files are read. A folder is listed if it has
+    any of a checkpoint's files; a missing `root` is empty.
     """
     root = Path(root)
     try:
@@ -249,12 +249,12 @@ def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
 
 
 def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
-    """Look at one checkpoint folder without reading its weights."""
+    """Describe one checkpoint folder without reading its weights."""
     return _inspect(Path(path), fingerprint(path))
 
 
 def fingerprint(path: str | Path) -> str:
-    """A text that changes when a file of the checkpoint does: names, sizes, modification times."""
+    """Return a text that changes whenever a file does: names, sizes, modification times."""
     marks = {}
     try:
         with os.scandir(path) as files:
@@ -354,21 +354,21 @@ def _tokenizer_file(path: Path) -> bytes:
 
 
 def _read_metrics(folder: Path) -> Mapping[str, Any]:
-    """What metrics.json says; a missing or unreadable file must not stop a good model."""
+    """Read metrics.json; a missing or unreadable file must not keep a good model from loading."""
     try:
         values = parse_json(read_small(folder / METRICS, MAX_METRICS))
-    except ValueError:  # a `CheckpointError` is one
+    except ValueError:  # includes `CheckpointError`
         return {}
     return values if isinstance(values, dict) else {}
 
 
 def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
-    """The model around these weights, without initialising any first."""
+    """Build the model around these weights without initialising any first."""
     model = outline(config)
     tied = {name: state[stored] for name, stored in stored_names(config).items()}
     model.load_state_dict({**state, **tied}, assign=True)
     if config.tie_embeddings != "none":
         model.generator.weight = model.tgt_embedding.weight
-    if config.positions == "sinusoidal":  # not part of the state, so still without memory
+    if config.positions == "sinusoidal":  # not in the state dict, so still on the meta device
         model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
     return model.eval().requires_grad_(False)

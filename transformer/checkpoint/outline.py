@@ -1,4 +1,4 @@
-"""Models without memory: names and shapes alone."""
+"""Models on the meta device: names and shapes without memory."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from torch.overrides import TorchFunctionMode
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 
-#: What draws initial values: functions of `torch.nn.init`, and methods of tensors.
+#: Functions of `torch.nn.init` and methods of tensors that draw initial values.
 _DRAWING = frozenset(("kaiming_uniform_", "normal_", "uniform_", "xavier_uniform_"))
 
 
 class _Undrawn(TorchFunctionMode):
-    """No values are drawn.
+    """Skip the drawing of initial values.
 
-    Without memory there is none to draw, but finding that out imports torch's compiler, which
-    takes longer than everything else that happens before a first translation.
+    On the meta device there is nothing to fill, but torch imports its compiler to find that out,
+    which takes longer than everything else before a first translation.
     """
 
     def __torch_function__(
@@ -36,6 +36,6 @@ class _Undrawn(TorchFunctionMode):
 
 
 def outline(config: ModelConfig) -> Transformer:
-    """The model on the meta device: every tensor has its shape, and none takes memory."""
+    """Return the model on the meta device: tensors have shapes but take no memory."""
     with torch.device("meta"), _Undrawn():
         return Transformer(config)

@@ -1,4 +1,4 @@
-"""Stored tables of positions: what they are, and how far from the formula (section 3.5)."""
+"""Describes stored position tables and their distance to the formula (section 3.5)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ HALF_ROUNDING = 5e-3
 
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:
-    """The largest difference between a table [n, d_model] and the sinusoids of the same size."""
+    """Return the largest difference between a table [n, d_model] and the sinusoids."""
     exact = formula(config, table.size(0)).to(table.device)
     return float((table.float() - exact).abs().max())
 
 
 def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
-    """Stored tables [n, d_model] of the stacks in one sentence: what they are, how far off."""
+    """Describe the stacks' stored tables [n, d_model] in one sentence."""
     kinds = {stack: about_table(table, config) for stack, table in tables.items()}
     told = (
         f"it holds {next(iter(kinds.values()))}"
@@ -37,7 +37,7 @@ def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
 
 
 def about_table(table: Tensor, config: ModelConfig) -> str:
-    """What a stored table [n, d_model] is, in a few words."""
+    """Describe a stored table [n, d_model] in a few words."""
     off = off_formula(table, config)
     if off <= ROUNDING:
         return "exactly the sinusoids of the formula"

@@ -1,4 +1,4 @@
-"""Weights in one file, or in several with an index that says which tensor lies where."""
+"""Weights in one file, or in several with an index of tensors."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from transformer.checkpoint.weights import Described, describe_weights, read_ten
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_file, is_there, json_object
 
-#: Most files that weights are read from.
+#: Most shards of one model.
 MAX_FILES = 100
-#: A file beside its index: no folder, nothing hidden.
+#: Allowed name of a shard: beside its index, not hidden.
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,200}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Weights on disk, looked at.
+    """Description of weights on disk.
 
     Attributes:
         path: the file, or the index of several, for messages.
-        files: where each tensor lies.
-        found: shape and type of each.
-        size: bytes of all files together.
+        files: the file that holds each tensor.
+        found: shape and type of each tensor.
+        size: total bytes.
     """
 
     path: Path
@@ -36,9 +36,9 @@ class Stored:
     size: int
 
     def tensors(self) -> dict[str, Tensor]:
-        """Read every tensor as it is stored, each into memory of its own.
+        """Read a copy of every tensor in its stored type.
 
-        Raises: `CheckpointError` where a file is not the one any more that was looked at.
+        Raises: `CheckpointError` if a file has been replaced since it was described.
         """
         read: dict[str, Tensor] = {}
         for path in dict.fromkeys(self.files.values()):
@@ -48,7 +48,7 @@ class Stored:
 
 
 def look_at(folder: Path, names: Sequence[str]) -> Stored:
-    """The weights in a folder: the first file of these names, or else the first index.
+    """Describe a folder's weights: the first file of these names, or else the first index.
 
     Raises: `CheckpointError`, one line that names the file.
     """

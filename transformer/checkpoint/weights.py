@@ -1,8 +1,8 @@
-"""Reading weight files that may come from anywhere.
+"""Reads untrusted weight files.
 
-Weights are numbers and never code: safetensors, or torch files with `weights_only=True`. Names,
-shapes and types are compared with the config before memory is taken for a model. No file is mapped
-into memory, so one that is overwritten or cut short meanwhile is refused like any damaged one.
+Weights are numbers, never code: safetensors, or torch files with `weights_only=True`. Names, shapes
+and types are compared with the config before memory is allocated for a model. No file is mapped, so
+one that is overwritten or truncated meanwhile is refused like any damaged one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
 
 
 def stored_names(config: ModelConfig) -> dict[str, str]:
-    """Names of tied tensors, each with the name under which it is stored."""
+    """Return the names of tied tensors, each with the name under which it is stored."""
     if config.tie_embeddings == "all":
         names = ("tgt_embedding.weight", "generator.weight")
         return dict.fromkeys(names, "src_embedding.weight")
@@ -39,7 +39,7 @@ def stored_names(config: ModelConfig) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def expected_shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
-    """Every tensor of the model's state dict and its shape; takes no memory."""
+    """Return the shape of every tensor in the model's state dict, without allocating any."""
     return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
 
 
@@ -54,7 +54,7 @@ Described = tuple[tuple[int, ...], str]
 
 
 def describe_weights(path: Path) -> dict[str, Described]:
-    """Return shape and type of every tensor in a weight file, without reading its numbers."""
+    """Return the shape and type of every tensor in a weight file without reading its numbers."""
     if path.suffix != ".safetensors":
         state = _state_dict(path, read_torch(path, shapes_only=True), "meta")
         return {name: _describe(tensor) for name, tensor in state.items()}
@@ -64,16 +64,16 @@ def describe_weights(path: Path) -> dict[str, Described]:
 
 
 def read_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[tuple[str, Tensor]]:
-    """Yield tensors of a weight file as they are stored, each in memory of its own.
+    """Yield copies of a weight file's tensors in their stored types.
 
-    One is read when the one before has been dealt with, or is let go here, so that whoever converts
-    them holds the numbers once and not twice.
+    Each is read only when the previous one has been consumed, so that a caller that converts them
+    holds the numbers once, not twice.
 
     Args:
-        described: the tensors to read, as `describe_weights` found them.
+        described: the tensors to read, as `describe_weights` returned them.
 
-    Raises: `CheckpointError` naming the file, also where it is not the one any more that was
-        described, or changes before the last tensor is read.
+    Raises: `CheckpointError` naming the file, also if it has been replaced since it was described
+        or changes before the last tensor is read.
     """
     if path.suffix != ".safetensors":
         yield from _torch_tensors(path, described)
@@ -106,7 +106,7 @@ def _changed(path: Path) -> CheckpointError:
 
 
 def check_weights(folder: Path, config: ModelConfig) -> None:
-    """Compare names, shapes and types with the config, from the header alone where there is one."""
+    """Compare names, shapes and types with the config, reading only the header if there is one."""
     path = _weights_file(folder)
     _compare(path, config, describe_weights(path))
 
@@ -118,7 +118,7 @@ def _describe(tensor: Tensor) -> Described:
 
 
 def check_type(path: Path, name: str, dtype: str) -> None:
-    """Refuse a tensor that is not of floating-point numbers."""
+    """Refuse a tensor that is not floating-point."""
     if dtype not in ("F32", "F16", "BF16"):
         raise CheckpointError(
             f"{path}: tensor {name!r} is stored as {dtype}; "
@@ -145,7 +145,7 @@ def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) ->
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
-    """The state dict in a torch file, checked to be plain tensors by name."""
+    """Read the state dict of a torch file, which must be plain tensors by name."""
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         content = content["model"]
     if not isinstance(content, dict) or not all(
@@ -156,14 +156,14 @@ def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
 
 
 def is_plain(value: object, device: str = "cpu") -> bool:
-    """Whether this is a dense tensor on this device."""
+    """Return whether this is a dense tensor on the device."""
     return (
         isinstance(value, Tensor) and value.layout is torch.strided and value.device.type == device
     )
 
 
 def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
-    """All tensors by their stored names, in float32 on the CPU; NaN and infinity are refused."""
+    """Read all tensors by stored name, in float32 on the CPU; NaN and infinity are refused."""
     path, aliases = _weights_file(folder), stored_names(config)
     described = describe_weights(path)
     _compare(path, config, described)
@@ -183,14 +183,13 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
 def check_memory(
     path: Path, config: ModelConfig, size: int | None = None, n_tables: int = 0
 ) -> None:
-    """Refuse a file that claims many times the numbers that it can hold.
+    """Refuse a file whose tensors claim many times more numbers than it can hold.
 
-    Tensors of a torch file may repeat one number, or lie on top of each other; one embedding may
-    stand for three.
+    Tensors of a torch file may repeat one number or overlap; one embedding may stand for three.
 
     Args:
-        size: bytes of all files together, where `path` is not the only one.
-        n_tables: numbers that are read beside those that the config tells of.
+        size: total bytes if there are several files.
+        n_tables: numbers read besides those that the config implies.
     """
     size, most = path.stat().st_size if size is None else size, 3
     numbers = config.n_numbers + n_tables
@@ -204,7 +203,7 @@ def in_memory(path: Path, name: str, tensor: Tensor, *, own: bool = False) -> Te
     """Return a tensor in float32, contiguous; NaN and infinity are refused.
 
     Args:
-        own: nobody else holds this tensor, so that one in float32 need not be copied.
+        own: the caller owns the tensor, so one in float32 need not be copied.
     """
     tensor = tensor.detach().to(torch.float32, copy=not own).contiguous()
     if not bool(torch.isfinite(tensor).all()):

@@ -1,1 +1,1 @@
-"""Files and downloads that may come from anywhere. May import errors and types only."""
+"""Untrusted files and downloads. May import errors and types only."""

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import os
 import re
 from pathlib import Path
 
-#: Names of files that are being written, or were when their process was killed.
+#: Names of temporary files, including those left behind by a killed process.
 TEMPORARY = re.compile(r"\..+\.\d+\.new")
 
 
 def check_place(path: Path) -> None:
-    """See that a file may be written here, before the work that fills it. Raises `OSError`."""
+    """Check that a file can be written here before doing the work. Raises `OSError`."""
     problem = 0
     if path.is_dir() or not path.name:
         problem = errno.EISDIR
@@ -25,11 +25,11 @@ def check_place(path: Path) -> None:
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that it appears whole or not at all, also when the machine goes down.
+    """Write a file atomically and durably: it appears whole or not at all, even after a crash.
 
-    What is there and no file, such as /dev/null, is written to and not replaced.
+    Anything that is not a regular file, such as /dev/null, is written to rather than replaced.
 
-    Raises: `OSError` that names the file.
+    Raises: `OSError` naming the file.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         path.write_bytes(data)
@@ -49,7 +49,7 @@ def write_atomic(path: Path, data: bytes) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Have the names in a folder written to the disk."""
+    """Flush a folder's entries to disk."""
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

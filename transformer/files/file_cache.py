@@ -1,4 +1,4 @@
-"""A bounded cache of what was read from files."""
+"""Bounded cache of parsed files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-#: Paths remembered by default, more than any folder of checkpoints holds.
+#: Default capacity in paths, more than any folder of checkpoints holds.
 MAX_PATHS = 10_000
 
 
@@ -27,8 +27,8 @@ class FileCache(Generic[T]):
         """Return the result cached for this path and version, or call `read` and cache that.
 
         Args:
-            version: anything that compares unequal once the file has changed, as its size and
-                modification time do.
+            version: compares unequal once the file has changed, such as size and modification
+                time.
         """
         with self._lock:
             cached = self._results.get(path)

@@ -1,4 +1,4 @@
-"""Replacing a folder so that whoever opens it finds the old one or the new one, whole."""
+"""Atomic replacement of folders: readers see the old one or the new one, never a mixture."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from pathlib import Path
 
 from transformer.files.atomic import TEMPORARY, sync_folder, write_atomic
 
-#: Errors of a folder that cannot be renamed: a mount point, or a parent that may not be written to.
+#: Errors for a folder that cannot be renamed: a mount point, or a read-only parent.
 _FIXED = (errno.EXDEV, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS)
-#: Errors of a system or a file system that cannot exchange two names at once.
+#: Errors where the system or file system has no atomic exchange of names.
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
@@ -29,18 +29,18 @@ _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 def replaced_folder(
     path: Path, *, over: bool = True, dropped: Collection[str] = ()
 ) -> Iterator[Path]:
-    """Yield an empty folder that takes the place of `path` when the block ends without an error.
+    """Yield an empty folder that replaces `path` if the block ends without an error.
 
-    Files and folders of the old one that the new one lacks are kept, by hard links where the file
-    system has them. What killed processes of this machine left beside `path` is taken away first. A
-    folder that cannot be renamed, such as a mount point, is filled file by file.
+    Entries that only the old folder has are carried over, as hard links where possible. Leftovers
+    of killed processes on this machine are removed first. A folder that cannot be renamed, such as
+    a mount point, is updated file by file.
 
     Args:
-        path: made where missing; a link to a folder stays one.
-        over: whether something may lie there already; an empty folder always may.
-        dropped: names that are not kept of the old folder.
+        path: created if missing; a link to a folder remains a link.
+        over: whether `path` may already hold something; an empty folder is always allowed.
+        dropped: names not carried over from the old folder.
 
-    Raises: `FileExistsError` where it may not; `OSError`.
+    Raises: `FileExistsError` if `path` holds something and `over` is false; `OSError`.
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def replaced_folder(
 
 
 def restore(path: Path) -> None:
-    """Put back a folder that a killed process had taken out of its place; do nothing otherwise."""
+    """Restore a folder that a killed process had moved aside, if any."""
     with suppress(OSError, ValueError, RuntimeError):
         if not os.path.lexists(path):
             path = path.resolve()
@@ -80,14 +80,14 @@ def restore(path: Path) -> None:
 
 
 def sweep(path: Path) -> None:
-    """Put a folder back, then take away what killed processes left beside it."""
+    """Restore a folder, then remove what killed processes left beside it."""
     restore(path)
     for left in _leftovers(path):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _leftovers(path: Path) -> Iterator[Path]:
-    """Yield folders of processes of this machine that replaced `path` and run no more."""
+    """Yield the temporary folders of dead processes on this machine that were replacing `path`."""
     prefix = f".{path.name}.{_HOST}-"
     for left in path.parent.glob(f"{glob.escape(prefix)}*"):
         found = re.fullmatch(r"(\d+)\.\w+\.(new|old)", left.name.removeprefix(prefix))
@@ -125,7 +125,7 @@ def _put(new: Path, path: Path) -> None:
 
 
 def _keep_others(old: Path, new: Path, dropped: Collection[str]) -> None:
-    """Give the new folder what the old one has beside, but for files half written."""
+    """Carry the old folder's other entries over, except temporary files."""
     for each in os.scandir(old):
         target = new / each.name
         if os.path.lexists(target) or each.name in dropped or TEMPORARY.fullmatch(each.name):
@@ -139,7 +139,7 @@ def _keep_others(old: Path, new: Path, dropped: Collection[str]) -> None:
 def _link(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except OSError:  # a file system without hard links
+    except OSError:  # no hard links on this file system
         shutil.copy2(source, target, follow_symlinks=False)
 
 
@@ -162,7 +162,7 @@ def _swap(new: Path, path: Path, dropped: Collection[str]) -> None:
 
 
 def _fill(new: Path, path: Path, dropped: Collection[str]) -> None:
-    """Copy each new file into the folder, where the old one of that name is until then."""
+    """Copy the new files into the folder, replacing old ones one at a time."""
     for each in sorted(each.name for each in new.iterdir() if not each.is_dir()):
         write_atomic(path / each, (new / each).read_bytes())
     for name in dropped:
@@ -171,7 +171,7 @@ def _fill(new: Path, path: Path, dropped: Collection[str]) -> None:
 
 
 def exchange(first: Path, second: Path) -> bool:
-    """Exchange two names at once; False where the system cannot. Raises `OSError`."""
+    """Exchange two names atomically. Returns False if unsupported. Raises `OSError`."""
     call = _exchange_call()
     if call is None:
         return False

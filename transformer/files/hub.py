@@ -97,7 +97,7 @@ def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> 
         )
         revision = str(info.sha or "")
         described = [_described(each) for each in info.siblings or ()]
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+    except Exception as error:  # noqa: BLE001 - the network and the hub can fail in any way
         raise CheckpointError(f"{name}: the hub did not give it ({_reason(error)})") from None
     wanted = [
         each
@@ -211,7 +211,7 @@ def _download(
             reporting = False
 
     url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint(endpoint))
-    # A compressed answer could not be resumed.
+    # A compressed response could not be resumed.
     headers = build_hf_headers(headers={"Accept-Encoding": "identity"})
     try:
         with path.open("wb") as written:

@@ -1,9 +1,8 @@
-"""Reading .npz files that may come from anywhere.
+"""Reads untrusted .npz files.
 
-An .npz is a zip archive of arrays, and both formats can lie: about sizes, about types, about names.
-So the archive's own list of files is read first and believed in nothing; then each array's header;
-and only where both agree, and what they say is allowed, is memory taken. Nothing is unpickled and
-nothing is written to disk.
+An .npz is a zip archive of arrays, and both formats can lie about sizes, types and names. So the
+archive's directory is checked first, then each array's header; memory is allocated only if both
+agree and are within limits. Nothing is unpickled and nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
 
-#: Bytes that the arrays which are read may take together.
+#: Limit in bytes for all arrays read together.
 MAX_BYTES = 2**30
-#: Above this many bytes, how many times larger an array may be than what is stored of it. Maps of
-#: real models stay below 10; a file of nothing but zeros reaches 1,030.
+#: Compression limit for arrays above so many bytes. Maps of real models stay below 10 to 1; a file
+#: of nothing but zeros reaches 1,030.
 MAX_RATIO, RATIO_FROM = 200, 16 * 2**20
-#: Files in an archive, and bytes of its own list of them.
+#: Limits for the number of files in an archive and the bytes of its directory.
 MAX_MEMBERS, _MAX_LIST = 256, 2**20
 
 _END, _END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 2**16
@@ -37,16 +36,16 @@ _MAX_DIMENSIONS, _MAX_HEADER, _MAX_EMPTY = 8, 10_000, 10_000
 _STORED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 Arrays = dict[str, NDArray[Any]]
-#: An array as its header has it: shape and type.
+#: An array as its header describes it: shape and type.
 Header = tuple[tuple[int, ...], np.dtype[Any]]
 
 
 def read_npz(path: Path, wanted: Collection[str]) -> Arrays:
-    """The arrays of an archive that have one of the wanted names.
+    """Return the archive's arrays that have one of the wanted names.
 
-    Raises: `CheckpointError`, one line that names the file, the array and what is allowed, for a
-        file that is no whole archive, for names that are paths, for arrays of objects, for sizes
-        beyond `MAX_BYTES` or packed more than `MAX_RATIO` to 1, and for what is cut off.
+    Raises: `CheckpointError`, one line naming the file, the array and what is allowed, for a
+        damaged or truncated archive, names that are paths, arrays of objects, and sizes beyond
+        `MAX_BYTES` or compressed by more than `MAX_RATIO` to 1.
     """
     with _opened(path) as archive:
         members = _members(path, archive, wanted)
@@ -54,7 +53,7 @@ def read_npz(path: Path, wanted: Collection[str]) -> Arrays:
 
 
 def describe_npz(path: Path, wanted: Collection[str]) -> dict[str, Header]:
-    """Shapes and types of the wanted arrays, from their headers alone. Raises like `read_npz`."""
+    """Return the wanted arrays' shapes and types from their headers. Raises like `read_npz`."""
     with _opened(path) as archive:
         found = {}
         for name, member in _members(path, archive, wanted).items():
@@ -64,7 +63,7 @@ def describe_npz(path: Path, wanted: Collection[str]) -> dict[str, Header]:
 
 
 def _opened(path: Path) -> zipfile.ZipFile:
-    """The archive, once its list of files is known to be short."""
+    """Open the archive after checking that its directory is short."""
     try:
         if not path.is_file():
             raise CheckpointError(f"{path}: no such file")
@@ -79,7 +78,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
 
 
 def _check_end(path: Path) -> None:
-    """See that the archive's list of files is there and short, before a library reads all of it."""
+    """Check that the archive's directory exists and is short before a library reads all of it."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _END_SIZE - _MAX_COMMENT - _LOCATOR_SIZE))
@@ -97,7 +96,7 @@ def _check_end(path: Path) -> None:
 def _members(
     path: Path, archive: zipfile.ZipFile, wanted: Collection[str]
 ) -> dict[str, zipfile.ZipInfo]:
-    """The wanted members by name, once every name and the sizes together are allowed."""
+    """Return the wanted members by name after checking every name and the total size."""
     found: dict[str, zipfile.ZipInfo] = {}
     seen: set[str] = set()
     total = 0
@@ -135,11 +134,11 @@ def _members(
 def _read(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo) -> NDArray[Any]:
     with _damage_named(path, name), archive.open(member) as stream:
         shape, dtype, order, n_bytes = _header(path, name, stream, member.file_size)
-        # One byte more than there should be, so that the archive's checksum is looked at.
+        # One byte more than expected, so that the archive's checksum is verified.
         data = stream.read(n_bytes + 1)
         if len(data) != n_bytes:
             raise CheckpointError(f"{path}: array {name!r} is cut off")
-        if not dtype.itemsize:  # texts that are all empty
+        if not dtype.itemsize:  # nothing but empty texts
             return np.full(shape, "")
         array: NDArray[Any] = np.frombuffer(data, dtype=dtype).reshape(shape, order=order)
         return array
@@ -148,7 +147,7 @@ def _read(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipIn
 def _header(
     path: Path, name: str, stream: IO[bytes], size: int
 ) -> tuple[tuple[int, ...], np.dtype[Any], Any, int]:
-    """Shape, type, order and bytes of an array, once they agree with the size in the archive."""
+    """Return an array's shape, type, order and bytes after checking them against the archive."""
     version = npy.read_magic(stream)
     read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
     if read is None:
@@ -182,7 +181,7 @@ def _header(
 
 
 class _damage_named:  # noqa: N801 - reads as a statement
-    """What a damaged archive may raise, as one line that names the array."""
+    """Turn what a damaged archive may raise into one line that names the array."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
@@ -191,7 +190,7 @@ class _damage_named:  # noqa: N801 - reads as a statement
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # Zip, zlib and NumPy's reader of headers can fail in many ways over a damaged file.
+        # zipfile, zlib and NumPy's header reader can fail in many ways on a damaged file.
         if isinstance(error, Exception) and not isinstance(error, CheckpointError | MemoryError):
             raise CheckpointError(
                 f"{self.path}: array {self.name!r} is damaged ({_one_line(error)})"

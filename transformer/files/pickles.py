@@ -1,8 +1,8 @@
-"""A look into torch files before they are opened: what their pickles would call.
+"""Checks what a torch file's pickles would call, before the file is opened.
 
-`weights_only=True` refuses what could run code. Some of what it lets through still takes any amount
-of memory for a few bytes (`bytearray(10**12)`, an encoding that doubles its text, applied again and
-again), so a state dict may name only what state dicts are made of.
+`weights_only=True` refuses whatever could run code, but still lets a few bytes claim any amount of
+memory (`bytearray(10**12)`, or an encoding that doubles its text, applied repeatedly). So only the
+names that state dicts are made of are allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import IO
 
 from transformer.errors import CheckpointError
 
-#: What tensors by name, and the counters beside them, are made of.
+#: What state dicts and their counters are made of.
 ALLOWED = re.compile(
     r"collections OrderedDict"
     r"|torch\._utils (_rebuild_tensor|_rebuild_tensor_v2|_rebuild_tensor_v3"
@@ -26,22 +26,22 @@ ALLOWED = re.compile(
     r"|torch\.serialization _get_layout"
 )
 
-#: Largest pickle looked through, and how many stand in an old file before its numbers begin.
+#: Largest pickle to scan, and how many precede the numbers in an old file.
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
-#: Most steps in one, less than a second's reading; a tensor takes 30 or so.
+#: Most opcodes in a pickle, less than a second's work; a tensor takes about 30.
 MAX_STEPS = 500_000
 
 
 def check_pickles(
     path: Path, file: IO[bytes], allowed: re.Pattern[str] = ALLOWED, hint: str = ""
 ) -> None:
-    """Refuse a torch file that is not made of tensors, or that would grow when it is unpacked.
+    """Refuse a torch file that holds more than tensors or would expand when unpickled.
 
     Args:
         path: for messages.
         file: open at its beginning.
-        allowed: what its pickles may name.
-        hint: added to the reason where they name something else.
+        allowed: names its pickles may use.
+        hint: added to the message if they use others.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -62,12 +62,12 @@ def check_pickles(
 def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
-        # torch itself compresses nothing.
+        # torch never compresses.
         if any(each.compress_type != zipfile.ZIP_STORED for each in members):
             raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
         if len({each.filename for each in members}) != len(members):
             raise CheckpointError(f"{path}: an archive that holds a file twice")
-        # Together: members may lie on top of each other.
+        # In total, since members may overlap.
         if sum(each.file_size for each in members) > file.seek(0, os.SEEK_END):
             raise CheckpointError(f"{path}: an archive whose files are larger than itself")
         for each in members:

@@ -1,4 +1,4 @@
-"""What every reader of files from elsewhere needs: one-line reasons, real files, plain JSON."""
+"""Helpers for reading untrusted files: one-line errors, regular files only, strict JSON."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from transformer.errors import CheckpointError
 
 
 def check_file(path: Path) -> int:
-    """The size of a file that can be read like one, in bytes.
+    """Return the size of a regular file in bytes.
 
-    A pipe would keep its reader waiting for ever, and a device may never end.
+    A pipe could block its reader forever, and a device may never end.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -33,7 +33,7 @@ def check_file(path: Path) -> int:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is anything of this name, also something that cannot be opened."""
+    """Return whether the name exists, even if it cannot be opened."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -44,7 +44,7 @@ def is_there(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether this is a folder; False for whatever cannot even be looked up."""
+    """Return whether this is a folder; False if it cannot be looked up."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -52,10 +52,10 @@ def is_folder(path: Path) -> bool:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON that says everything once.
+    """Parse strict JSON.
 
-    Raises: `ValueError`, also for a key that an object holds twice (readers differ in which of them
-        counts) and for nesting that no config needs.
+    Raises: `ValueError`, also for a repeated key (parsers disagree about which one counts) and for
+        nesting deeper than any config needs.
     """
     try:
         return json.loads(text, object_pairs_hook=_once)
@@ -72,23 +72,23 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-#: Bounds on what a config may ask for, beyond its number of parameters.
+#: Limits for a config, besides its number of parameters.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
 
 
-#: A config has a few kB; a long one would be parsed for many seconds before it is refused.
+#: A config has a few kB; a huge one would take many seconds to parse before it is refused.
 MAX_CONFIG = 2 * 1024 * 1024
 
 
-#: Pieces as a list in JSON; those of a quarter of a million pieces have 6 MB.
+#: A vocabulary in JSON; one of a quarter of a million pieces takes 6 MB.
 MAX_TABLE = 16 * 1024 * 1024
 
 
 def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
-    """The bytes of a file that has no reason to be large. Raises `CheckpointError` naming it.
+    """Read a file that should be small. Raises `CheckpointError` naming it.
 
-    It is opened once, without waiting, and read no further than allowed: what lies there may be
-    exchanged at any moment, also for a pipe or for something larger.
+    It is opened once, without blocking, and read only up to the limit, since it may be replaced at
+    any moment by a pipe or by something larger.
     """
     with open_file(path) as (file, _):
         data = file.read(most + 1)
@@ -100,9 +100,9 @@ def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """Open a real file for reading, without waiting; with what the system says of it.
+    """Open a regular file for reading, without blocking; yield it with its status.
 
-    Raises: `CheckpointError` naming the file, also for an `OSError` of whoever reads it.
+    Raises: `CheckpointError` naming the file, also in place of an `OSError` inside the block.
     """
     check_file(path)
     try:
@@ -120,7 +120,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:
-    """Refuse a file that was written to since it was opened: what was read of it may be of two.
+    """Refuse a file that changed since it was opened: the bytes read may mix two versions.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -130,7 +130,7 @@ def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:
 
 
 def read_fully(file: BinaryIO, buffer: memoryview) -> None:
-    """Fill a buffer from where the file stands. Raises `ValueError` where the file ends before."""
+    """Fill a buffer from the file's position. Raises `ValueError` if the file ends first."""
     while len(buffer):
         count = file.readinto(buffer)  # type: ignore[attr-defined]
         if not count:
@@ -139,7 +139,7 @@ def read_fully(file: BinaryIO, buffer: memoryview) -> None:
 
 
 def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:
-    """A JSON file of at most so many bytes, with an object in it.
+    """Read a JSON object from a file of limited size.
 
     Raises: `CheckpointError` naming the file.
     """

@@ -1,11 +1,11 @@
-"""Safetensors files, read into memory one tensor at a time.
+"""Reads safetensors files into memory, one tensor at a time.
 
-The safetensors library is not used for reading. Its `safe_open` maps the file, and a mapped file
-that is overwritten in place ends the process: a copy over 193 MB of weights killed the server in 6
-of 9 loads. Its reader of bytes, `safetensors.torch.load`, holds every number twice.
+The safetensors library is not used for reading. Its `safe_open` maps the file, and overwriting a
+mapped file in place kills the process: copying over 193 MB of weights ended the server in 6 of 9
+loads. Its `safetensors.torch.load` holds every number twice.
 
-A file is the length of its header (8 bytes, little-endian), the header (a JSON object that gives
-each tensor's type, shape and place), and the numbers, without gaps and in any order.
+A file is the length of its header (8 bytes, little-endian), the header (a JSON object with each
+tensor's type, shape and offsets), and the numbers, without gaps and in any order.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MAX_HEADER = 16 * 1024 * 1024
 MAX_TENSORS = 20_000
 _MAX_DIMENSIONS = 64
 
-#: Bits of a number, by the name of its type.
+#: Bits per number, by the name of its type.
 _BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
     "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8, "F16": 16,
     "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
 }  # fmt: skip
-#: Types of numbers that weights are made of; others are described and never read.
+#: Types of weights; tensors of other types are described but never read.
 DTYPES = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -47,7 +47,7 @@ class Part(NamedTuple):
 
 
 def read_header(path: Path, file: BinaryIO, size: int) -> dict[str, Part]:
-    """Return where each tensor of a file lies, once the whole header fits its length.
+    """Return each tensor's location after checking the whole header against the file's size.
 
     Args:
         file: open at its beginning.
@@ -103,7 +103,7 @@ def _part(name: str, value: object, start: int) -> Part:
 
 
 def _is_whole(values: object) -> TypeGuard[list[int]]:
-    """Whether this is a short list of whole numbers that a file's size can hold."""
+    """Return whether this is a short list of whole numbers in the range of file sizes."""
     return (
         isinstance(values, list)
         and len(values) <= _MAX_DIMENSIONS
@@ -112,9 +112,9 @@ def _is_whole(values: object) -> TypeGuard[list[int]]:
 
 
 def read_part(path: Path, file: BinaryIO, part: Part) -> Tensor:
-    """Return one tensor in memory of its own. Its type is one of `DTYPES`.
+    """Return a copy of one tensor, whose type is one of `DTYPES`.
 
-    Raises: `CheckpointError` for a file that has become shorter.
+    Raises: `CheckpointError` if the file has become shorter.
     """
     tensor = torch.empty(part.shape, dtype=DTYPES[part.dtype])
     if not tensor.numel():

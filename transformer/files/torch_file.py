@@ -1,7 +1,7 @@
-"""Torch files, read into memory as data: never mapped, never as code.
+"""Reads torch files as data: never mapped, never run as code.
 
-A mapped file that is overwritten in place ends the process (SIGBUS), so tensors are copied out of
-the file with plain reads, and a file that has changed meanwhile is refused.
+Overwriting a mapped file in place kills the process (SIGBUS), so tensors are read by plain copies,
+and a file that changes meanwhile is refused.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def read_torch(
     hint: str = "",
     shapes_only: bool = False,
 ) -> Any:
-    """Return the content of a torch file, its tensors on the CPU.
+    """Return a torch file's content, with tensors on the CPU.
 
     Args:
-        allowed: the names that its pickles may use, see `transformer.files.pickles`.
-        safe_globals: classes that torch may build beside its own.
-        hint: added to the message where the file holds more than weights.
-        shapes_only: leave the numbers in the file; tensors are on the meta device.
+        allowed: names its pickles may use, see `transformer.files.pickles`.
+        safe_globals: classes that torch may build besides its own.
+        hint: added to the message if the file holds more than weights.
+        shapes_only: read no numbers; tensors are on the meta device.
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -42,7 +42,7 @@ def read_torch(
         check_pickles(path, file, allowed, hint)
         file.seek(0)
         try:
-            # Safe globals count for all threads meanwhile, which does no harm to what they read.
+            # Safe globals apply to all threads meanwhile, which is harmless.
             with torch.serialization.safe_globals(list(safe_globals)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about pickles that torch did not write
                 content = torch.load(
