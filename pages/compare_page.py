@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from ui.attention.settings import drop_stale_tokens
 from ui.compare import registry
-from ui.compare.choice import PARAMS, Setup, begin, opened, settle
+from ui.compare.choice import PARAMS, Setup, begin, opened, opening, settle
 from ui.compare.languages import warning
 from ui.compare.registry import TOPIC, room_of
 from ui.compare.setup import draw_choice, read_right
@@ -57,9 +59,9 @@ shown = *PARAMS, TOPIC, *registry.params()
 url_state.show(*shown)
 begin(*shown)
 now = current_view()
-first = get_trace(now)
-drop_stale_tokens(first)
 chosen = settle(now)
+first = get_trace(now, partial(opening, chosen))
+drop_stale_tokens(first)
 draw_choice(chosen)
 chosen, second = read_right(chosen, first)
 for room in registry.ROOMS:

@@ -18,11 +18,12 @@ from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.measures.agreement import head_agreements
 from transformer.measures.compare import assign, divergence
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.compare.choice import Setup
-from ui.compare.maps.matching import compared, work_of
+from ui.compare.maps.matching import work_of
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -194,7 +195,7 @@ def test_numbers_are_those_of_both_models(open_page: Callable[..., AppTest], roo
     back = log_p["by B"].iloc[1].split(" ")[0].replace("−", "-")
     assert float(back) == pytest.approx(float(there.log_probs.sum()), abs=0.006)
     agreement = app.main.table[1].value
-    alike = compared(own, followed)["encoder_self"].values
+    alike = head_agreements(own, followed)["encoder_self"].values
     matched = sum(alike[pair] for pair in assign(alike)) / min(alike.shape)
     assert float(agreement["heads, matched"].iloc[0]) == pytest.approx(matched, abs=0.0006)
 

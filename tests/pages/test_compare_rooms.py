@@ -16,7 +16,7 @@ from figures.exhibit import Exhibit, Series
 from tests.pages.conftest import ROOT
 from tests.pages.test_compare_views import messages
 from ui.compare import registry
-from ui.compare.sides import CompareRoom, twice
+from ui.compare.sides import CompareRoom, Download, Pair
 from ui.core import url_state
 from ui.core.side import Side, other
 from ui.core.url_state import Param
@@ -54,13 +54,20 @@ def lengths_exhibit(view: View) -> Exhibit:
     )  # fmt: skip
 
 
+def draw_both(pair: Pair) -> Download | None:
+    pair.rows(draw_lengths)
+    pair.links()
+    return pair.download(lambda side: partial(lengths_exhibit, side.view))
+
+
 def test_one_line_adds_a_section_that_draws_both_sides(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    draw = twice(draw_lengths, lambda side: partial(lengths_exhibit, side.view))
     monkeypatch.setattr(registry, "ROOMS", (
         *registry.ROOMS,
-        CompareRoom("lengths", draw, page="tokens", title="Lengths", params=(LEAST, other(LEAST))),
+        CompareRoom(
+            "lengths", draw_both, page="tokens", title="Lengths", params=(LEAST, other(LEAST))
+        ),
     ))  # fmt: skip
     query = {"pairing": "sentences", "second": "Her unbelievable cats sleep.", "topic": "lengths"}
     app = run_app(at="compare", checkpoint="alpha", sentence=SENTENCE, other_least="5", **query)

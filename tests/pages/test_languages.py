@@ -228,16 +228,15 @@ def test_programs_of_comparisons_tell_the_language_too(
     """Over sentences that are not the one on screen, and where one side follows the other."""
     from tests.views import make_view
     from ui.compare.choice import Setup
-    from ui.compare.maps import exhibits, matching
+    from ui.compare.maps import heads, matching, numbers
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    for module in (exhibits, matching):
-        monkeypatch.setattr(module, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
+    monkeypatch.setattr(matching, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
     views = [make_view(root / name, SENTENCE, beam_size=1, **given)
              for name in names]  # fmt: skip
     setup = Setup("models", views[0], views[1], ())
-    made = exhibits.heads_exhibit(setup, "encoder_self", (0, 0))
-    for each in (made, exhibits.numbers_exhibit(setup)):
+    made = heads.make_heads(setup, "encoder_self", (0, 0))
+    for each in (made, numbers.make_numbers(setup)):
         found: dict[str, object] = {}
         exec(compile(each.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
         for name, values in each.arrays.items():

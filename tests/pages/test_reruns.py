@@ -36,8 +36,7 @@ def test_a_rerun_with_nothing_new_computes_nothing(counted: tuple[int, Costs]) -
 def test_a_new_sentence_is_one_job(counted: tuple[int, Costs]) -> None:
     for page, runs in counted[1].items():
         passes, jobs = runs["sentence"]["forward passes"], runs["sentence"]["jobs"]
-        # Compare asks two models, and the right one may follow the left one's translation.
-        assert jobs == {"positions": 0, "compare": 2}.get(page, 1), page
+        assert jobs == {"positions": 0}.get(page, 1), page
         assert (passes > 0) == (page != "positions"), page
 
 

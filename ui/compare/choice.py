@@ -7,12 +7,14 @@ would be meaningless there: the token ids of a prefix belong to one checkpoint.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
 from transformer.catalogue import Entry
+from transformer.errors import CheckpointError
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.choice import AttentionChoice
@@ -23,6 +25,7 @@ from ui.core.examples import examples_for
 from ui.core.languages import Languages
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
+from ui.work.cache import Plan
 from ui.work.languages import languages_of
 from ui.work.models import fresh, recorded_sentence, tracer
 
@@ -113,6 +116,19 @@ def can_follow(view: View) -> bool:
     return view.kind == "checkpoint" or (
         view.kind == "huggingface" and "cross" in tracer(view).kinds
     )
+
+
+def with_left(setup: Setup, left: Trace) -> Setup:
+    """Return the setup with B following A's translation, if that is on and possible."""
+    follows = url_state.get(FOLLOW) and left.text.strip() and can_follow(setup.right)
+    return setup.following(left.text) if follows else setup
+
+
+def opening(setup: Setup, left: Trace) -> Plan:
+    """Make B's trace in the job of A's; what keeps it from being made is said with B's controls."""
+    with suppress(CheckpointError):
+        tracer(setup.right)
+        yield with_left(setup, left).right.request
 
 
 def settle(view: View) -> Setup:

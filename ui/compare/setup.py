@@ -9,7 +9,7 @@ from transformer.errors import CheckpointError
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.compare.choice import FOLLOW, OTHER, PAIRING, SECOND, Setup, can_follow
+from ui.compare.choice import OTHER, PAIRING, SECOND, Setup, with_left
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, is_blank
@@ -70,8 +70,7 @@ def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
         )
         url_state.write_url()
         st.stop()
-    if url_state.get(FOLLOW) and left.text.strip() and can_follow(setup.right):
-        setup = setup.following(left.text)
+    setup = with_left(setup, left)
     return setup, get_trace(setup.right)
 
 

@@ -7,7 +7,7 @@ bar and one button to stop it. If it cannot be made, the page says why and the r
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeVar
 
 import streamlit as st
@@ -34,10 +34,14 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: Yields computations, is sent their results.
-Plan = Generator[Computation[Any], Any, None]
+#: Yields what a page is about to ask for, and is sent the results: computations on the trace, and
+#: requests for other traces (None is sent for one that fails; the page says why when it asks).
+Plan = Generator[Computation[Any] | Request, Any, None]
 
 _MISSING = object()
+
+#: What loading a model or reading a sentence may raise; the page says it in one line.
+_REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
 
 def get_translator(view: View) -> Translator:
@@ -56,8 +60,8 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     """The view's trace, with progress shown and a way to stop.
 
     Args:
-        then: what the page is about to ask `computed` for. It runs once, in this session, as soon
-            as there is a trace; what it yields is made in the same job, and sent back to it.
+        then: what the page is about to ask for. It runs once, in this session, as soon as there is
+            a trace; what it yields is made in the same job, and sent back to it.
 
     Where there is nothing to translate, the sentence is too long, the model cannot be loaded, or
     the user stopped, the page says so in one line and the run ends.
@@ -71,6 +75,7 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     if found is not None and wanted is None:
         return found
     get_tracer(view)
+    progress = Progress(request, _doing(request))
 
     def make(job: Job[Trace]) -> Trace:
         made, steps, step = trace(request, job), plan, wanted
@@ -78,15 +83,25 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
             steps = job.ask(lambda: then(made))
             step = job.ask(lambda: _advance(steps, None))
         while steps is not None and step is not None:
-            result = results.result_of(request, step, job)
+            if isinstance(step, Request):
+                progress.turn_to(step, _doing(step))
+                result = _trace_or_none(step, job)
+            else:
+                result = results.result_of(request, step, job)
             step = job.ask(lambda: _advance(steps, result))  # noqa: B023 - answered at once
         return made
 
     with errors_on_page():
-        return attended(make, Progress(request, _doing(view)))
+        return attended(make, progress)
 
 
-def _advance(plan: Plan, result: Any) -> Computation[Any] | None:
+def _trace_or_none(request: Request, job: Job[Trace]) -> Trace | None:
+    with suppress(*_REFUSALS):
+        return trace(request, job)
+    return None
+
+
+def _advance(plan: Plan, result: Any) -> Computation[Any] | Request | None:
     """Send a result to a plan. Returns: what it wants next, None at its end."""
     try:
         return plan.send(result)
@@ -94,11 +109,12 @@ def _advance(plan: Plan, result: Any) -> Computation[Any] | None:
         return None
 
 
-def _first_missing(plan: Plan, request: Request) -> Computation[Any] | None:
+def _first_missing(plan: Plan, request: Request) -> Computation[Any] | Request | None:
     """Run a plan as far as the cache has what it wants; return the first that is missing."""
     wanted = _advance(plan, None)
     while wanted is not None:
-        result = results.CACHE.get(wanted.key(request), _MISSING)
+        key = wanted if isinstance(wanted, Request) else wanted.key(request)
+        result = results.CACHE.get(key, _MISSING)
         if result is _MISSING:
             break
         wanted = _advance(plan, result)
@@ -136,7 +152,7 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
         return [results.result_of(request, each, job) for each in wanted]
 
     with errors_on_page():
-        return attended(make, Progress(work, _doing(view)))
+        return attended(make, Progress(work, _doing(request)))
 
 
 def end_where_stopped(work: Hashable, again: str) -> None:
@@ -156,8 +172,8 @@ def _end_where_blank(view: View) -> None:
         _end()
 
 
-def _doing(view: View) -> str:
-    return DECODING if view.target is None else READING
+def _doing(request: Request) -> str:
+    return DECODING if request.target is None else READING
 
 
 def _end() -> NoReturn:

@@ -99,8 +99,8 @@ class Progress:
         if seconds < _PATIENCE or now - self._drawn < _EVERY:
             return
         self._drawn = now
+        st.session_state[_WORKING] = self._work
         if self._slot is None:
-            st.session_state[_WORKING] = self._work
             self._slot = _frames_place() or st.empty()  # here it has no button
         if most:
             doing = self._doing if most > 0 else WORKING
@@ -108,6 +108,10 @@ class Progress:
             self._slot.progress(min(1.0, max(0.0, step / most)), said)
         else:
             self._slot.progress(0.0, "Waiting for other work to finish")
+
+    def turn_to(self, work: Hashable, doing: str) -> None:
+        """Go on with other work in the same bar."""
+        self._work, self._doing = work, doing
 
     def close(self) -> None:
         """Take the bar away."""

@@ -64,10 +64,11 @@ def _draw_heads(both: Both) -> Download | None:
                 draw_lens(shown, side, f"compare_pair_{side}", 380)
     st.caption(f"{SIMILARITY_RULE} {_how(found)}")
     name = file_stem("heads matched", KIND_TEXTS[both.kind].name)
-    return Download(partial(_make_heads, setup, both.kind, pair), name)
+    return Download(partial(make_heads, setup, both.kind, pair), name)
 
 
-def _make_heads(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
+def make_heads(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
+    """Return the figure of the matching, made outside of the session."""
     found = matching(setup, kind)
     if found is None:
         raise ValueError("no sentence has the same words in both models")
