@@ -28,6 +28,7 @@ from ui.translate.player import (
 from ui.translate.words import (
     draw_warnings,
     explain,
+    headline,
     how_decoded,
     missing_search_note,
     score_text,
@@ -55,9 +56,10 @@ def body(view: View) -> None:
                 draw_steer_form(view)
         link = st.popover("Link", type="tertiary", icon=":material/link:")
         download = st.container(width="content")
-    with st.container(key="headline" if len(trace.text) <= 120 else "headline_long"):
-        st.text(trace.text or "(an empty translation)")
-    draw_warnings(trace)
+    text = headline(trace)
+    with st.container(key="headline" if len(text) <= 120 else "headline_long"):
+        st.text(text or "(an empty translation)")
+    draw_warnings(view, trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or click another candidate." if view.kind == "checkpoint" else "."
     caption.caption(

@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from tests.tiny_models import SENTENCES
 from transformer.__main__ import _command, main
+from transformer.search.records import Translation
 from transformer.translator import Translator
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +93,24 @@ def test_what_a_model_does_not_know_is_said_beside_the_answer(
     status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
     assert (status, out.count("\n")) == (0, 4)
     assert err == "lines 2, 4: the model does not know '漢', 'Ж'\n"
+
+
+def test_a_loop_is_named_beside_the_whole_translation(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looped, real = "Ein Tag" + " und ein Hund" * 4, Translator.translate
+
+    def loop(self: Translator, sentences: Sequence[str], *a: Any, **k: Any) -> list[Translation]:
+        done = real(self, sentences, *a, **k)
+        return [
+            replace(each, text=looped, complete="cat" in sentence)
+            for each, sentence in zip(done, sentences, strict=True)
+        ]
+
+    monkeypatch.setattr(Translator, "translate", loop)
+    status, out, err = translate_stdin(b"A dog.\nA cat.\n", tiny_checkpoint, monkeypatch, capsys)
+    assert (status, out) == (0, f"{looped}\n" * 2)
+    assert err == "line 1: the model repeats 'und ein Hund' up to the length limit\n"
 
 
 def test_streams_that_are_closed(

@@ -47,7 +47,7 @@ def _translate(options: argparse.Namespace) -> None:
         done = translator.translate(options.sentences, **settings)
         for each in done:
             print(each.text)
-        _say_unknown(done, "sentence", 0)
+        _comment(done, "sentence", 0)
         return
     n_read = 0
     for lines in _stdin_lines():
@@ -62,20 +62,36 @@ def _translate(options: argparse.Namespace) -> None:
         for each in done:
             print(each.text)
         sys.stdout.flush()
-        _say_unknown(done, "line", n_read)
+        _comment(done, "line", n_read)
         if bad is not None:
             raise bad
         n_read += len(lines)
 
 
-def _say_unknown(done: Sequence[Translation], what: str, before: int) -> None:
-    """Name on standard error the characters that are not in the vocabulary, in one line."""
-    found = {str(before + n): each.unknown for n, each in enumerate(done, 1) if each.unknown}
-    if found:
-        where = ", ".join([*found][:_NAMED]) + (" …" if len(found) > _NAMED else "")
-        unknown = listed(text for texts in found.values() for text in texts)
-        plural = "s" if len(found) > 1 else ""
-        print(f"{what}{plural} {where}: the model does not know {unknown}", file=sys.stderr)
+def _comment(done: Sequence[Translation], what: str, before: int) -> None:
+    """Name on standard error unknown characters and loops, one line for each kind."""
+    from transformer.search.loops import find_loop
+
+    unknown = {n: each.unknown for n, each in enumerate(done, before + 1) if each.unknown}
+    if unknown:
+        named = listed(text for texts in unknown.values() for text in texts)
+        print(f"{_where(what, [*unknown])}: the model does not know {named}", file=sys.stderr)
+    found = {
+        n: find_loop(each.text) for n, each in enumerate(done, before + 1) if not each.complete
+    }
+    loops = {n: loop.repeated for n, loop in found.items() if loop is not None}
+    if loops:
+        print(
+            f"{_where(what, [*loops])}: the model repeats {listed(loops.values())} "
+            "up to the length limit",
+            file=sys.stderr,
+        )
+
+
+def _where(what: str, numbers: Sequence[int]) -> str:
+    """Return "line 3", or "lines 3, 5" with at most `_NAMED` numbers."""
+    more = " …" if len(numbers) > _NAMED else ""
+    return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_NAMED]))}{more}"
 
 
 def _stdin_lines() -> Iterator[list[str]]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from transformer.checkpoint.folder import CheckpointEntry
+from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.config import ModelConfig
-from transformer.evaluation.training_text import COVERED, training_text
 from transformer.evaluation.typed import TYPED, by_topic, from_dict
 from transformer.search.decoding import (
     DEFAULT_DECODING,

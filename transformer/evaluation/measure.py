@@ -7,7 +7,7 @@ The results in metrics.json:
     tests               scores of each test set with the default decoding
     other_decodings     the same for the best setting on val and for the paper's, unless they are
                         the default
-    training_text       kind and length of the text trained on, see `training_text`
+    training_text       kind and length of the text trained on, see `TrainingText`
     typed               verdicts on the typed sentences, for models of everyday sentences
 """
 
@@ -15,17 +15,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from transformer.checkpoint.folder import METRICS
+from transformer.checkpoint.training_text import (
+    COVERED,
+    KINDS,
+    TRAINING_TEXT,
+    TrainingText,
+    kind_of,
+)
 from transformer.config import ConfigError
 from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
 from transformer.evaluation.scores import PROTOCOLS, score
-from transformer.evaluation.training_text import KINDS, TRAINING_TEXT, kind_of, read_training_text
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
 from transformer.evaluation.typed import (
     TYPED,
@@ -41,7 +48,8 @@ from transformer.search.decoding import (
     Decoding,
     default_decoding,
 )
-from transformer.training.corpus import load_held_out
+from transformer.text.tokenizer import Tokenizer
+from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
 from transformer.training.recipe import Recipe
 from transformer.translator import Translator
@@ -141,13 +149,22 @@ def with_texts(
     Raises: `DataError` if text is missing.
     """
     records: dict[str, Any] = {}
-    text = read_training_text(recipe, data, translator.tokenizer)
-    if text is not None:
-        records[TRAINING_TEXT] = text
-    if kind_of(recipe) == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
+    kind = kind_of(recipe.data.corpora)
+    if kind:
+        longest = _src_tokens(recipe, data, translator.tokenizer)
+        records[TRAINING_TEXT] = asdict(TrainingText(kind, longest))
+    if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
         sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
         records[TYPED] = to_dict(judge(translator, sentences, default_decoding(metrics)))
     return {**metrics, **records}
+
+
+def _src_tokens(recipe: Recipe, data: Path, tokenizer: Tokenizer) -> int:
+    """Return the length of the longest source in the corpora, see `TrainingText`."""
+    corpus = load_corpus(replace(recipe.data, train_only=None), data)
+    sources = list(dict.fromkeys(src for src, _ in corpus.train))
+    lengths = [len(ids) for ids in tokenizer.encode_many(sources)]
+    return int(np.quantile(lengths, COVERED, method="inverted_cdf"))
 
 
 def write_card(

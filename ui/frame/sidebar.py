@@ -15,6 +15,8 @@ import torch
 from figures.markdown import code, plain, shorten
 from figures.numbers import parameters
 from transformer.catalogue import Entry
+from transformer.checkpoint.training_text import training_text
+from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.search.decoding import default_decoding
 from ui.core import url_state
@@ -49,6 +51,8 @@ from ui.work.roots import without_root
 
 #: Opened first where it is there.
 DEFAULT_CHECKPOINT = "everyday-en-de"
+#: Most parameters of a small model, half of the paper's base.
+SMALL = 30_000_000
 #: What is looked into where there is nothing to choose.
 _NOTHING = Entry("", Path(), None, None, "")
 
@@ -223,14 +227,22 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
     )  # fmt: skip
     config = entry.config
     if config is not None:
-        depth = f"{config.n_encoder_layers}+{config.n_decoder_layers}"
-        st.caption(
-            f"{examples_for(entry.name).task.capitalize()}. {depth} layers, "
-            f"{config.heads_in_words}, {parameters(config.n_parameters)} parameters."
-        )
+        st.caption(model_caption(entry, config))
     elif entry.about:
         st.caption(plain(entry.about))
     _draw_models_link()
+
+
+def model_caption(entry: Entry, config: ModelConfig) -> str:
+    """Return a caption on a model's size, and on its training if that text is known."""
+    shape = f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}"
+    size = f"{parameters(config.n_parameters)} parameters"
+    text = training_text(entry.metrics)
+    if text is None or config.n_parameters > SMALL:
+        return f"{examples_for(entry.name).task.capitalize()}. {shape}, {size}."
+    return (
+        f"Small model ({size}), trained on {text.kind}; mistakes are part of the lesson. {shape}."
+    )
 
 
 def _draw_models_link() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import streamlit as st
 
 from figures.markdown import code
 from figures.numbers import signed
+from transformer.checkpoint.training_text import COVERED, training_text
+from transformer.search.loops import Loop, find_loop
 from transformer.trace.records import Trace
 from ui.core.view import View
 
@@ -75,8 +79,33 @@ def unknown_pieces(trace: Trace) -> list[str]:
     return list(dict.fromkeys(unknown))
 
 
-def draw_warnings(trace: Trace) -> None:
-    """Warn of pieces that the model does not know, and of a translation cut at the length limit."""
+def loop_in(trace: Trace) -> Loop | None:
+    """Return the loop that the translation ends in, None if it ends by itself or without one."""
+    return None if trace.complete else find_loop(trace.text)
+
+
+def headline(trace: Trace) -> str:
+    """Return the translation to show above the player, a loop cut after its first time."""
+    loop = loop_in(trace)
+    return trace.text if loop is None else f"{loop.kept} …"
+
+
+def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
+    """Return a sentence if the source is longer than the text trained on, else ""."""
+    text = training_text(metrics)
+    length = len(trace.src_tokens) - len(trace.src_special)
+    if text is None or length <= text.src_tokens:
+        return ""
+    return (
+        f"This sentence has {length} tokens; {100 * COVERED:.0f}% of those that the model was "
+        f"trained on have at most {text.src_tokens}. Expect mistakes, or translate it in parts."
+    )
+
+
+def draw_warnings(view: View, trace: Trace) -> None:
+    """Warn of what makes a translation doubtful: length, unknown pieces, a cut or a loop."""
+    if long := length_warning(view.entry.metrics, trace):
+        st.warning(long, icon=":material/straighten:")
     if trace.src_unknown:
         pieces = unknown_pieces(trace)
         named = ", ".join(code(piece, 20) for piece in pieces[:12])
@@ -97,9 +126,12 @@ def draw_warnings(trace: Trace) -> None:
             icon=":material/question_mark:",
         )
     if not trace.complete:
+        loop, why = loop_in(trace), "the model did not finish the sentence by itself."
+        if loop is not None:
+            why = f"the model writes {code(loop.repeated, 60)} {loop.times} times. "
+            why += "The text above has it once, the player every token."
         st.warning(
-            f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: the model did not "
-            "finish the sentence by itself.",
+            f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: {why}",
             icon=":material/content_cut:",
         )
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from transformer.__main__ import main
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
+from transformer.checkpoint.training_text import TrainingText, training_text
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import summary_table
 from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
 from transformer.evaluation.scores import score
-from transformer.evaluation.training_text import TrainingText, training_text
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError
@@ -256,6 +256,7 @@ def test_texts_are_measured_without_the_scores(run: Path, tmp_path: Path) -> Non
     out = publish(run, run.parent, tmp_path / "shipped", **LITTLE)
     before = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     before["training"]["recipe"]["data"] |= {"corpora": ["tatoeba"], "src": "en", "tgt": "de"}
+    before["default_decoding"] = {"beam_size": 1, "alpha": 0.0}
     (out / "metrics.json").write_text(json.dumps(before))
     (tmp_path / "tatoeba").mkdir()
     with pytest.raises(DataError, match="tatoeba"):

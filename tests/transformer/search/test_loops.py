@@ -1,0 +1,57 @@
+"""Loops are found where a text repeats its end, and nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.search.loops import MIN_CHARACTERS, MIN_TIMES, Loop, find_loop
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Das ist gut, gut, gut, gut, gut, gut, gu", Loop("Das ist gut,", "gut,", 6)),
+    ("Ein Mann und ein Hund und ein Hund und ein Hund und ein",
+     Loop("Ein Mann und ein Hund", "und ein Hund", 3)),
+    ("Innik" + "ik" * 12, Loop("Innik", "ik", 13)),
+    ("", None),
+    ("Er zahlt 1000000", None),
+    ("nein, nein, nein", None),
+    ("Sie sagt, dass sie sagt, was er sagt.", None),
+])  # fmt: skip
+def test_a_loop_is_cut_after_its_first_time(text: str, expected: Loop | None) -> None:
+    assert find_loop(text) == expected
+
+
+@given(st.text("abc ", max_size=20), st.text("xyz ", min_size=1, max_size=9), st.integers(3, 12),
+       st.integers(0, 8))  # fmt: skip
+def test_what_repeats_is_found(before: str, unit: str, times: int, more: int) -> None:
+    text = before + unit * times + unit[: more % len(unit)]
+    loop = find_loop(text)
+    if len(unit) * times < MIN_CHARACTERS:
+        return
+    assert loop is not None
+    assert text.startswith(loop.kept)
+    assert loop.times >= times
+    # Saying it again and again from there on gives the whole text.
+    start = len(loop.kept) - len(loop.repeated)
+    assert text.startswith(loop.repeated, start) or not loop.repeated
+
+
+@given(st.text("ab ", max_size=60))
+def test_a_loop_is_what_counting_by_hand_finds(text: str) -> None:
+    ends = (
+        (n, p)
+        for p in range(1, len(text) + 1)
+        for n in range(max(MIN_TIMES * p, MIN_CHARACTERS), len(text) + 1)
+        if all(text[-i] == text[-i - p] for i in range(1, n - p + 1))
+    )
+    longest = max(ends, default=None, key=lambda end: (end[0], -end[1]))
+    loop = find_loop(text)
+    assert (loop is None) == (longest is None)
+    if loop is not None and longest is not None:
+        length, period = longest
+        start = len(text) - length
+        assert loop.kept == text[: len(loop.kept)]
+        assert text[: start + period].rstrip() == loop.kept[: start + period].rstrip()
+        assert len(loop.kept) < start + 2 * period

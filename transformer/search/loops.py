@@ -1,0 +1,59 @@
+"""Loops: translations that say the same again and again until the length limit stops them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: A shorter repetition is no loop, such as "no, no" and the zeros of a number.
+MIN_TIMES, MIN_CHARACTERS = 3, 20
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The repeated end of a text.
+
+    Attributes:
+        kept: the text up to the end of the first time.
+        repeated: what is said again, from the start of a word if it has one.
+        times: how often it is said in full.
+    """
+
+    kept: str
+    repeated: str
+    times: int
+
+
+def find_loop(text: str) -> Loop | None:
+    """Return the longest end of a text that is one piece of text, repeated; None if there is none.
+
+    The last time may be cut off in the middle. Call it for translations that are not complete: what
+    a model ends by itself may repeat itself on purpose.
+    """
+    length, period = _repeated_end(text)
+    times = length // period if period else 0
+    if times < MIN_TIMES or length < MIN_CHARACTERS:
+        return None
+    start = len(text) - length
+    # Any of the first `period` places can count as the start.
+    at = next((at for at in range(start, start + period) if not text[:at][-1:].strip()), start)
+    return Loop(text[: at + period].rstrip(), text[at : at + period].strip(), times)
+
+
+def _repeated_end(text: str) -> tuple[int, int]:
+    """Return the length of the longest end that repeats, and the length of what it repeats.
+
+    An end of length n repeats its last p characters if, read backwards, the text shifted by p
+    agrees with itself for n - p characters: Z(p) of the Z-function, in linear time.
+    """
+    backwards, best = text[::-1], (0, 0)
+    z, left, right = [0] * len(text), 0, 0
+    for p in range(1, len(text)):
+        agree = min(right - p, z[p - left]) if p < right else 0
+        while p + agree < len(text) and backwards[agree] == backwards[p + agree]:
+            agree += 1
+        z[p] = agree
+        if p + agree > right:
+            left, right = p, p + agree
+        if agree >= (MIN_TIMES - 1) * p and p + agree > best[0]:
+            best = p + agree, p
+    return best
