@@ -51,9 +51,11 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     """
     read = {name: _corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
     corpora = [*read.values()]
-    # What a repeated corpus holds out is held out once.
-    repeats = (Counter(recipe.corpora) - Counter(list(read))).elements()
-    corpora += [Corpus(read[name].train) for name in repeats]
+    # What a repeated corpus holds out is held out once. A phrasebook fills its slots anew.
+    for name, times in Counter(recipe.corpora).items():
+        for turn in range(1, times):
+            again = _corpus(name, recipe, folder, turn) if name == PHRASEBOOK else read[name]
+            corpora.append(Corpus(again.train))
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
@@ -74,7 +76,7 @@ def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
     return Corpus((), held.val, held.tests)
 
 
-def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
+def _corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpus:
     if name == "reversal":
         return reversal()
     if name == AGREEMENT:
@@ -87,7 +89,8 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path) -> Corpus:
             raise DataError(str(error)) from None
     if name == PHRASEBOOK:
         try:
-            return Corpus(tuple(phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt)))
+            lines = read_phrases()
+            return Corpus(tuple(phrasebook_pairs(lines, recipe.src, recipe.tgt, seed=turn)))
         except ValueError as error:
             raise DataError(str(error)) from None
     if name == WIKTIONARY:

@@ -22,6 +22,11 @@ Is this {my:noun}?|Ist das {my:noun}?|Est-ce que c'est {my:noun} ?
 This is {a:noun+adj}.|Das ist {a:noun+adj}.|C'est {a:noun+adj}.
 {the:noun+adj} is over there.|{the:noun+adj} ist da drüben.|{the:noun+adj} est là-bas.
 Where is {the:noun+adj}?|Wo ist {the:noun+adj}?|Où est {the:noun+adj} ?
+{this:noun} is {adj}.|{this:noun} ist {adj}.|{this:noun} est {adj}.
+{which:noun} is that?|{which:noun} ist das?|{which:noun} est-ce ?
+Is that {your:noun}?|Ist das {your:noun}?|Est-ce que c'est {your:noun} ?
+{our:noun} is {adj}.|{our:noun} ist {adj}.|{our:noun} est {adj}.
+{his:noun} is not here.|{his:noun} ist nicht hier.|{his:noun} n'est pas ici.
 Only {the:noun} is missing.|Nur {the:noun} fehlt.|Il ne manque que {the:noun}.
 """
 _OTHER = """
@@ -45,10 +50,16 @@ The book is about {a:noun}.|Das Buch handelt von {a:noun.dat}.|Le livre parle de
 I think of {the:noun}.|Ich denke an {the:noun.acc}.|Je pense à {the:noun}.
 I see {a:noun+adj}.|Ich sehe {a:noun+adj.acc}.|Je vois {a:noun+adj}.
 I want {the:noun+adj}.|Ich will {the:noun+adj.acc}.|Je veux {the:noun+adj}.
+I know {this:noun}.|Ich kenne {this:noun.acc}.|Je connais {this:noun}.
+{which:noun} do you want?|{which:noun.acc} willst du?|{which:noun} veux-tu ?
+She is looking for {her:noun}.|Sie sucht {her:noun.acc}.|Elle cherche {her:noun}.
+They love {their:noun}.|Sie lieben {their:noun.acc}.|Ils aiment {their:noun}.
 He has {a:noun+adj}.|Er hat {a:noun+adj.acc}.|Il a {a:noun+adj}.
 """
 _THINGS = """
 I like {the:noun} because {it:noun} is {adj}.|Ich mag {the:noun.acc}, weil {it:noun} {adj} ist.|J'aime {the:noun} parce que {it:noun} est {adj}.
+Where is {the:noun}? I don't see {it:noun}.|Wo ist {the:noun}? Ich sehe {it:noun.acc} nicht.|Où est {the:noun} ? Je ne {obj:noun} vois pas.
+Take {this:noun}, I don't need {it:noun}.|Nimm {this:noun.acc}, ich brauche {it:noun.acc} nicht.|Prends {this:noun}, je ne {obj:noun} veux pas.
 Where is {the:noun}? {it:noun} was here.|Wo ist {the:noun}? {it:noun} war hier.|Où est {the:noun} ? {it:noun} était ici.
 I have {a:noun}, but {it:noun} is too {adj}.|Ich habe {a:noun.acc}, aber {it:noun} ist zu {adj}.|J'ai {a:noun}, mais {it:noun} est trop {adj}.
 I know {the:noun}. {it:noun} is {adj}.|Ich kenne {the:noun.acc}. {it:noun} ist {adj}.|Je connais {the:noun}. {it:noun} est {adj}.

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Gender = Literal["m", "f", "n"]
-#: What stands before a noun; "it" stands in its place.
-Article = Literal["the", "a", "my", "no", "it"]
+#: What stands before a noun. "No" is "not a" (German "kein", French "de"); "it" stands in place of
+#: the noun, and "obj" too: "le" and "la" before a French verb.
+Article = Literal[
+    "the", "a", "no", "my", "your", "his", "her", "our", "their", "this", "which", "every",
+    "it", "obj",
+]  # fmt: skip
 Case = Literal["nom", "acc", "dat", "gen"]
 
 
@@ -38,8 +42,8 @@ class Noun:
     def english(self, article: Article, adjective: Adjective | None = None) -> str:
         """Return the noun with its article: "an apple"."""
         noun = f"{adjective.en} {self.en}" if adjective else self.en
-        if article == "it":
-            return article
+        if article in ("it", "obj"):
+            return "it"
         return f"{indefinite(noun) if article == 'a' else article} {noun}"
 
     def german(
@@ -47,18 +51,19 @@ class Noun:
     ) -> str:
         """Return the noun with its article: "dem Hund", "einem alten Hund"."""
         column = "mfn".index(self.de_gender)
-        if article == "it":
+        if article in ("it", "obj"):
             return _PRONOUNS[case].split()[column]
-        definite = article == "the"
-        if definite:
+        if article == "the":
             before = _DEFINITE[case].split()[column]
+        elif article in _POINTING:
+            before = _POINTING[article] + _POINTING_ENDINGS[case].split()[column]
         else:
-            before = {"a": "ein", "my": "mein", "no": "kein"}[article] + _ENDINGS[case][column]
+            before = _POSSESSIVE[article] + _ENDINGS[case][column]
         noun = {"nom": self.de, "gen": self.de_gen or self.de}.get(case, self.de_acc or self.de)
         if adjective:
-            ending = (_WEAK if definite else _MIXED).get(case, "en en en").split()[column]
+            endings = _MIXED if article in _POSSESSIVE else _WEAK
             stem = _STEMS.get(adjective.de, adjective.de.removesuffix("e"))
-            return f"{before} {stem}{ending} {noun}"
+            return f"{before} {stem}{endings.get(case, 'en en en').split()[column]} {noun}"
         return f"{before} {noun}"
 
     def french(self, article: Article, adjective: Adjective | None = None) -> str:
@@ -66,6 +71,8 @@ class Noun:
         feminine = self.fr_gender == "f"
         if article == "it":
             return "elle" if feminine else "il"
+        if article == "obj":
+            return "la" if feminine else "le"
         noun = self.fr
         if adjective:
             form = adjective.fr_f if feminine else adjective.fr
@@ -73,23 +80,33 @@ class Noun:
                 noun = f"{_BEFORE[adjective.fr] if elides(noun) and not feminine else form} {noun}"
             else:
                 noun = f"{noun} {form}"
-        vowel = elides(noun)
-        if vowel and article in ("the", "no"):
-            return f"{'l' if article == 'the' else 'd'}'{noun}"
-        if vowel and article == "my":
-            return f"mon {noun}"
-        forms = {"the": "le la", "a": "un une", "my": "mon ma", "no": "de de"}[article].split()
-        return f"{forms[feminine]} {noun}"
+        if article == "this" and not feminine and elides(noun):
+            return f"cet {noun}"
+        masculine, other, before_vowel = _FRENCH[article].split()
+        if before_vowel != "-" and elides(noun):
+            return f"{before_vowel}{noun}" if before_vowel[-1] == "'" else f"{before_vowel} {noun}"
+        return f"{other if feminine else masculine} {noun}"
 
 
-#: German by case, for masculine, feminine and neuter: "the"; endings of "ein", "mein" and "kein";
-#: "it"; endings of adjectives after "the" and after those. "No" is "not a": "kein", French "de".
+#: German by case, for masculine, feminine and neuter: "the"; endings after the stems below; "it";
+#: endings of adjectives after "the" and the like, and after "ein" and the like.
 _DEFINITE = {"nom": "der die das", "acc": "den die das", "dat": "dem der dem", "gen": "des der des"}
 _ENDINGS = {"nom": ("", "e", ""), "acc": ("en", "e", ""), "dat": ("em", "er", "em"),
             "gen": ("es", "er", "es")}  # fmt: skip
+_POINTING_ENDINGS = {"nom": "er e es", "acc": "en e es", "dat": "em er em", "gen": "es er es"}
 _PRONOUNS = {"nom": "er sie es", "acc": "ihn sie es", "dat": "ihm ihr ihm"}
 _WEAK = {"nom": "e e e", "acc": "en e e"}
 _MIXED = {"nom": "er e es", "acc": "en e es"}
+_POSSESSIVE = {"a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein", "her": "ihr",
+               "our": "unser", "their": "ihr"}  # fmt: skip
+_POINTING = {"this": "dies", "which": "welch", "every": "jed"}
+
+#: French: masculine, feminine, and both before a vowel ("-": no change).
+_FRENCH = {
+    "the": "le la l'", "a": "un une -", "no": "de de d'", "my": "mon ma mon", "your": "ton ta ton",
+    "his": "son sa son", "her": "son sa son", "our": "notre notre -", "their": "leur leur -",
+    "this": "ce cette -", "which": "quel quelle -", "every": "chaque chaque -",
+}  # fmt: skip
 
 #: German adjectives whose stem changes, and French ones that stand before their noun, with their
 #: masculine form before a vowel.
@@ -107,13 +124,14 @@ _MUTE_H = re.compile(
 
 #: English words whose first sound is not that of their first letter.
 _CONSONANT_SOUND = ("uni", "use", "usu", "eu", "one", "u-", "ubi", "uran", "ute", "utop")
+_UN = ("unim", "unin", "unid")
 _VOWEL_SOUND = ("hour", "honest", "honor", "honour", "heir", "herb")
 
 
 def indefinite(word: str) -> str:
     """Return "a" or "an" for an English word."""
     lower = word.lower()
-    if lower.startswith(_CONSONANT_SOUND) and not lower.startswith("unim"):
+    if lower.startswith(_CONSONANT_SOUND) and not lower.startswith(_UN):
         return "a"
     return "an" if lower[:1] in "aeiou" or lower.startswith(_VOWEL_SOUND) else "a"
 

@@ -13,12 +13,13 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 from transformer.training.data import DataError, MissingFileError, Pair, read_lines
 from transformer.training.made import names
 from transformer.training.made.grammar import Adjective, Article, Case, Noun, elides
 from transformer.training.made.nouns import ADJECTIVES, KINDS, NOUNS
+from transformer.training.made.numerals import spelled
 
 #: The project's own lines.
 FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
@@ -31,7 +32,9 @@ Triple = tuple[str, str, str]
 #: What fills a slot.
 Value = Triple | Noun | Adjective
 
-SLOT = re.compile(r"\{(?:(the|a|my|no|it):)?([a-z]+)(\d?)(\+adj)?(?:\.(acc|dat|gen))?\}")
+SLOT = re.compile(
+    rf"\{{(?:({'|'.join(get_args(Article))}):)?([a-z]+)(\d?)(\+adj)?(?:\.(acc|dat|gen))?\}}"
+)
 _TWELVE_HOURS = re.compile(r"\b[ap]\.?m\b")
 # Stands before and after a filled slot while its neighbours are put right.
 _LEFT, _RIGHT = "\x01", "\x02"
@@ -54,6 +57,15 @@ _MONTHS = (
     ("June", "Juni", "juin"), ("July", "Juli", "juillet"), ("August", "August", "août"),
     ("September", "September", "septembre"), ("October", "Oktober", "octobre"),
     ("November", "November", "novembre"), ("December", "Dezember", "décembre"),
+)  # fmt: skip
+
+
+_ORDINALS = (
+    ("second", "zweite", "deuxième"), ("third", "dritte", "troisième"),
+    ("fourth", "vierte", "quatrième"), ("fifth", "fünfte", "cinquième"),
+    ("sixth", "sechste", "sixième"), ("seventh", "siebte", "septième"),
+    ("eighth", "achte", "huitième"), ("ninth", "neunte", "neuvième"),
+    ("tenth", "zehnte", "dixième"), ("twelfth", "zwölfte", "douzième"),
 )  # fmt: skip
 
 
@@ -88,6 +100,51 @@ def _date(rng: random.Random) -> Triple:
     return f"{english} {day}", f"{day}. {german}", f"{'1er' if day == 1 else day} {french}"
 
 
+def _nth(day: int) -> str:
+    ending = "th" if 11 <= day % 100 <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    return f"{day}{ending}"
+
+
+def _nthdate(rng: random.Random) -> Triple:
+    day, (english, german, french) = rng.randint(1, 28), rng.choice(_MONTHS)
+    return (
+        rng.choice((f"the {_nth(day)} of {english}", f"{day} {english}", f"{english} {_nth(day)}")),
+        f"{day}. {german}",
+        f"{'1er' if day == 1 else day} {french}",
+    )
+
+
+def _afternoon(rng: random.Random) -> Triple:
+    hour = rng.randint(1, 11)
+    return f"{hour} {rng.choice(('p.m.', 'pm'))}", f"{hour + 12} Uhr", f"{hour + 12} heures"
+
+
+def _clock(rng: random.Random) -> Triple:
+    """Spell out a time: "half past seven", "halb acht", "sept heures et demie"."""
+    hour = rng.randint(1, 11)
+    this, following = spelled(hour), spelled(hour + 1)
+    french = f"{this[2]} heure{'s' * (hour > 1)}".replace("un heure", "une heure")
+    later = f"{following[2]} heures"
+    minutes = rng.choice(((5, "five", "fünf", "cinq"), (10, "ten", "zehn", "dix"),
+                          (20, "twenty", "zwanzig", "vingt")))  # fmt: skip
+    return rng.choice((
+        (f"{this[0]} o'clock", f"{'ein' if hour == 1 else this[1]} Uhr", french),
+        (f"half past {this[0]}", f"halb {following[1]}", f"{french} et demie"),
+        (f"a quarter past {this[0]}", f"Viertel nach {this[1]}", f"{french} et quart"),
+        (f"a quarter to {following[0]}", f"Viertel vor {following[1]}", f"{later} moins le quart"),
+        (f"{minutes[1]} past {this[0]}", f"{minutes[2]} nach {this[1]}", f"{french} {minutes[3]}"),
+        (f"{minutes[1]} to {following[0]}", f"{minutes[2]} vor {following[1]}",
+         f"{later} moins {minutes[3]}"),
+    ))  # fmt: skip
+
+
+def _number(rng: random.Random) -> Triple:
+    two, three = rng.randint(13, 99), rng.randint(101, 999)
+    number = rng.choice((two, two, 100 * rng.randint(1, 9), three, 1000 * rng.randint(1, 20)))
+    # A final one would take the gender of what is counted.
+    return spelled(number + 1 if number % 10 == 1 else number)
+
+
 #: What fills the slots that are no nouns.
 _VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "name": lambda rng: _same(names.first_name(rng)),
@@ -96,6 +153,11 @@ _VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "n": lambda rng: _same(str(rng.randint(2, 99))),
     "hour": lambda rng: _same(str(rng.randint(1, 12))),
     "year": lambda rng: _same(str(rng.randint(1700, 2049))),
+    "number": _number,
+    "clock": _clock,
+    "afternoon": _afternoon,
+    "nth": lambda rng: rng.choice(_ORDINALS),
+    "nthdate": _nthdate,
     "word": lambda rng: rng.choice(_WORDS),
     "day": lambda rng: rng.choice(_DAYS),
     "month": lambda rng: rng.choice(_MONTHS),
@@ -231,8 +293,9 @@ def _choices(
 
 def _value(name: str, column: str, rng: random.Random) -> Triple:
     value = _VALUES[name](rng)
-    while name == "time" and _TWELVE_HOURS.search(column) and int(value[0].split(":")[0]) > 12:
-        value = _VALUES[name](rng)
+    if name in ("time", "hour") and _TWELVE_HOURS.search(column):
+        while int(value[0].partition(":")[0]) > 11:
+            value = _VALUES[name](rng)
     return value
 
 
@@ -266,7 +329,7 @@ def _fill_column(column: str, language: int, values: Mapping[str, Value]) -> str
 def _english(text: str) -> str:
     # "An 8", "an old dog": before a slot the first letter or digit decides.
     text = re.sub(rf"\b([Aa]) {_LEFT}(?=[aeiouAEIOU]|8|1[18]\b)", rf"\1n {_LEFT}", text)
-    return _plain(text)
+    return _plain(text).replace(".m..", ".m.")
 
 
 def _german(text: str) -> str:

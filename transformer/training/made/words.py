@@ -148,7 +148,7 @@ def _frames(word: Word, tgt: str) -> list[tuple[str, str, str]]:
     return [
         frame
         for frame in every
-        if (word.countable or not re.search(r"\{(?:a|my):", frame[0]))
+        if (word.countable or not re.search(r"\{(?!the|it)[a-z]+:", frame[0]))
         and not (word.person and "adj" in frame[0])
     ]
 
@@ -179,6 +179,8 @@ def _takes_article(word: Word, genders: dict[str, Gender], tgt: str) -> bool:
         return False
     # A compound has the gender of its head, the last part in German, the first in French.
     noun = word.target.lower()
+    if (noun[:-1] in genders and noun[-1] in "sx") or (word.gender == "f" and noun.endswith("en")):
+        return False  # "Schulden"
     heads = (
         [noun[start:] for start in range(3, len(noun) - 3)] if tgt == "de" else [noun.split()[0]]
     )
