@@ -75,7 +75,7 @@ def main() -> None:
     if stop_page is not None:
         st.switch_page(pages[stop_page.url_path])
     with corner:
-        presenter.draw_presenter(spec.title, touring=guided and guide.place() is not None)
+        presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
     if guided:
         guide.draw_bar(view, spec)
     why = why_not(view, spec)

@@ -13,14 +13,14 @@ from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.tours import guide
 from ui.tours.stops import Tour
-from ui.tours.training import TRAINING, Told, how_long, told, whose
+from ui.tours.training import TRAINING, TrainingFacts, how_long, training_facts, whose
 from ui.tours.training_exhibits import (
     PAPER_SCORES,
+    bleu_by_setting,
     rate_exhibit,
     scores_exhibit,
-    smoothed_target,
     smoothing_exhibit,
-    tried,
+    target_shares,
 )
 
 require_frame()
@@ -41,7 +41,7 @@ def draw_tours() -> None:
         "sets the controls and asks for a prediction; **the answer comes from the model on the "
         "left**, not from a book. Every stop has an address of its own to hand out."
     )
-    here = guide.place()
+    here = guide.current_stop()
     for start in range(0, len(guide.TOURS), 2):
         pair = guide.TOURS[start : start + 2]
         for column, tour in zip(st.columns(2, gap="large"), pair, strict=False):
@@ -60,7 +60,7 @@ def draw_tour(tour: Tour, now: bool) -> None:
     st.caption(" · ".join(stop.title for stop in tour.stops))
 
 
-def draw_read(facts: Told) -> None:
+def draw_read(facts: TrainingFacts) -> None:
     """How long the training was, in numbers."""
     st.markdown(f"##### {whose(facts)} in numbers")
     shown = {
@@ -85,7 +85,7 @@ def draw_read(facts: Told) -> None:
     )
 
 
-def draw_rate(facts: Told) -> None:
+def draw_rate(facts: TrainingFacts) -> None:
     """The learning rate of every update."""
     updates, rates = facts.rates
     peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
@@ -102,9 +102,9 @@ def draw_rate(facts: Told) -> None:
     )
 
 
-def draw_smoothing(facts: Told) -> None:
+def draw_smoothing(facts: TrainingFacts) -> None:
     """What the model is asked to say, with and without smoothing."""
-    target = smoothed_target(facts)
+    target = target_shares(facts)
     st.altair_chart(
         sized(
             bars(
@@ -120,9 +120,9 @@ def draw_smoothing(facts: Told) -> None:
     )
 
 
-def draw_scores(facts: Told) -> None:
+def draw_scores(facts: TrainingFacts) -> None:
     """BLEU on validation for what was tried, and on the tests."""
-    found = tried(facts)
+    found = bleu_by_setting(facts)
     if found is PAPER_SCORES:
         st.caption("The paper's table 2, newstest2014 English to German.")
     top = max(found, key=found.__getitem__)
@@ -139,7 +139,7 @@ def draw_scores(facts: Told) -> None:
 
 def draw_training(view: View, number: int) -> None:
     """The picture of a stop of the training tour."""
-    facts = told(guide.scene_of(view))
+    facts = training_facts(guide.scene_of(view))
     (draw_read, draw_rate, draw_smoothing, draw_scores)[number - 1](facts)
     take = {
         2: ("learning-rate", lambda: rate_exhibit(facts)),
@@ -151,7 +151,7 @@ def draw_training(view: View, number: int) -> None:
             download_button(take[1], key="training", name=take[0])
 
 
-now = guide.place()
+now = guide.current_stop()
 view = current_view()
 if now is not None and now.tour is TRAINING and view.checkpoint:
     draw_training(view, now.number)

@@ -31,6 +31,12 @@ def smoothed_cross_entropy(
     return (loss * keep).sum(), (nll * keep).sum().detach()
 
 
+def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:
+    """Return the target's share of the right token, and of each other one (section 5.4)."""
+    each = smoothing / vocab_size
+    return 1 - smoothing + each, each
+
+
 class Objective(nn.Module):
     """Model and loss as one module, so that both are compiled and distributed together."""
 

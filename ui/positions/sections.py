@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from functools import lru_cache
 
 import numpy as np
 import streamlit as st
-from altair import LayerChart
-from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
 from figures import position_exhibits as exhibits
 from figures.markdown import code
-from figures.palette import Theme
 from figures.positions import cosines, curves, encoding_heatmap, products
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
@@ -28,6 +24,7 @@ from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.export.programs import header
+from ui.work.results import once
 
 #: How many positions are shown.
 LENGTH: Param[int] = Param("positions", url_state.whole(8, 512), 100)
@@ -35,8 +32,6 @@ POS: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
 SHIFT: Param[int] = Param("k", url_state.whole(-1_000, 1_000), 3)
 SIDE: Param[str] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
 _MOST_CURVES = 8
-#: How many pictures of each kind are kept; the largest is 4 MiB.
-_KEPT = 8
 _STARTS, _OFFSETS = (0, 10, 40), 60
 
 
@@ -53,39 +48,6 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
         return ".".join(map(str, dimensions)) or "none"
 
     return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
-
-
-# Making these takes most of a run of the page, and most runs change nothing that they show. What is
-# kept is drawn as it is: `draw_plot` and `sized` change no figure.
-
-
-@lru_cache(maxsize=_KEPT)
-def _heatmap(
-    n: int, d_model: int, layout: PositionLayout, theme: Theme, trained: int | None
-) -> Figure:
-    return encoding_heatmap(position_vectors.encoding(n, d_model, layout), theme, trained=trained)
-
-
-@lru_cache(maxsize=_KEPT)
-def _waves(
-    n: int, d_model: int, layout: PositionLayout, chosen: tuple[int, ...], theme: Theme,
-    trained: int | None,
-) -> Figure:  # fmt: skip
-    values = position_vectors.encoding(n, d_model, layout)[:, list(chosen)]
-    labels = _labels(chosen, d_model, layout)
-    return curves(np.arange(n), values, labels, theme, trained=trained)
-
-
-@lru_cache(maxsize=_KEPT)
-def _products(n: int, d_model: int, layout: PositionLayout, theme: Theme) -> Figure:
-    table = position_vectors.encoding(n, d_model, layout)
-    return products(table @ table.T, theme, limit=d_model / 2, height=360)
-
-
-@lru_cache(maxsize=_KEPT)
-def _offset_products(d_model: int, theme: Theme) -> LayerChart:
-    values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
-    return product_by_offset(np.arange(_OFFSETS), values, _STARTS, theme)
 
 
 def _labels(dimensions: Iterable[int], d_model: int, layout: PositionLayout) -> list[str]:
@@ -134,7 +96,13 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     )  # fmt: skip
     table = position_vectors.encoding(n, d_model, layout)
     names = position_vectors.dimension_names(d_model, layout)
-    draw_plot(place, _heatmap(n, d_model, layout, current_theme(), trained), "table",
+    # Drawing takes most of a run of this page, and most runs change few pictures. `draw_plot` and
+    # `sized` leave a kept figure as it is.
+    drawn = (n, d_model, layout, current_theme(), trained)
+    heatmap = once(
+        ("positions", *drawn), lambda: encoding_heatmap(table, drawn[3], trained=trained)
+    )
+    draw_plot(place, heatmap, "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     with place:
@@ -155,7 +123,10 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = _labels(chosen, d_model, layout)
-    figure = _waves(n, d_model, layout, tuple(chosen), current_theme(), trained)
+    figure = once(
+        ("position waves", *drawn, *chosen),
+        lambda: curves(np.arange(n), table[:, chosen], labels, drawn[3], trained=trained),
+    )
     draw_plot(
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
@@ -174,12 +145,20 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
         f"each other. A position with itself gives d/2 = {d_model // 2}.",
     )
     shown = position_vectors.encoding(min(n, 128), d_model, layout)
-    left, right = place.columns(2)
-    draw_plot(left, _products(len(shown), d_model, layout, current_theme()), "products",
-              "PE times its transpose: every diagonal has one value.")  # fmt: skip
     values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
+    theme = current_theme()
+    left, right = place.columns(2)
+    matrix = once(
+        ("position products", len(shown), d_model, layout, theme),
+        lambda: products(shown @ shown.T, theme, limit=d_model / 2, height=360),
+    )
+    draw_plot(left, matrix, "products", "PE times its transpose: every diagonal has one value.")
+    lines = once(
+        ("products by offset", d_model, theme),
+        lambda: product_by_offset(np.arange(_OFFSETS), values, _STARTS, theme),
+    )
     right.altair_chart(
-        sized(_offset_products(d_model, current_theme())),
+        sized(lines),
         theme=None,
         alt="Dot products along the offset: curves from three positions coincide.",
     )

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from transformer.measures.neighbours import Neighbours
+from transformer.measures.vocabulary import PieceKind
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from ui.core import url_state
 from ui.core.view import View
 from ui.tokens import settings
-from ui.tokens.views import OtherCut, Plane, Reading, cuts_of, near, plane_of, read_side
+from ui.tokens.views import (
+    OtherCut,
+    Plane,
+    Reading,
+    cuts_of,
+    kinds_of,
+    near,
+    plane_of,
+    read_side,
+)
 from ui.work.cache import Computation, computed
+from ui.work.results import once
 
 
 def get_reading(view: View, side: TextSide) -> Reading:
@@ -21,6 +32,11 @@ def reading_of(view: View, side: TextSide) -> Computation[Reading]:
     """`get_reading` as a computation."""
     typed = view.request.sentence
     return Computation("reading", side, lambda model, trace: read_side(model, trace, side, typed))
+
+
+def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
+    """What every piece of a side's vocabulary can be."""
+    return once(("kinds", view.path, view.entry.fingerprint, side), lambda: kinds_of(tokenizer))
 
 
 def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[OtherCut, ...]]:

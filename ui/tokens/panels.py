@@ -20,13 +20,12 @@ from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.tokens import settings, words
-from ui.tokens.cached import other_cuts_of
+from ui.tokens.cached import get_kinds, other_cuts_of
 from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import (
     OtherCut,
     Reading,
     cuts_shown,
-    kinds_of,
     pieces_shown,
 )
 from ui.work.cache import computed
@@ -101,7 +100,8 @@ def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> Non
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """All pieces: find one, and what they are."""
-    kinds, pieces, wanted = kinds_of(tokenizer), tokenizer.pieces, url_state.get(settings.FIND)
+    kinds, pieces = get_kinds(view, tokenizer, side), tokenizer.pieces
+    wanted = url_state.get(settings.FIND)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))
     left, right = place.columns([5, 4], gap="medium")
     left.text_input("Find", placeholder="text or number", max_chars=100, **bound(settings.FIND))

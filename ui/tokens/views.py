@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -337,7 +336,6 @@ def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
     return tuple(ordinary[:count])
 
 
-@lru_cache(maxsize=4)
 def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
     """What every piece of a vocabulary can be."""
     return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)

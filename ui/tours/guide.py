@@ -46,7 +46,7 @@ _KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, ST
 
 
 @dataclass(frozen=True)
-class Place:
+class TourStop:
     """A stop of a tour, `number` counted from 1."""
 
     tour: Tour
@@ -54,16 +54,16 @@ class Place:
 
     @property
     def stop(self) -> Stop:
-        """The stop itself."""
+        """Return the stop itself."""
         return self.tour.stops[self.number - 1]
 
 
-def place() -> Place | None:
+def current_stop() -> TourStop | None:
     """Where the reader is, or None outside of tours."""
     tour = _BY_NAME.get(url_state.get(TOUR))
     if tour is None:
         return None
-    return Place(tour, min(url_state.get(STOP), len(tour.stops)))
+    return TourStop(tour, min(url_state.get(STOP), len(tour.stops)))
 
 
 def page_of(stop: Stop) -> PageSpec:
@@ -84,14 +84,14 @@ def leave() -> None:
     url_state.forget(TOUR, STOP, GUESS)
 
 
-def beside(here: Place, step: int) -> Place | None:
+def beside(here: TourStop, step: int) -> TourStop | None:
     """The stop before or after, within the tour; after the last one, the next tour's first."""
     number = here.number + step
     if 1 <= number <= len(here.tour.stops):
-        return Place(here.tour, number)
+        return TourStop(here.tour, number)
     following = TOURS.index(here.tour) + step
     if step > 0 and following < len(TOURS):
-        return Place(TOURS[following], 1)
+        return TourStop(TOURS[following], 1)
     return None
 
 
@@ -104,7 +104,7 @@ def follow(view: View, step: int = 0) -> PageSpec | None:
 
     Returns: the page to show where a stop was entered; else None.
     """
-    here = place()
+    here = current_stop()
     if here is not None and step:
         there = beside(here, step)
         if there is not None:
@@ -135,7 +135,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
     Args:
         on: the page on screen.
     """
-    here = place()
+    here = current_stop()
     if here is None or not view.checkpoint:
         return
     url_state.show(TOUR, STOP, GUESS)
@@ -155,7 +155,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
         st.markdown(stop.text)
         body = st.container(gap="xsmall")
         scene = scene_of(view)  # may end the run with a message, below the bar's head
-        settle(here, view, scene)
+        show_subject(here, view, scene)
         with body:
             _draw_question(stop.question(scene))
 
@@ -169,7 +169,7 @@ def scene_of(view: View) -> Scene:
     return Scene(trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics))
 
 
-def settle(here: Place, view: View, scene: Scene) -> None:
+def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     """Have the page show what the question is about, once for each sentence."""
     looked = f"{here.tour.name} {here.number} {view.request!r}"
     before = st.session_state.get(_LOOKED)
@@ -183,7 +183,7 @@ def settle(here: Place, view: View, scene: Scene) -> None:
     st.session_state[_LOOKED] = looked
 
 
-def _draw_head(here: Place) -> None:
+def _draw_head(here: TourStop) -> None:
     title, buttons = st.columns([3, 2], vertical_alignment="center")
     title.markdown(
         f"**{here.stop.title}** :gray[· {here.tour.title} {here.number} of "

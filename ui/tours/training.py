@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from figures.numbers import in_words
-from transformer.training.objective import learning_rate
+from transformer.search.decoding import Decoding
+from transformer.training.objective import learning_rate, smoothed_target
 from transformer.training.recipe import TrainingRecipe
 from transformer.types import Floats
 from ui.tours.stops import Question, Scene, Stop, Tour, among, numbers
@@ -20,7 +21,7 @@ PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
 
 
 @dataclass(frozen=True)
-class Told:
+class TrainingFacts:
     """What a checkpoint says of its training; the paper's base model where it says nothing.
 
     Attributes:
@@ -30,7 +31,7 @@ class Told:
         updates, epochs, target_tokens, hours: how long; epochs and hours are 0 where unknown.
         longest: tokens of the longest target sentence, 0 where unknown.
         val_nll: loss on held-out text in nats a token, None where unknown.
-        tried: (beam size, alpha, BLEU on validation) of one set of weights.
+        tried: (decoding, BLEU on validation) of one set of weights.
         tests: BLEU by the name of the test set.
         d_model, vocab_size: of the model meant.
     """
@@ -44,7 +45,7 @@ class Told:
     hours: float
     longest: int
     val_nll: float | None
-    tried: tuple[tuple[int, float, float], ...]
+    tried: tuple[tuple[Decoding, float], ...]
     tests: Mapping[str, float]
     d_model: int
     vocab_size: int
@@ -67,7 +68,7 @@ def _part(held: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def told(scene: Scene) -> Told:
+def training_facts(scene: Scene) -> TrainingFacts:
     """Read metrics.json, which anyone may have written: what does not fit is as if not there."""
     training = _part(scene.metrics, "training")
     said = _part(_part(training, "recipe"), "training")
@@ -82,7 +83,7 @@ def told(scene: Scene) -> Told:
             label_smoothing=min(max(_number(said.get("label_smoothing")), 0.0), 1.0),
         )
     nll = _number(training.get("val_nll"), -1)
-    return Told(
+    return TrainingFacts(
         own=own,
         continued=own and bool(said.get("init")),
         recipe=recipe,
@@ -101,19 +102,18 @@ def told(scene: Scene) -> Told:
     )
 
 
-def _tried(metrics: Mapping[str, Any]) -> tuple[tuple[int, float, float], ...]:
+def _tried(metrics: Mapping[str, Any]) -> tuple[tuple[Decoding, float], ...]:
     rows = metrics.get("tried_on_val")
     found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     kept = _part(metrics, "chosen_on_val").get("averaged_epochs")
     return tuple(
         (
-            int(_number(row.get("beam_size"))),
-            _number(row.get("alpha")),
+            Decoding(int(_number(row.get("beam_size"))), _number(row.get("alpha"))),
             _number(row.get("val_bleu")),
         )
         for row in found
         if row.get("averaged_epochs") == kept and _number(row.get("beam_size")) > 0
-    )  # fmt: skip
+    )
 
 
 def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
@@ -122,7 +122,7 @@ def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
     return {str(name): _number(score) for name, score in scores.items() if score is not None}
 
 
-def whose(facts: Told) -> str:
+def whose(facts: TrainingFacts) -> str:
     """Whose numbers these are, as the start of a sentence."""
     if facts.continued:
         return "The last part of this checkpoint's training"
@@ -135,7 +135,7 @@ def how_long(hours: float) -> str:
 
 
 def _how_much(scene: Scene) -> Question:
-    facts = told(scene)
+    facts = training_facts(scene)
     right = float(max(facts.target_tokens, 1))
     options, answer = numbers(right, [right / 100, right / 10, right * 10], in_words)
     again = f" in {facts.epochs} epochs (passes over the text)" if facts.epochs else ""
@@ -162,7 +162,7 @@ def _how_much(scene: Scene) -> Question:
 
 
 def _peak(scene: Scene) -> Question:
-    facts = told(scene)
+    facts = training_facts(scene)
     right = float(min(max(facts.recipe.warmup, 1), facts.updates))
     top = learning_rate(int(right), facts.recipe, facts.d_model, facts.updates)
     end = learning_rate(facts.updates, facts.recipe, facts.d_model, facts.updates)
@@ -183,9 +183,9 @@ def _peak(scene: Scene) -> Question:
 
 
 def _smoothed(scene: Scene) -> Question:
-    facts = told(scene)
+    facts = training_facts(scene)
     epsilon = facts.recipe.label_smoothing or 0.1
-    right = 1 - epsilon + epsilon / facts.vocab_size
+    right, each = smoothed_target(epsilon, facts.vocab_size)
     options, answer = numbers(right, [1.0, epsilon, 0.5], lambda share: f"{100 * share:.4g}%")
     off = "" if facts.recipe.label_smoothing else " This one did without; take the paper's 0.1."
     return Question(
@@ -194,14 +194,14 @@ def _smoothed(scene: Scene) -> Question:
         options,
         answer,
         f"1 − ε + ε / {facts.vocab_size:,} = {right:.6f}. Each of the others gets "
-        f"{epsilon / facts.vocab_size:.1e}. The model learns to be less sure: that costs it some "
+        f"{each:.1e}. The model learns to be less sure: that costs it some "
         "probability on held-out text (perplexity) but helps accuracy and BLEU, says the paper.",
     )
 
 
 def _greedy_or_beam(scene: Scene) -> Question:
-    facts = told(scene)
-    if len({score for _, _, score in facts.tried}) < 2:
+    facts = training_facts(scene)
+    if len({score for _, score in facts.tried}) < 2:
         return Question(
             "Which of the paper's two models translates English to German better on newstest2014: "
             "base, with 65 million parameters, or big, with 213 million?",
@@ -211,8 +211,8 @@ def _greedy_or_beam(scene: Scene) -> Question:
             "100 would be the same text.",
         )
     tried = list(dict.fromkeys(facts.tried))[:6]
-    labels = [f"beam {beam}, α {alpha:g}" if beam > 1 else "greedy" for beam, alpha, _ in tried]
-    scores = np.array([score for _, _, score in tried])
+    labels = [str(decoding) for decoding, _ in tried]
+    scores = np.array([score for _, score in tried])
     right = int(scores.argmax())
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]

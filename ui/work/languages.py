@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -17,6 +16,7 @@ from transformer.text.table import tags_among
 from ui.core.language_names import label_of, name_of
 from ui.core.languages import Languages
 from ui.work.models import load
+from ui.work.results import once
 
 #: Taken in this order where neither a link nor the model says which.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
@@ -25,7 +25,8 @@ _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 def languages_of(entry: Entry, device: str) -> Languages:
     """Return a model's languages; a model of the `transformers` library is loaded for that."""
     if entry.kind == "checkpoint":
-        tags = _tags(str(entry.path), entry.fingerprint)
+        key = ("language tags", entry.path, entry.fingerprint)
+        tags = once(key, lambda: _read_tags(entry.path))
         return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
     if entry.kind != "huggingface":
         return Languages()
@@ -49,10 +50,9 @@ def _first(codes: Sequence[str], names: Sequence[str]) -> str:
     return next(iter((*found, *codes, "")))
 
 
-@lru_cache(maxsize=32)
-def _tags(path: str, mark: str) -> tuple[str, ...]:
+def _read_tags(folder: Path) -> tuple[str, ...]:
     """The languages that a checkpoint's vocabulary has tags for, by name."""
-    table = Path(path) / TABLE_FILE
+    table = folder / TABLE_FILE
     if not is_there(table):
         return ()
     try:

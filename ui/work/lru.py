@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from plotly.graph_objects import Figure
 
 from transformer.search.compact import Compact
 
@@ -119,7 +120,8 @@ def acquired(
 def seal(record: Any) -> int:
     """Make every array in a record read-only.
 
-    Returns: bytes of arrays, messages and compact records, each counted once.
+    Returns: bytes of arrays, messages and compact records, each counted once; of a Plotly figure
+    those of its data.
     """
     sizes: dict[int, int] = {}
     pending = [record]
@@ -134,6 +136,8 @@ def seal(record: Any) -> int:
             sizes[id(item)] = len(item)
         elif isinstance(item, Compact):
             sizes[id(item)] = item.nbytes
+        elif isinstance(item, Figure):
+            pending.extend(getattr(each, axis, None) for each in item.data for axis in "xyz")
         elif isinstance(item, tuple | list):
             pending.extend(item)
         elif isinstance(item, Mapping):

@@ -25,7 +25,7 @@ from ui.tours.decoding import DECODING
 from ui.tours.guide import TOURS
 from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters
-from ui.tours.training import PAPER_UPDATES, TRAINING, told, whose
+from ui.tours.training import PAPER_UPDATES, TRAINING, training_facts, whose
 
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
@@ -150,7 +150,7 @@ def test_training_answers_from_the_checkpoints_own_file(shipped: Scene) -> None:
     assert peak.options[peak.answer] == f"update {warmup:,}"
     read = question(TRAINING, 1, shipped)
     assert f"{training['target_tokens']:,}" in read.because
-    updates, rates = told(shipped).rates
+    updates, rates = training_facts(shipped).rates
     assert abs(int(updates[rates.argmax()]) - warmup) <= training["updates"] / 300
 
 
@@ -161,7 +161,7 @@ def test_a_last_part_of_training_is_not_said_to_be_all_of_it(shipped: Scene, ini
     training = {**training, "hours": 0.25, "recipe": {"training": settings}}
     scene = replace(shipped, metrics={**shipped.metrics, "training": training})
     read, rate = (TRAINING.stops[i].question(scene) for i in range(2))
-    for said in (read.ask, read.because, rate.ask, whose(told(scene))):
+    for said in (read.ask, read.because, rate.ask, whose(training_facts(scene))):
         assert ("last part" in said or "before" in said) is bool(init)
     assert "15 minutes" in read.because
 
@@ -179,7 +179,7 @@ def test_what_metrics_say_wrongly_is_as_if_not_said(metrics: dict[str, Any]) -> 
     scene = Scene(make_trace(), CONFIG, metrics)
     for stop in TRAINING.stops:
         assert stop.question(scene).because
-    facts = told(scene)
+    facts = training_facts(scene)
     assert facts.updates == PAPER_UPDATES or facts.own
     assert np.isfinite(facts.rates[1]).all()
 

@@ -19,7 +19,7 @@ from transformer.checkpoint.folder import inspect_checkpoint
 from ui.core.view import View
 from ui.export.html import to_html
 from ui.tours.stops import Scene
-from ui.tours.training import Told, told
+from ui.tours.training import TrainingFacts, training_facts
 from ui.tours.training_exhibits import PAPER_SCORES, rate_exhibit, scores_exhibit, smoothing_exhibit
 
 METRICS = {
@@ -46,10 +46,10 @@ def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) 
     return make_view(tmp_path / "tiny", "abc")
 
 
-def facts_of(view: View) -> Told:
+def facts_of(view: View) -> TrainingFacts:
     entry = inspect_checkpoint(view.path)
     assert entry.config is not None
-    return told(Scene(make_trace(), entry.config, entry.metrics, None))
+    return training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
 
 
 def check(exhibit: Exhibit) -> None:
@@ -78,7 +78,7 @@ def test_the_numbers_are_the_checkpoint_s(own: View) -> None:
     assert rate.arrays["updates"][-1] == 900
     assert smoothing.arrays["shares"][[0, 2]].sum() == pytest.approx(1)
     assert dict(zip(scores.arrays["names"], scores.arrays["bleu"], strict=True)) == {
-        "greedy": 31.5, "beam 4, α 0.6": 33.25,
+        "greedy": 31.5, "beam 4, alpha 0.6": 33.25,
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from figures.positions import encoding_heatmap
 from tests.factories import make_trace
 from ui.work.lru import ENTRY_BYTES, Lru, acquired
 
@@ -26,6 +27,13 @@ def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
     for array in (trace.cross, other):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1
+
+
+def test_the_data_of_a_figure_count() -> None:
+    table = np.zeros((40, 30), np.float32)
+    cache = Lru(10**9)
+    cache.put("a", encoding_heatmap(table, "light"))
+    assert cache.nbytes == table.nbytes + ENTRY_BYTES
 
 
 def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
