@@ -8,7 +8,7 @@ import streamlit as st
 
 from ui.attention.settings import drop_stale_tokens
 from ui.compare import registry
-from ui.compare.choice import PARAMS, Setup, begin, opened, opening, settle
+from ui.compare.choice import PARAMS, Setup, begin, better_known, opened, opening, settle
 from ui.compare.languages import warning
 from ui.compare.registry import TOPIC, room_of
 from ui.compare.setup import draw_choice, read_right
@@ -19,6 +19,7 @@ from ui.core.view import current_view
 from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.pages import require_frame
+from ui.frame.sidebar import is_opening_sentence, open_with
 from ui.work.cache import get_trace
 from ui.work.progress import fragment
 
@@ -60,6 +61,8 @@ url_state.show(*shown)
 begin(*shown)
 now = current_view()
 chosen = settle(now)
+if is_opening_sentence() and (sentence := better_known(chosen)):
+    open_with(sentence)
 first = get_trace(now, partial(opening, chosen))
 drop_stale_tokens(first)
 draw_choice(chosen)

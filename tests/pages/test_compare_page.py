@@ -78,6 +78,21 @@ def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(
     assert "Both write the same words, with the same probability" in said(app)
 
 
+def test_it_opens_on_a_sentence_that_both_models_know(
+    run_app: RunApp, random_checkpoints: Path, tmp_path: Path
+) -> None:
+    for name in ("everyday-en-de", "multi30k-en-de"):
+        shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
+    app = run_app(tmp_path, at="compare", beam="1")
+    assert app.selectbox(key="other_widget").value == "multi30k-en-de"
+    assert app.text_area(key="sentence_box").value == "A dog runs through the snow."
+    # What the visitor asks for stays, also if it is the sentence that the app opens with.
+    app.selectbox(key="example_box").set_value(EXAMPLE).run()
+    assert app.text_area(key="sentence_box").value == EXAMPLE
+    app = run_app(tmp_path, at="compare", beam="1", sentence=EXAMPLE).run()
+    assert app.text_area(key="sentence_box").value == EXAMPLE
+
+
 @pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
 @pytest.mark.parametrize("query", [{"other": "beta"}, {"other": "alpha"}, {"pairing": "sentences"}])
 def test_the_same_on_both_sides_differs_by_exactly_nothing(

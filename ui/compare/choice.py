@@ -6,7 +6,7 @@ would be meaningless there: the token ids of a prefix belong to one checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,7 +21,7 @@ from ui.attention.choice import AttentionChoice
 from ui.attention.settings import KIND, read_choice
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.examples import examples_for
+from ui.core.examples import examples_for, shared_example
 from ui.core.languages import Languages
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
@@ -140,7 +140,7 @@ def settle(view: View) -> Setup:
     st.session_state[_LEFT] = view.sentence
     found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
-    others = readers(view.checkpoint, usable)
+    others = readers(view.checkpoint, {name: found[name].metrics for name in usable})
     pairing = url_state.get(PAIRING)
     if not url_state.stored(PAIRING) and others[:1] == (view.checkpoint,):
         pairing = "sentences"  # no other checkpoint reads this kind of text
@@ -167,24 +167,37 @@ def beside(view: View, entry: Entry) -> View:
     return other if entry.kind == "checkpoint" else replace(other, target=None, sampling=None)
 
 
-def readers(checkpoint: str, usable: Sequence[str]) -> tuple[str, ...]:
+def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the usable checkpoints, those that read the same kind of text first.
 
-    Other checkpoints of the same kind come first, of these those of the same languages; then the
-    checkpoint itself, then the rest. Kinds and languages are read from names, as in
-    `ui.core.examples`.
+    Other checkpoints that read the same language come first, of these those of the same languages
+    by their names; then the checkpoint itself, then the rest.
+
+    Args: usable: what metrics.json of each says, by name.
     """
-    mine = examples_for(checkpoint).kind
+    language = examples_for(checkpoint, usable.get(checkpoint)).language
 
     def rank(name: str) -> tuple[int, bool, str]:
-        kind = examples_for(name).kind
         if name == checkpoint:
             return 1, False, name
-        if "letters" in (kind, mine) and kind != mine:
+        if examples_for(name, usable[name]).language != language:
             return 2, False, name
         return 0, name.split("-")[1:] != checkpoint.split("-")[1:], name
 
     return tuple(sorted(usable, key=rank))
+
+
+def better_known(setup: Setup) -> str:
+    """Return an example that both models know in place of one that they do not, else "".
+
+    Models of the same kind of text know the same sentences.
+    """
+    mine, other = setup.left.examples, setup.right.examples
+    if setup.pairing != "models" or "archive" in (setup.left.kind, setup.right.kind):
+        return ""
+    if mine.kind == other.kind or other.find(setup.left.sentence) is not None:
+        return ""
+    return shared_example(mine, other)
 
 
 def second_sentence(view: View) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,16 @@ class Examples:
     """What one kind of checkpoint understands.
 
     Attributes:
-        kind: "sentences", "captions" or "letters"; checkpoints of one kind can share a sentence.
+        kind: "sentences", "captions" or "letters", with " de" behind in German; checkpoints of one
+            kind can share a sentence.
+        language: its code, "" for letters.
         task: what the model does, in a few words.
         hint: what to type, in a few words.
         items: the examples, the one to open with first.
     """
 
     kind: str
+    language: str
     task: str
     hint: str
     items: tuple[Example, ...]
@@ -43,6 +49,7 @@ class Examples:
 
 _LETTERS = Examples(
     kind="letters",
+    language="",
     task="reverses strings of letters",
     hint="letters, such as abcdefgh",
     items=(
@@ -54,8 +61,12 @@ _LETTERS = Examples(
     ),
 )
 
+#: A sentence and a caption, so that Compare has one for a model of each.
+_DOG = Example("A dog runs through the snow.", "snow", "A cat runs through the snow.")
+
 _CAPTIONS = Examples(
     kind="captions",
+    language="en",
     task="translates photo captions",
     hint="a photo caption in English",
     items=(
@@ -84,11 +95,13 @@ _CAPTIONS = Examples(
             "bus",
             "Several people are waiting at a bus stop in the snow.",
         ),
+        _DOG,
     ),
 )
 
 _SENTENCES = Examples(
     kind="sentences",
+    language="en",
     task="translates sentences",
     hint="a sentence in English",
     items=(
@@ -117,23 +130,101 @@ _SENTENCES = Examples(
             "hot",
             "She closed the window because it was hot.",
         ),
-        Example(
-            "A dog runs through the snow.",
-            "snow",
-            "A cat runs through the snow.",
-        ),
+        _DOG,
     ),
 )
 
+#: The same of German.
+_CHILD = Example("Ein Kind rennt durch den Schnee.", "schnee", "Ein Pferd rennt durch den Schnee.")
 
-_EVERYDAY = replace(_SENTENCES, task="translates everyday sentences")
+_GERMAN_CAPTIONS = Examples(
+    kind="captions de",
+    language="de",
+    task="translates photo captions",
+    hint="a photo caption in German",
+    items=(
+        Example(
+            "Zwei kleine Mädchen spielen im Park mit einem roten Ball.",
+            "ball",
+            "Zwei kleine Jungen spielen im Park mit einem roten Ball.",
+        ),
+        Example(
+            "Mehrere Leute warten im Regen an einer Bushaltestelle.",
+            "regen",
+            "Mehrere Leute warten im Schnee an einer Bushaltestelle.",
+        ),
+        _CHILD,
+    ),
+)
+
+_GERMAN = Examples(
+    kind="sentences de",
+    language="de",
+    task="translates sentences",
+    hint="a sentence in German",
+    items=(
+        Example(
+            "Das Tier überquerte die Straße nicht, weil es zu müde war.",
+            "es",
+            "Das Tier überquerte die Straße nicht, weil es zu langsam war.",
+        ),
+        Example(
+            "Die Katze saß auf der Matte, weil sie müde war.",
+            "sie",
+            "Die Katze saß auf der Matte, weil sie weich war.",
+        ),
+        Example(
+            "Ich war noch nie in Deutschland, aber mein Bruder wohnt dort.",
+            "bruder",
+            "Ich war noch nie in Deutschland, aber mein Onkel wohnt dort.",
+        ),
+        Example(
+            "Weißt du, wo die nächste Bank ist?",
+            "bank",
+            "Weißt du, wo die nächste Schule ist?",
+        ),
+        Example(
+            "Sie öffnete das Fenster, weil es heiß war.",
+            "heiß",
+            "Sie schloss das Fenster, weil es heiß war.",
+        ),
+        _CHILD,
+    ),
+)
+
+_BY_SOURCE = {"en": (_SENTENCES, _CAPTIONS), "de": (_GERMAN, _GERMAN_CAPTIONS)}
+
+#: The languages at the end of a checkpoint's name, as in everyday-de-en.
+_NAMED = re.compile(r"-([a-z]{2})-[a-z]{2}$")
 
 
-def examples_for(checkpoint: str) -> Examples:
-    """The examples that fit a checkpoint, judged by its name; sentences where it says nothing."""
+def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
+    """The examples that fit a checkpoint, judged by its name; sentences where it says nothing.
+
+    Args: metrics: what metrics.json says; its source language counts before the name's.
+    """
     name = checkpoint.lower()
     if "reverse" in name:
         return _LETTERS
+    named = _NAMED.search(name)
+    source = _source(metrics or {}) or (named[1] if named else "")
+    sentences, captions = _BY_SOURCE.get(source, _BY_SOURCE["en"])
     if "multi30k" in name:
-        return _CAPTIONS
-    return _EVERYDAY if "everyday" in name or "tatoeba" in name else _SENTENCES
+        return captions
+    if "everyday" in name or "tatoeba" in name:
+        return replace(sentences, task="translates everyday sentences")
+    return sentences
+
+
+def shared_example(one: Examples, other: Examples) -> str:
+    """The first sentence that both have, "" if they have none."""
+    known = {item.sentence for item in other.items}
+    return next((item.sentence for item in one.items if item.sentence in known), "")
+
+
+def _source(metrics: Mapping[str, Any]) -> str:
+    """The source language of the training's recipe; metrics.json is untrusted."""
+    match metrics:
+        case {"training": {"recipe": {"data": {"src": str(source)}}}}:
+            return source
+    return ""

@@ -82,7 +82,7 @@ class View:
     @property
     def examples(self) -> Examples:
         """Sentences that fit the checkpoint."""
-        return examples_for(self.checkpoint)
+        return examples_for(self.checkpoint, self.entry.metrics)
 
     @cached_property
     def request(self) -> Request:

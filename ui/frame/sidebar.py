@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import streamlit as st
 import torch
@@ -79,12 +80,13 @@ def draw_sidebar() -> View:
 def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
     """The controls of something that reads any sentence."""
     chosen, ours = entry.name, entry.kind == "checkpoint"
-    _settle_sentence(chosen)
+    examples = examples_for(chosen, entry.metrics)
+    _settle_sentence(examples)
     url_state.show(SENTENCE, CHECKPOINT)
     if ours:
         settle_steering(SENTENCE)
     with st.sidebar:
-        _draw_sentence(examples_for(chosen))
+        _draw_sentence(examples)
         _draw_checkpoint(usable, entry)
         place = st.container()
         device = _draw_device(available_devices())
@@ -157,22 +159,37 @@ def _settle_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
     return fallback
 
 
-def _settle_sentence(checkpoint: str) -> None:
+def _settle_sentence(examples: Examples) -> None:
     """See that there is a sentence, and one that this kind of checkpoint can read.
 
     Checkpoints of one kind share the sentence; a model of letter strings and a model of sentences
     each get back what was typed for them last.
     """
-    examples = examples_for(checkpoint)
     kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
     url_state.get(SENTENCE)  # drops what is not allowed
+    opening = examples.items[0].sentence
     if not url_state.stored(SENTENCE):
-        url_state.put(SENTENCE, examples.items[0].sentence)
+        url_state.put(SENTENCE, opening)
+        kept["opening"] = opening
     elif kept["now"] != examples.kind and not url_state.arrived(SENTENCE):
         drop_steering()
         kept[f"last {kept['now']}"] = url_state.get(SENTENCE)
-        url_state.put(SENTENCE, kept.get(f"last {examples.kind}", examples.items[0].sentence))
+        url_state.put(SENTENCE, kept.get(f"last {examples.kind}", opening))
+        kept["opening"] = opening
     kept["now"] = examples.kind
+
+
+def is_opening_sentence() -> bool:
+    """Whether the app, and not the visitor or a link, put the sentence there."""
+    kept: dict[str, str] = st.session_state.get(_KIND, {})
+    return url_state.get(SENTENCE) == kept.get("opening")
+
+
+def open_with(sentence: str) -> NoReturn:
+    """Begin the run again with another sentence of the app's choice."""
+    drop_steering()
+    url_state.put(SENTENCE, sentence)
+    st.rerun()
 
 
 def _draw_sentence(examples: Examples) -> None:
@@ -202,7 +219,13 @@ def _draw_sentence(examples: Examples) -> None:
 
 
 def _take_sentence() -> None:
-    url_state.put(SENTENCE, st.session_state["sentence_box"])
+    _ask(st.session_state["sentence_box"])
+
+
+def _ask(sentence: str) -> None:
+    """Put what the visitor asks for."""
+    st.session_state[_KIND].pop("opening", None)
+    url_state.put(SENTENCE, sentence)
     drop_steering()
     restart()
 
@@ -210,10 +233,8 @@ def _take_sentence() -> None:
 def _take_example() -> None:
     chosen = st.session_state["example_box"]
     if chosen is not None:
-        url_state.put(SENTENCE, chosen)
         st.session_state["example_box"] = None
-        drop_steering()
-        restart()
+        _ask(chosen)
 
 
 def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:

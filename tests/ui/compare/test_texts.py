@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import make_trace
-from ui.compare.choice import readers
+from transformer.catalogue import Entry
+from ui.compare.choice import Setup, better_known, readers
 from ui.compare.maps.matching import sentences_for
 from ui.compare.maps.numbers import published
 from ui.compare.texts import Text, source_words, text_of, where_they_differ
 from ui.core.examples import examples_for
+from ui.core.view import View
 
 
 def text(*words: str, total: float = -2.0) -> Text:
@@ -65,16 +69,45 @@ def test_equal_words_are_told_apart_by_their_probability() -> None:
 
 
 def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> None:
-    names = ("everyday-en-fr", "multi30k-en-de", "reverse-toy", "everyday-en-de")
-    assert readers("everyday-en-de", names) == (
-        "multi30k-en-de", "everyday-en-fr", "everyday-en-de", "reverse-toy",
+    names = ("everyday-en-fr", "multi30k-en-de", "reverse-toy", "everyday-en-de", "everyday-de-en")
+    usable: dict[str, dict[str, Any]] = {name: {} for name in names}
+    assert readers("everyday-en-de", usable) == (
+        "multi30k-en-de", "everyday-en-fr", "everyday-en-de", "everyday-de-en", "reverse-toy",
     )  # fmt: skip
-    assert readers("reverse-toy", names)[0] == "reverse-toy"  # nobody else reads letters
-    assert sorted(readers("alpha", ("beta", "alpha"))) == ["alpha", "beta"]
-    assert readers("alpha", ("beta", "alpha"))[0] == "beta"
+    # Nobody else reads letters, or German.
+    assert readers("reverse-toy", usable)[0] == "reverse-toy"
+    assert readers("everyday-de-en", usable)[0] == "everyday-de-en"
+    german = {"training": {"recipe": {"data": {"src": "de"}}}}
+    assert readers("everyday-de-en", {**usable, "mine": german})[0] == "mine"
+    assert readers("alpha", {"beta": {}, "alpha": {}}) == ("beta", "alpha")
 
 
-@pytest.mark.parametrize("name", ["everyday-en-de", "multi30k-en-de", "reverse-toy"])
+@pytest.mark.parametrize(("left", "right", "sentence"), [
+    ("everyday-en-de", "multi30k-en-de", "A dog runs through the snow."),
+    ("multi30k-en-de", "everyday-en-fr", "A dog runs through the snow."),
+    ("everyday-de-en", "multi30k-de-en", "Ein Kind rennt durch den Schnee."),
+    ("everyday-en-de", "everyday-en-fr", ""),  # any sentence is known to both
+    ("everyday-en-de", "everyday-de-en", ""),  # and here none
+    ("everyday-en-de", "reverse-toy", ""),
+])  # fmt: skip
+def test_models_of_two_kinds_share_an_example(left: str, right: str, sentence: str) -> None:
+    sides = [View(Entry(name, Path(), None, None, ""), "cpu", "x") for name in (left, right)]
+    setup = Setup("models", sides[0], sides[1], (right,))
+    assert better_known(setup) == sentence
+    assert better_known(replace(setup, pairing="sentences")) == ""
+
+
+@pytest.mark.parametrize("metrics", [
+    {}, {"training": 3}, {"training": {"recipe": {"data": {"src": ["de"]}}}},
+    {"training": {"recipe": {"data": {"src": "xx"}}}},
+])  # fmt: skip
+def test_examples_without_a_known_language_are_english(metrics: dict[str, Any]) -> None:
+    assert examples_for("mine", metrics).language == "en"
+
+
+@pytest.mark.parametrize("name", [
+    "everyday-en-de", "multi30k-en-de", "reverse-toy", "everyday-de-en", "multi30k-de-en",
+])  # fmt: skip
 def test_every_example_has_a_counterpart_with_one_change(name: str) -> None:
     for item in examples_for(name).items:
         assert item.beside and item.beside != item.sentence
@@ -123,4 +156,4 @@ def test_sentences_are_the_examples_of_both_sides_once_each() -> None:
         left, right = Side("everyday-en-de"), Side("multi30k-en-de")
 
     found = sentences_for(Both())  # type: ignore[arg-type]
-    assert len(found) == len(set(found)) == 2 * (6 + 5)
+    assert len(found) == len(set(found)) == 2 * (6 + 6 - 1)  # one example is of both
