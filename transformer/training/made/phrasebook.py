@@ -225,7 +225,7 @@ def _subject(column: str) -> str:
 
 
 def phrasebook_pairs(
-    phrases: Iterable[Triple], src: str, tgt: str, *, copies: int = 40, seed: int = 11
+    phrases: Iterable[Triple], src: str, tgt: str, *, copies: int = 30, seed: int = 11
 ) -> list[Pair]:
     """Return distinct pairs: plain lines once, lines with slots up to `copies` times.
 
