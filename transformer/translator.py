@@ -29,8 +29,9 @@ from transformer.search.request import (
 )
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.records import Trace
+from transformer.trace.records import Stream, Trace
 from transformer.trace.stitch import ForcingGap, trace_search, trace_target
+from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
@@ -294,6 +295,13 @@ class Translator:
             every = Chain(EachLayer(begin), hooks, gap)
             self.model.decode(tgt_in, encoded, hooks=every)
         return gap.largest
+
+    def stream(self, trace: Trace, *, hooks: Hooks | None = None) -> Stream:
+        """Record the residual stream, and the neurons, for a trace of this translator.
+
+        Args: hooks: those that the trace was made with.
+        """
+        return record_stream(self.model, trace, hooks=hooks)
 
     def _request(
         self,

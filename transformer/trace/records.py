@@ -9,6 +9,7 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,3 +210,98 @@ class LogitSplit:
         """The maps that sum to the logits, by name."""
         named: dict[str, Floats] = {name: getattr(self, name) for name in SPLIT_PARTS}
         return named if self.bias is None else named | {"bias": self.bias}
+
+
+StackName = Literal["encoder", "decoder"]
+StreamBlock = Literal["self", "cross", "feed_forward"]
+
+
+@dataclass(frozen=True, eq=False)
+class StackStream:
+    """The residual stream of one stack (section 3.1): L layers of K blocks that each add to it.
+
+    Attributes:
+        tokens: [n].
+        blocks: [K], the blocks of a layer in their order.
+        entering: [n, d_model], embedding plus position.
+        outputs: [L, K, n, d_model], what each block adds.
+        hidden: [L, K, n, d_model], the stream behind each block, in a post-norm model after its
+            LayerNorm.
+        leaving: [n, d_model], what leaves the stack.
+        inner: [L, n, d_ff], the activations of the feed-forward networks' neurons.
+    """
+
+    tokens: tuple[str, ...]
+    blocks: tuple[StreamBlock, ...]
+    entering: Floats
+    outputs: Floats
+    hidden: Floats
+    leaving: Floats
+    inner: Floats
+
+    @property
+    def before(self) -> Floats:
+        """The stream in front of each block, [L, K, n, d_model]."""
+        behind = self.hidden.reshape(-1, *self.entering.shape)
+        return np.concatenate([self.entering[None], behind[:-1]]).reshape(self.hidden.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """The residual stream of both stacks for one sentence.
+
+    Attributes:
+        pre_norm: whether blocks read a normalised copy of the stream, which is then a plain sum.
+    """
+
+    encoder: StackStream
+    decoder: StackStream
+    pre_norm: bool
+
+    def stack(self, name: StackName) -> StackStream:
+        """Return the stream of one stack."""
+        return self.encoder if name == "encoder" else self.decoder
+
+
+@dataclass(frozen=True, eq=False)
+class Promoted:
+    """The tokens whose logits a vector raises most.
+
+    Attributes:
+        ids, tokens, logits: [m], best first.
+    """
+
+    ids: Ints
+    tokens: tuple[str, ...]
+    logits: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForwardReading:
+    """What one feed-forward network does to one token.
+
+    Attributes:
+        stack, layer, position, token: where; indices are 0-based.
+        added: [d_model], what it adds to the stream.
+        inner: [d_ff], its neurons' activations.
+        neurons: [k], those with the largest activations, largest first.
+        sizes: [k], length of what each of them adds: its activation times its row of W_2.
+        promoted: what `added` does to the logits, or None in the encoder.
+        lowered: the same for the tokens that it lowers most, lowest first.
+        neuron_promoted: the tokens that each of the neurons raises; empty in the encoder.
+        exact: whether these logits are exactly what the network adds to the model's own, and no
+            later layer reads it on the way.
+    """
+
+    stack: StackName
+    layer: int
+    position: int
+    token: str
+    added: Floats
+    inner: Floats
+    neurons: Ints
+    sizes: Floats
+    promoted: Promoted | None = None
+    lowered: Promoted | None = None
+    neuron_promoted: tuple[Promoted, ...] = ()
+    exact: bool = False

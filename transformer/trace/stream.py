@@ -1,0 +1,165 @@
+"""The residual stream while a trace's tokens run through the model, and its feed-forward networks.
+
+Whether a neuron has a meaning is read off the output matrix: each neuron adds its row of W_2,
+times its activation, and a vector in the decoder's stream raises the logits of some tokens and
+lowers others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from transformer.hooks import Chain, Hooks, Name, Record, Site
+from transformer.layers import FeedForward
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import (
+    FeedForwardReading,
+    Promoted,
+    StackName,
+    StackStream,
+    Stream,
+    StreamBlock,
+    Trace,
+)
+from transformer.types import Floats
+
+BLOCKS: dict[StackName, tuple[StreamBlock, ...]] = {
+    "encoder": ("self", "feed_forward"),
+    "decoder": ("self", "cross", "feed_forward"),
+}
+
+
+def record_stream(model: Transformer, trace: Trace, *, hooks: Hooks | None = None) -> Stream:
+    """Run a trace's tokens through the model and record the stream behind each block.
+
+    Args: hooks: applied on the way.
+    """
+    record = Record(lambda site: site.name in ("output", "hidden", "inner"))
+    every = Chain(hooks, record)
+    device = model.src_embedding.weight.device
+    with torch.inference_mode():
+        encoded = model.encode(torch.tensor([trace.src_ids], device=device), hooks=every)
+        model.decode(torch.tensor([trace.tgt_ids], device=device), encoded, hooks=every)
+    config = model.config
+    return Stream(
+        encoder=_stack(record, "encoder", config.n_encoder_layers, trace.src_tokens),
+        decoder=_stack(record, "decoder", config.n_decoder_layers, trace.tgt_tokens),
+        pre_norm=config.norm == "pre",
+    )
+
+
+def read_feed_forward(
+    model: Transformer,
+    pieces: Tokenizer,
+    stream: Stream,
+    stack: StackName,
+    layer: int,
+    position: int,
+    *,
+    n_neurons: int = 10,
+    n_tokens: int = 8,
+) -> FeedForwardReading:
+    """Read what one feed-forward network adds to one token, and which neurons bring it.
+
+    Args:
+        pieces: the target side's tokenizer.
+        stream: recorded with this model.
+        layer, position: 0-based.
+        n_neurons, n_tokens: how many to return, of the largest.
+
+    Raises: `ValueError` for a layer or position that does not exist.
+    """
+    held = stream.stack(stack)
+    _check("layer", layer, len(held.hidden))
+    _check("position", position, len(held.tokens))
+    inner, added = held.inner[layer, position], held.outputs[layer, -1, position]
+    neurons = np.argsort(-inner, kind="stable")[:n_neurons]
+    network: FeedForward = getattr(model, stack)[layer].feed_forward
+    with torch.inference_mode():
+        device = network.w_2.weight.device
+        chosen = torch.from_numpy(neurons.copy()).to(device)
+        activations = torch.from_numpy(inner[neurons]).to(device)
+        rows = activations[:, None] * network.w_2.weight[:, chosen].T  # [k, d_model]
+        reading = FeedForwardReading(
+            stack, layer, position, held.tokens[position], added, inner, neurons,
+            sizes=_array(rows.norm(dim=-1)),
+        )  # fmt: skip
+        if stack == "encoder":
+            return reading
+        vectors = torch.cat([torch.from_numpy(added.copy()).to(rows)[None], rows])
+        logits = _logits(model, stream, layer, position, vectors)  # [1 + k, V]
+        lowered = _promoted(-logits[0], pieces, n_tokens)
+        return dataclasses.replace(
+            reading,
+            promoted=_promoted(logits[0], pieces, n_tokens),
+            lowered=dataclasses.replace(lowered, logits=-lowered.logits),
+            neuron_promoted=tuple(_promoted(each, pieces, n_tokens) for each in logits[1:]),
+            exact=layer == model.config.n_decoder_layers - 1,
+        )
+
+
+def _logits(
+    model: Transformer, stream: Stream, layer: int, position: int, vectors: Tensor
+) -> Tensor:
+    """Return what vectors in the stream add to the logits, past all later layers: [k, V].
+
+    The LayerNorm on the way is applied with this token's own variance, so that parts of the stream
+    stay parts of the logits: in the last layer they add up to the model's own.
+    """
+    held = stream.decoder
+    norm: nn.LayerNorm
+    if stream.pre_norm:
+        norm, total = model.decoder_norm, held.hidden[-1, -1, position]  # type: ignore[assignment]
+    else:
+        norm = model.decoder[layer].around_feed_forward.norm  # type: ignore[assignment]
+        total = held.before[layer, -1, position] + held.outputs[layer, -1, position]
+    scale = float(np.sqrt(total.var(dtype=np.float64) + norm.eps))
+    centred = vectors - vectors.mean(dim=-1, keepdim=True)
+    return (centred / scale * norm.weight) @ model.generator.weight.T
+
+
+def _promoted(logits: Tensor, pieces: Tokenizer, count: int) -> Promoted:
+    values, ids = logits.topk(min(count, logits.numel()))
+    return Promoted(
+        ids=ids.cpu().numpy(),
+        tokens=tuple(pieces.shown((int(index),))[0] for index in ids),
+        logits=_array(values),
+    )
+
+
+def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) -> StackStream:
+    def layers(name: Name) -> Floats:
+        return np.stack([
+            np.stack([
+                _array(record[Site(stack, layer, block, name)][0])
+                for block in BLOCKS[stack]
+            ])
+            for layer in range(depth)
+        ])  # fmt: skip
+
+    inner = [record[Site(stack, layer, "feed_forward", "inner")][0] for layer in range(depth)]
+    return StackStream(
+        tokens=tuple(tokens),
+        blocks=BLOCKS[stack],
+        entering=_array(record[Site(stack, None, "embedding", "hidden")][0]),
+        outputs=layers("output"),
+        hidden=layers("hidden"),
+        leaving=_array(record[Site(stack, None, "final", "hidden")][0]),
+        inner=_array(torch.stack(inner)),
+    )
+
+
+def _check(name: str, value: int, limit: int) -> None:
+    if not 0 <= value < limit:
+        raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
+
+
+def _array(tensor: Tensor) -> Floats:
+    array: Floats = tensor.detach().float().cpu().numpy().copy()
+    return array
