@@ -6,6 +6,7 @@
 
 const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
+const EDGE = 8; // least width for the edges between two columns
 const TALL = 40;
 const THIN = 20;
 const HEAD = 26; // above the rows: the number of the step
@@ -18,17 +19,19 @@ const MOST_DROPPED = 5; // wider beams than this leave out edges to what they dr
 const FINISHED = 2;
 const CUT = 3;
 
-/** Sizes in CSS pixels at a zoom and a type scale. */
-function geometry(header, zoom, type) {
+/** Sizes in CSS pixels at a zoom and a type scale; `narrow` shortens the columns alone. */
+function geometry(header, zoom, type, narrow = 1) {
   const unit = zoom * type;
+  const column = COLUMN * unit * narrow;
   const beam = header.beam;
   return {
     unit,
-    column: COLUMN * unit,
-    width: NODE * unit,
+    column,
+    width: Math.min(NODE * unit, column - EDGE * type),
+    margin: (narrow < 1 ? 4 : 8) * unit,
     head: HEAD * type,
     gutter: GUTTER * type,
-    root: ROOT * unit,
+    root: ROOT * unit * narrow,
     top: (rank) =>
       HEAD * type +
       (rank < beam ? rank * TALL : beam * TALL + FENCE + (rank - beam) * THIN) * unit,
@@ -173,18 +176,19 @@ function paintNode(pen, view, state, index, box) {
     pen.textAlign = "left";
     pen.textBaseline = "middle";
     pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
-    const two = inBeam && size.unit >= 0.72;
+    const wide = box.w >= 0.8 * NODE * size.unit; // room for numbers beside or below the word
+    const two = inBeam && wide && size.unit >= 0.72;
     const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
-    const room = box.w - 14 * size.unit - (inBeam ? 0 : 36 * size.unit);
+    const room = box.w - 1.75 * size.margin - (inBeam || !wide ? 0 : 36 * size.unit);
     const text = shortened(pen, view, header.text[index], name, room);
     pen.font = name;
-    pen.fillText(text, box.x + 8 * size.unit, box.y + box.h * (two ? 0.32 : 0.53));
+    pen.fillText(text, box.x + size.margin, box.y + box.h * (two ? 0.32 : 0.53));
     pen.fillStyle = ink.quiet;
     pen.font = `${11 * size.unit}px ${font}`;
     if (two) {
       const numbers = `${signed(header.total[index])} · ${signed(header.score[index])}`;
-      pen.fillText(numbers, box.x + 8 * size.unit, box.y + box.h * 0.74);
-    } else if (!inBeam) {
+      pen.fillText(numbers, box.x + size.margin, box.y + box.h * 0.74);
+    } else if (!inBeam && wide) {
       pen.textAlign = "right";
       pen.fillText(signed(header.total[index]), box.x + box.w - 4, box.y + box.h * 0.53);
     }
@@ -240,7 +244,8 @@ function paintRulers(pen, view, first, last) {
   for (let step = Math.max(0, first); step <= Math.min(last, steps); step += 1) {
     const x = size.gutter + size.root + step * size.column + size.width / 2 - left;
     if (step % every || x < size.gutter + 8) continue;
-    pen.fillText(step === 0 && size.unit > 0.7 ? "step 1" : String(step + 1), x, size.head / 2 - 2);
+    const named = step === 0 && size.column > 60 * view.type;
+    pen.fillText(named ? "step 1" : String(step + 1), x, size.head / 2 - 2);
   }
   const ranks = new Set(view.shown.map((index) => header.rank[index]));
   let before = -Infinity;

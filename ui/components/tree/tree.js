@@ -7,6 +7,8 @@
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
 const LEAST_ZOOM = 0.9; // to open with, where that shows all steps
+const LEGIBLE_ZOOM = 0.8; // "Fit" goes no smaller while shorter columns make room
+const LEAST_COLUMN = 34; // px that still hold the beginning of a word
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
 // Component key -> the last choice, because a remounted view receives its old message again.
@@ -35,6 +37,7 @@ class TreeView {
     this.key = key;
     this.state = { a: null, b: null, slot: "a", dropped: false, onA: new Set(), onB: new Set() };
     this.zoom = null;
+    this.narrow = 1;
     this.hover = null;
     this.fits = new Map();
     this.build();
@@ -107,6 +110,7 @@ class TreeView {
       const { a, b, dropped } = before?.mark === mark ? before : start;
       if (!this.mark?.startsWith(`${tree} `)) {
         this.zoom = null;
+        this.narrow = 1;
         this.view.scrollTop = this.view.scrollLeft = 0;
       }
       this.mark = mark;
@@ -159,7 +163,7 @@ class TreeView {
     this.font = style.fontFamily;
     this.ink = inkOf(this.root, style, this.header);
     this.zoom ??= Math.min(1, Math.max(LEAST_ZOOM, this.fitting()));
-    this.size = geometry(this.header, this.zoom, this.type);
+    this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;
     this.view.style.height = `${Math.min(height + bar, MOST_HEIGHT * this.type)}px`;
@@ -340,8 +344,12 @@ class TreeView {
     this.zoomTo(next);
   }
 
+  /** Show all steps: shorten the columns before the words become too small to read. */
   fit() {
-    this.zoomTo(Math.min(1.2, Math.max(0.12, this.fitting())));
+    const zoom = this.fitting();
+    const narrow = Math.max(zoom / LEGIBLE_ZOOM, LEAST_COLUMN / (COLUMN * LEGIBLE_ZOOM));
+    if (zoom >= LEGIBLE_ZOOM) this.zoomTo(Math.min(1.2, zoom));
+    else this.zoomTo(Math.max(0.12, zoom / narrow), narrow);
   }
 
   /** The zoom at which all steps are visible. */
@@ -352,8 +360,9 @@ class TreeView {
   }
 
   /** Zoom around the chosen node. */
-  zoomTo(zoom) {
+  zoomTo(zoom, narrow = 1) {
     this.zoom = zoom;
+    this.narrow = narrow;
     this.fits.clear();
     this.layOut();
     this.reveal(this.state[this.state.slot] ?? this.state.a);
