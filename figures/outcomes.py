@@ -53,30 +53,44 @@ def text_of(tree: Tree, index: int, decode: Decode) -> str:
 
 
 def why_the_winner_won(tree: Tree, decode: Decode) -> str:
-    """Explain in one to three sentences what decided this search."""
+    """Explain what decided this search, without its arithmetic; see `score_arithmetic`."""
     if not tree.leaves:
         return "The search found nothing."
     winner = tree.node(tree.leaves[0])
     if tree.beam_size == 1:
         return _why_greedy(tree, winner)
-    sums = (
-        f"its log P of {signed(winner.total)} over {_tokens(winner.length)}, divided by "
-        f"{penalty_of(winner.length, tree.alpha, tree.rule)}, scores **{signed(winner.score)}**"
-    )
+    score = f"**{signed(winner.score)}**"
     if winner.outcome != "finished":
         return (
-            f"**Nothing ended within {_tokens(tree.max_length)}.** Of those cut there, the best is "
-            f"shown: {sums}."
+            f"**Nothing ended within {_tokens(tree.max_length)}.** The best of those cut there is "
+            f"shown; its score is {score}."
         )
     if len(tree.leaves) == 1:
-        return f"**The only one that ended:** {sums}."
+        return f"**Why it won:** it is the only one that ended, with a score of {score}."
     rival = tree.node(tree.leaves[1])
-    first = (
-        f"**Why it won:** {sums}, the best of {len(tree.leaves)} that ended. Next comes "
-        f"{_quoted(tree, rival, decode)} with {signed(rival.score)}: log P {signed(rival.total)}, "
-        f"{_tokens(rival.length)}, penalty {tree.penalty(rival.length):.3f}."
+    return (
+        f"**Why it won:** its score, {score}, is the highest of the {len(tree.leaves)} that ended. "
+        f"Next comes {_quoted(tree, rival, decode)} with {signed(rival.score)}."
     )
-    return f"{first} {_other_alphas(tree, decode)}"
+
+
+def score_arithmetic(tree: Tree, decode: Decode) -> str:
+    """Spell out the scores of the best two, and who wins with other length penalties.
+
+    Returns: "" for a beam of one, which compares no scores.
+    """
+    if not tree.leaves or tree.beam_size == 1:
+        return ""
+    leaves = [tree.node(index) for index in tree.leaves]
+    sums = [
+        f"- #{place}: {signed(leaf.total)} / {penalty_of(leaf.length, tree.alpha, tree.rule)} "
+        f"gives **{signed(leaf.score)}** ({_tokens(leaf.length)})"
+        for place, leaf in enumerate(leaves[:2], 1)
+    ]
+    text = "Score = log P / length penalty:\n\n" + "\n".join(sums)
+    if leaves[0].outcome != "finished" or len(leaves) == 1:
+        return text
+    return f"{text}\n\n{_other_alphas(tree, decode)}"
 
 
 def _other_alphas(tree: Tree, decode: Decode) -> str:
@@ -86,7 +100,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     rules = reigns(leaves, rule=tree.rule)
     if len(rules) == 1:
         also = " It is also the most probable of them." if likeliest is leaves[0] else ""
-        return f"It would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
+        return f"#1 would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
     said = []
     if likeliest is not leaves[0]:
         said.append(
@@ -94,7 +108,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
             f"log P {signed(likeliest.total)}."
         )
     else:
-        said.append("It is also the most probable of them (α = 0).")
+        said.append("#1 is also the most probable of them (α = 0).")
     said += [_change(tree, leaves, before, after, decode) for before, after in pairwise(rules)]
     return " ".join(said)
 
@@ -103,7 +117,7 @@ def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, dec
     """Describe where one winner gives way to the next."""
     border = f"{after.low:.3f}"
     if after.place == 0:
-        return f"This one leads from α = {border}."
+        return f"#1 leads from α = {border}."
     taker = leaves[after.place]
     if before.place == 0:
         return f"Above α = {border} the longer {_quoted(tree, taker, decode)} would win."

@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.outcomes import why_the_winner_won
+from figures.outcomes import score_arithmetic, why_the_winner_won
 from transformer.trace.records import Trace
 from ui.beam.downloads import offer_panel, offer_tree
 from ui.beam.panels import (
@@ -97,7 +97,8 @@ def body(view: View) -> None:
     start = start_of(view, search.tree)
     with aside:
         offer_tree(search)
-    st.markdown(why_the_winner_won(search.tree, search.decode))
+    arithmetic = score_arithmetic(search.tree, search.decode)
+    st.markdown(why_the_winner_won(search.tree, search.decode), help=arithmetic or None)
     draw_tree(search, start, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.segmented_control(

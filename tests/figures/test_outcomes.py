@@ -14,6 +14,7 @@ from figures.outcomes import (
     closest_call,
     penalty_of,
     place_at,
+    score_arithmetic,
     summary,
     why_it_went,
     why_the_winner_won,
@@ -35,18 +36,20 @@ def told(tree: Tree) -> str:
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]), st.integers(2, 5))
 @settings(max_examples=30)
-def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: int) -> None:
+def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
+    seed: int, alpha: float, beam: int
+) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
     winner, text = tree.node(tree.leaves[0]), told(tree)
-    assert f"log P of {signed(winner.total)} over {winner.length} token" in text
-    assert f"**{signed(winner.score)}**" in text
-    lp = ((5 + winner.length) / 6) ** alpha
-    assert f"((5 + {winner.length}) / 6)^{alpha:g} = {lp:.3f}" in text
+    sums = score_arithmetic(tree, decode)
+    assert f"**{signed(winner.score)}**" in text and "log P" not in text
+    for place, leaf in enumerate(map(tree.node, tree.leaves[:2]), 1):
+        lp = ((5 + leaf.length) / 6) ** alpha
+        assert f"((5 + {leaf.length}) / 6)^{alpha:g} = {lp:.3f} gives" in sums
+        assert f"- #{place}: {signed(leaf.total)} / " in sums
+        assert f"**{signed(leaf.score)}** ({leaf.length} token" in sums
     if winner.outcome == "finished" and len(tree.leaves) > 1:
-        rival = tree.node(tree.leaves[1])
-        assert (
-            f"with {signed(rival.score)}: log P {signed(rival.total)}, {rival.length} token" in text
-        )
+        assert f"with {signed(tree.node(tree.leaves[1]).score)}." in text
 
 
 @given(st.integers(0, 3_000))
@@ -69,7 +72,7 @@ def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
     leaves = [tree.node(index) for index in tree.leaves]
     if leaves[0].outcome != "finished" or len(leaves) < 2:
         return
-    text, rules = told(tree), reigns(leaves)
+    text, rules = score_arithmetic(tree, decode), reigns(leaves)
     likeliest = ranking(leaves, 0.0)[0]
     assert ("most probable of them" in text) == (likeliest == 0)
     if likeliest:
@@ -98,6 +101,7 @@ def test_greedy_names_its_closest_call() -> None:
 
 
 def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
+    assert score_arithmetic(beam_tree(searched(5, 1)), decode) == ""
     drawn = told(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
     assert "drawn at random" in drawn
     cut = told(beam_tree(searched(1, 3, max_length=4, end=-30.0)))

@@ -51,7 +51,7 @@ def cells(app: AppTest) -> list[str]:
 
 def test_it_opens_on_an_example_with_a_reason_and_a_node(run_app: RunApp) -> None:
     app = run_app(at="beam")
-    assert "log P of" in said(app)
+    assert "Why it won:" in said(app)
     assert "Where the model looked while it predicted this token" in said(app)
     assert app.query_params["panel"] == "node" and app.query_params["b"] == "none"
 
@@ -124,7 +124,7 @@ def test_going_on_from_a_node_steers_the_search(run_app: RunApp, tree: Tree) -> 
     assert not app.exception
     ids = [each.token_id for each in tree.prefix(node.index)]
     assert app.query_params["prefix"] == ".".join(map(str, ids))
-    assert "log P of" in said(app)
+    assert "Why it won:" in said(app)
 
 
 def test_a_beam_of_one_is_a_chain(run_app: RunApp) -> None:
@@ -190,7 +190,7 @@ def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None
 @pytest.mark.parametrize("beam", ["1", "4"])
 def test_every_shipped_checkpoint_has_a_tree(run_app: RunApp, checkpoint: str, beam: str) -> None:
     app = run_app(ROOT / "checkpoints", checkpoint=checkpoint, beam=beam, at="beam")
-    assert ("**A beam of one** keeps" if beam == "1" else "log P of") in said(app)
+    assert ("**A beam of one** keeps" if beam == "1" else "Why it won:") in said(app)
     for panel in ("compare", "finished"):
         app.segmented_control(key="panel_widget").set_value(panel).run()
         assert not app.exception

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from figures.exhibit import Exhibit
-from figures.outcomes import why_the_winner_won
+from figures.outcomes import score_arithmetic, why_the_winner_won
 from ui.beam.exhibits import tree_exhibit
 from ui.beam.panels import draw_node, draw_tree, search_of
 from ui.beam.settings import (
@@ -58,7 +58,9 @@ def _draw(pair: Pair) -> Download | None:
 
     def why(side: Side) -> None:
         search = searches[side.letter]
-        st.markdown(f"{side.lead}{why_the_winner_won(search.tree, search.decode)}")
+        why = why_the_winner_won(search.tree, search.decode)
+        arithmetic = score_arithmetic(search.tree, search.decode)
+        st.markdown(f"{side.lead}{why}", help=arithmetic or None)
 
     def node(side: Side) -> None:
         search = searches[side.letter]
