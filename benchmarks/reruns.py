@@ -6,7 +6,8 @@ Every page is opened, run again with nothing changed, and given a new sentence, 
 test runner, with the shipped checkpoints or those of another folder. Nothing here depends on how
 fast the machine is, so two trees are compared by two runs: `--tree` counts in another checkout.
 
-    forward passes   calls of the encoder and of the decoder, of the reference and the fast ones
+    forward passes   calls of the encoder and of the decoder, reference and fast; a new sentence
+                     takes one, one a step, and two to check the recorded maps
     scans            folders below checkpoints/ that are listed, a listing of all of them included
     marks            fingerprints made of a checkpoint's files
     keys             records made that name a trace

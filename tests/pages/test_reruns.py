@@ -46,5 +46,5 @@ def test_a_run_makes_its_key_once_and_lists_every_folder_once(counted: tuple[int
         for run in ("again", "sentence"):
             costs = runs[run]
             assert costs["keys"] == {"positions": 0, "compare": 2}.get(page, 1), page
-            # The root, and every checkpoint for its links and for its fingerprint.
-            assert (costs["scans"], costs["marks"]) == (1 + 2 * n_checkpoints, n_checkpoints), page
+            # The root, and every checkpoint for its links.
+            assert (costs["scans"], costs["marks"]) == (1 + n_checkpoints, n_checkpoints), page

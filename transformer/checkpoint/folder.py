@@ -70,7 +70,7 @@ __all__ = [
 
 CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
-_COUNTED = frozenset((*PARTS, METRICS))
+_COUNTED = (*PARTS, METRICS)
 
 #: Types in which weights may be stored; computation is in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
@@ -255,19 +255,12 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
 
 def fingerprint(path: str | Path) -> str:
     """Return a text that changes whenever a file does: names, sizes, modification times."""
-    marks = {}
-    try:
-        with os.scandir(path) as files:
-            for each in files:
-                if each.name in _COUNTED:
-                    with suppress(OSError):  # a link to nowhere
-                        status = each.stat()
-                        marks[each.name] = (
-                            f"{each.name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}"
-                        )
-    except (OSError, ValueError):
-        return ""
-    return " ".join(marks[name] for name in sorted(marks))
+    marks = []
+    for name in _COUNTED:
+        with suppress(OSError, ValueError):  # absent, or no path at all
+            status = os.stat(os.path.join(path, name))
+            marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
+    return " ".join(marks)
 
 
 _ENTRIES: FileCache[CheckpointEntry] = FileCache()
