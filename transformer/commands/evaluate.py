@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.options import add_beam, add_checkpoint, load
+from transformer.commands.options import add_beam, add_checkpoint, load, progress_bar
 
 
 def add(commands: Any) -> None:
@@ -36,20 +35,13 @@ def add(commands: Any) -> None:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from transformer.evaluation.scores import evaluate_files
     from transformer.files.atomic import check_place, write_atomic
 
     if options.output:
         check_place(Path(options.output))
     translator = load(options)
-    with tqdm(unit=" sentences", delay=1, mininterval=0.5, file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar(unit=" sentences", delay=1, mininterval=0.5) as show:
         result = evaluate_files(
             translator,
             options.src,

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
+    from transformer.types import Report
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
@@ -102,6 +105,20 @@ def listed(texts: Iterable[str], most: int = 20) -> str:
     """Quote the texts, each once and at most `most` of them, in one line."""
     each = [repr(text) for text in dict.fromkeys(texts)]
     return ", ".join(each[:most]) + (" …" if len(each) > most else "")
+
+
+@contextmanager
+def progress_bar(**settings: Any) -> Iterator[Report]:
+    """Show a bar on standard error; yield the callback that moves it. `settings` are tqdm's."""
+    from tqdm import tqdm
+
+    with tqdm(file=sys.stderr, **settings) as bar:
+
+        def report(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        yield report
 
 
 def load(options: argparse.Namespace) -> Translator:

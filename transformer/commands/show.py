@@ -97,7 +97,7 @@ def _run_app(path: Path, port: int, *, open_it: bool) -> None:
 
 @contextmanager
 def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
-    """The file in a folder without others, under a name that no other root has."""
+    """Yield the file in a folder of its own, under a name that no other root has."""
     name = path.name if path.suffix == ".npz" else f"{path.name}.npz"
     while any((root / name).exists() for root in others):
         name = f"shown-{name}"
@@ -112,8 +112,8 @@ def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
 
 @contextmanager
 def _ended(app: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End the app with the block; Ctrl-C is the way out and no failure."""
-    # Where a shell started this in the background, SIGINT is ignored until it is asked for.
+    """End the app when the block ends; Ctrl-C is the normal way out."""
+    # A shell starts background processes with SIGINT ignored, so it is handled explicitly.
     wanted = (signal.SIGTERM, signal.SIGINT)
     before = {each: signal.signal(each, signal.default_int_handler) for each in wanted}
     try:
@@ -142,13 +142,13 @@ def _answers(app: subprocess.Popen[bytes], address: str) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """This program's, with the project's folder where modules are looked for."""
+    """Return this process's environment with the project's folder on PYTHONPATH."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
 
 
 def _free_port() -> int:
-    """8501 where it is free, as for the app itself, else any that is."""
+    """Return 8501, the app's usual port, or any free one if it is taken."""
     for port in (8501, 0):
         with socket.socket() as tried:
             try:

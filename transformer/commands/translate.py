@@ -20,7 +20,7 @@ from transformer.commands.options import (
 if TYPE_CHECKING:
     from transformer.search.records import Translation
 
-#: Most sentences that a line about what they hold names.
+#: Most sentences named in the line about unknown characters.
 _NAMED = 10
 
 

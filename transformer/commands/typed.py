@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from transformer.commands.options import add_beam, add_checkpoint, load
+from transformer.commands.options import add_beam, add_checkpoint, load, progress_bar
 
 if TYPE_CHECKING:
     from transformer.evaluation.typed import Verdict
@@ -30,20 +29,13 @@ def add(commands: Any) -> None:
 
 
 def _typed(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
-
     from transformer.evaluation.typed import judge, to_dict, typed_sentences
 
     src, _, tgt = (options.languages or _languages(options.checkpoint)).partition("-")
     sentences = typed_sentences(src, tgt)
     translator = load(options)
     decoding = translator.decoding.resolve(options.beam, options.alpha, drawn=False)
-    with tqdm(unit=" sentences", delay=1, disable=None, file=sys.stderr) as bar:
-
-        def show(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with progress_bar(unit=" sentences", delay=1, disable=None) as show:
         verdicts = judge(translator, sentences, decoding, show)
     if options.json:
         print(json.dumps(to_dict(verdicts), indent=2, ensure_ascii=False))
