@@ -41,10 +41,12 @@ class Entry(CheckpointEntry):
     Attributes:
         kind: its format.
         about: a short description, "" if `config` says it all.
+        unused: its generation settings that Headlight does not follow, as `name=value`.
     """
 
     kind: Kind = "checkpoint"
     about: str = ""
+    unused: tuple[str, ...] = ()
 
 
 def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
@@ -160,6 +162,7 @@ def _read_entry(path: Path, mark: str) -> Entry:
     kind = kind_of(path)
     name = path.name if kind == "archive" else path.resolve().name
     about, error = "", None
+    unused: tuple[str, ...] = ()
     if kind == "checkpoint":
         found = inspect_checkpoint(path)
         return Entry(
@@ -168,10 +171,13 @@ def _read_entry(path: Path, mark: str) -> Entry:
     try:
         if kind == "foreign":
             raise CheckpointError(_import_first(path))
-        about = _about_arrays(path) if kind == "archive" else _about_huggingface(path)
+        if kind == "archive":
+            about = _about_arrays(path)
+        else:
+            about, unused = _about_huggingface(path)
     except CheckpointError as wrong:
         error = str(wrong)
-    return Entry(name, path, None, error, mark, kind=kind, about=about)
+    return Entry(name, path, None, error, mark, kind=kind, about=about, unused=unused)
 
 
 def _counts(path: Path) -> bool:
@@ -215,13 +221,14 @@ def _size(shape: Sequence[int]) -> str:
     return f"{layers}, {shape[1]} head{'' if shape[1] == 1 else 's'}"
 
 
-def _about_huggingface(folder: Path) -> str:
-    from transformer.huggingface.files import check_folder, check_installed, read_values
+def _about_huggingface(folder: Path) -> tuple[str, tuple[str, ...]]:
+    from transformer.huggingface import files
 
-    check_installed(folder)
-    check_folder(folder)
-    values = read_values(folder)
-    return f"A model of the transformers library ({values['model_type'][:40]})."
+    files.check_installed(folder)
+    files.check_folder(folder)
+    values = files.read_values(folder)
+    about = f"A model of the transformers library ({values['model_type'][:40]})."
+    return about, files.unused_settings(folder, values)
 
 
 def _import_first(folder: Path) -> str:

@@ -31,6 +31,8 @@ def _info(options: argparse.Namespace) -> None:
         about: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
         if entry.about:
             about |= {"kind": entry.kind, "about": entry.about}
+        if entry.unused:
+            about["unused_generation_settings"] = entry.unused
         if config is not None:
             about |= {
                 "parameters": config.n_parameters,
@@ -52,6 +54,8 @@ def _info(options: argparse.Namespace) -> None:
         print(about["name"] + (f": {about['error']}" if "error" in about else ""))
         if "about" in about:
             print(f"  {about['about']}")
+        if unused := about.get("unused_generation_settings"):
+            print(f"  generation settings not used: {', '.join(unused)}")
         if "parameters" in about:
             print(f"  parameters: {about['parameters']:,}")
             print(f"  default decoding: {Decoding(**about['decoding'])}")

@@ -46,6 +46,16 @@ IGNORED = frozenset({
 })  # fmt: skip
 
 
+#: Generation settings that have no effect here, with the values at which they never have one.
+UNUSED: dict[str, tuple[object, ...]] = {
+    "num_beams": (1,), "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
+    "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
+    "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
+    "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
+    "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
+}  # fmt: skip
+
+
 def library(path: Path) -> Any:
     """The `transformers` library, kept quiet. Raises `CheckpointError` where it is missing."""
     check_installed(path)
@@ -127,6 +137,22 @@ def decoding_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **{key: value for key, value in given.items() if value is not None}}
 
 
+def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the generation settings that Headlight does not follow, as `name=value`.
+
+    Users choose the beam size and the length; tokens are never sampled; groups of beams,
+    constraints and other processors of the library's are not passed on.
+
+    Args: values: those of config.json.
+    """
+    given = decoding_values(folder, values)
+    return tuple(
+        f"{name}={given[name]!r:.40}"
+        for name, idle in UNUSED.items()
+        if given.get(name) not in (None, *idle)
+    )
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The files that hold the weights, safetensors before others.
 
@@ -148,14 +174,6 @@ def weight_files(folder: Path) -> list[Path]:
                 raise CheckpointError(f"{index}: {each!r} is no {suffix} file of this folder")
         return [folder / each for each in names]
     raise CheckpointError(f"{folder / WEIGHTS[0]}: the file is missing")
-
-
-def is_hugging_face(folder: Path) -> bool:
-    """Whether a folder's config.json names one of the library's architectures."""
-    try:
-        return isinstance(json_object(folder / CONFIG).get("model_type"), str)
-    except CheckpointError:
-        return False
 
 
 def check_folder(folder: Path) -> None:

@@ -64,10 +64,9 @@ class Decoding:
 def read_decoding(
     path: Path, values: Mapping[str, Any], config: Any, vocab_size: int, *, starts: bool
 ) -> Decoding:
-    """What the files say about generating, checked.
+    """Read and check the generation settings.
 
-    Beam size, sampling and the longest length are the caller's; what the files say of these, and of
-    groups of beams, constraints and assistants, is left aside.
+    Those that have no effect here are listed by `transformer.huggingface.files.unused_settings`.
 
     Args:
         path: the file to name in errors.

@@ -23,10 +23,7 @@ from transformer.huggingface.building import MAX_PARAMETERS, Family, build, voca
 from transformer.huggingface.files import (
     CONFIG,
     FILES,
-    check_folder,
-    check_installed,
     decoding_values,
-    is_hugging_face,
     library,
     read_values,
 )
@@ -37,8 +34,6 @@ from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, MAX_TOP_K, checked_wh
 from transformer.search.request import SearchOptions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
-
-__all__ = ["HuggingFaceModel", "check_folder", "check_installed", "is_hugging_face"]
 
 #: A translation may be this much longer than its source, as for this project's own models.
 EXTRA_LENGTH = 50

@@ -198,6 +198,8 @@ def shape_of(entry: Entry) -> Iterator[str]:
             yield f"{config.positions} positions"
     elif entry.about:
         yield entry.about.rstrip(".")
+    if entry.unused:
+        yield f"generation settings not used: {', '.join(entry.unused)}"
     yield f"{in_bytes(size_of(entry.path))} on disk"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ from tests.transformer.huggingface.models import (
     Pair,
     transformers,
 )
+from transformer.__main__ import main
+from transformer.catalogue import inspect_entry, kind_of
 from transformer.errors import InputError
-from transformer.huggingface.files import is_hugging_face
 from transformer.huggingface.model import HuggingFaceModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -276,9 +279,22 @@ def test_twice_the_same(pair: Pair) -> None:
 
 
 def test_known_by_their_folder(pair: Pair, tiny_checkpoint: Path) -> None:
-    assert is_hugging_face(pair.folder) and not is_hugging_face(tiny_checkpoint)
-    assert not is_hugging_face(pair.folder.parent)
+    assert kind_of(pair.folder) == ("foreign" if pair.name == "marian" else "huggingface")
+    assert kind_of(tiny_checkpoint) == "checkpoint"
     assert pair.ours.name == pair.name and pair.ours.device == "cpu"
+
+
+def test_generation_settings_that_are_not_used_are_listed(
+    made: dict[str, Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "bart"))
+    path = folder / "generation_config.json"
+    more = {"num_beams": 6, "num_beam_groups": 3, "no_repeat_ngram_size": 3, "do_sample": False}
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+    assert inspect_entry(made["bart"].folder).unused == ()
+    assert inspect_entry(folder).unused == ("num_beams=6", "num_beam_groups=3")
+    assert main(["info", str(folder)]) == 0
+    assert "generation settings not used: num_beams=6, num_beam_groups=3" in capsys.readouterr().out
 
 
 def test_a_device_that_is_not_here(made: dict[str, Pair]) -> None:

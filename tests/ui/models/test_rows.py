@@ -79,8 +79,8 @@ def test_shapes_in_words(tmp_path: Path) -> None:
     ]  # fmt: skip
     stored = entry(path=tmp_path, config=config.replace(positions="stored"))
     assert "stored positions" in shape_of(stored)
-    assert list(shape_of(entry(path=tmp_path / "none", about="One thing."))) == [
-        "One thing", "0 bytes on disk",
+    assert list(shape_of(entry(path=tmp_path / "none", about="One thing.", unused=("a=1",)))) == [
+        "One thing", "generation settings not used: a=1", "0 bytes on disk",
     ]  # fmt: skip
     assert size_of(tmp_path / "model.safetensors") == size_of(tmp_path) == 1_500
 
