@@ -114,7 +114,7 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
     topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
     right = sum(each.right for each in verdicts)
     rows = [
-        (each.source, each.translation, "right" if each.right else f"wrong: {each.reference}")
+        (each.source, each.translation, "right" if each.right else f"instead of: {each.reference}")
         for each in verdicts
     ]
     return [

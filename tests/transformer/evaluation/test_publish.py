@@ -274,8 +274,8 @@ def test_texts_are_measured_without_the_scores(run: Path, tmp_path: Path) -> Non
     assert "- 99% of the different sources have at most 4 tokens\n" in card
     assert f"**{after['typed']['right']} of 200 right**" in card
     wrong = next(each for each in after["typed"]["verdicts"] if not each["right"])
-    assert f"| wrong: {wrong['reference']} |" in card
-    assert card.count("| wrong: ") + card.count("| right |") == 200
+    assert f"| instead of: {wrong['reference']} |" in card
+    assert card.count("| instead of: ") + card.count("| right |") == 200
 
 
 @pytest.mark.parametrize("record", [
