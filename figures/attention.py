@@ -13,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from figures.labels import plotly_token, show_token
+from figures.labels import plain_token, plotly_token
 from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table, contrast
 from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
@@ -175,8 +175,8 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
     query, key = divmod(int(np.argmax(weights)), weights.shape[1])
     described = (
         f"{len(query_tokens)} queries by {len(key_tokens)} keys; the largest weight is "
-        f"{weights[query, key]:.2f}, from query {query + 1} {show_token(query_tokens[query])} "
-        f"to key {key + 1} {show_token(key_tokens[key])}"
+        f"{weights[query, key]:.2f}, from query {query + 1} {plain_token(query_tokens[query])} "
+        f"to key {key + 1} {plain_token(key_tokens[key])}"
     )
     if not np.allclose(weights.sum(axis=-1), 1, atol=1e-3):  # the maximum of several heads
         return described

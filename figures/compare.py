@@ -15,7 +15,7 @@ import numpy as np
 
 from figures.attention import check_map
 from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
-from figures.labels import show_token
+from figures.labels import plain_token
 from transformer.types import Floats
 
 #: Possible ends of the scale.
@@ -48,7 +48,8 @@ def describe_difference(
         if most > 0:
             said.append(
                 f"{name} looks more by up to {most:.2f}, from query {query + 1} "
-                f"{show_token(query_tokens[query])} to key {key + 1} {show_token(key_tokens[key])}"
+                f"{plain_token(query_tokens[query])} to key {key + 1} "
+                f"{plain_token(key_tokens[key])}"
             )
     return "; ".join(said)
 

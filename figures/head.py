@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.labels import plain_token
 from transformer.trace.records import HeadStages, LogitSplit
 
 _KINDS = {
@@ -37,18 +39,17 @@ def head_exhibit(
 
     Args:
         header: Python that defines `translator` and `trace`.
-        names: the sequences that the queries and the keys belong to.
+        names: the label of the query's row, and the sequence that the keys belong to.
     """
     keys = _numbered(stages.key_tokens)
     d_k, d_v = len(stages.q), stages.values.shape[1]
-    query = f"query {stages.query + 1} {stages.query_token}"
     place = f"{_KINDS[stages.kind]}, layer {stages.layer + 1}, head {stages.head + 1}"
     seen = np.where(stages.mask, 1.0, np.nan)
     logits = {"q · k": stages.dots * seen, f"q · k / √{d_k}": stages.scaled.logits * seen}
     key_title = f"key: {names[1]}"
     return Exhibit(
         name=head_name(stages.kind, stages.layer, stages.head, stages.query),
-        title=f"{place}: {query}",
+        title=f"{place}: query {stages.query + 1} {plain_token(names[0])}",
         caption=(
             f"q · k element by element, the logits before and after the division by √{d_k}, the "
             "softmax of both, and every value times its weight (section 3.2.1). Masked keys have "
@@ -100,15 +101,20 @@ def split_name(kind: str, head: int) -> str:
 
 
 def split_exhibit(
-    split: LogitSplit, header: str, offline: Offline | None = None, note: str = ""
+    split: LogitSplit,
+    header: str,
+    rows: Sequence[str],
+    offline: Offline | None = None,
+    note: str = "",
 ) -> Exhibit:
     """Build the figure of the parts and their sum, the logits; masked entries are left out.
 
     Args:
         header: Python that defines `translator` and `trace`.
+        rows: [n] labels of the rows.
         note: a further sentence for the caption.
     """
-    tokens = _numbered(split.tokens)
+    queries, keys = _numbered(rows), _numbered(split.tokens)
     shown = {SPLIT_NAMES[name]: values for name, values in split.parts.items()}
     shown["sum: the logits"] = split.logits
     return Exhibit(
@@ -119,7 +125,7 @@ def split_exhibit(
             f"the model's own logits within {split.residual:.1e}. {note}".rstrip()
         ),
         parts=tuple(
-            Panel(title, np.where(split.mask, values, math.nan), tokens, tokens, "query", "key",
+            Panel(title, np.where(split.mask, values, math.nan), queries, keys, "query", "key",
                   "diverging")
             for title, values in shown.items()
         ),
@@ -140,7 +146,7 @@ logits, mask = split.logits, split.mask
 """
 
 
-def _numbered(tokens: tuple[str, ...]) -> tuple[str, ...]:
+def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))
 
 

@@ -1,5 +1,8 @@
 """Token text as labels: no markup, nothing invisible, short enough to draw.
 
+A decoder position reads one token and predicts the next, so it has two: `row_labels` names it by
+both, and every picture, table and text that shows such a row takes its name from there.
+
 Tokens are untrusted. They may hold `<script>`, `<b>`, `$x$`, line breaks, characters that reverse
 the direction of text, or hundreds of letters. `show_token` returns plain text for
 `textContent` and canvas; `plotly_token` also escapes what Plotly would read as formatting.
@@ -8,20 +11,56 @@ the direction of text, or hundreds of letters. `show_token` returns plain text f
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
+
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind
+
+#: Stands between what a decoder position reads and what it predicts; also in shared/rows.js.
+ARROW = " → "
+#: What a row's label is made of, as the title of an axis.
+READS_PREDICTS = f"reads{ARROW}predicts"
 
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 
 
-@lru_cache(maxsize=16_384)
+def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the labels of decoder positions: `▁weil → ▁es` reads `▁weil` and predicts `▁es`.
+
+    Args:
+        reads: [n] tokens.  predicts: [n]; empty if unknown, then a row is what it reads.
+    """
+    if not predicts:
+        return tuple(reads)
+    return tuple(f"{read}{ARROW}{next_}" for read, next_ in zip(reads, predicts, strict=True))
+
+
+def query_labels(trace: Trace, kind: AttentionKind) -> tuple[str, ...]:
+    """Return the labels of the rows of one kind of attention; an encoder's rows only read."""
+    reads, _ = trace.axis_tokens(kind)
+    return row_labels(reads, () if kind == "encoder_self" else trace.predicted_tokens)
+
+
 def show_token(token: str, limit: int = 24) -> str:
     """Return a token as visible plain text of at most `limit` characters, plus any isolates.
 
     Control and direction characters become symbols or code points, an empty token becomes "∅", a
-    long one loses its middle, and a right-to-left one is isolated so that it stays in place.
+    long one loses its middle, and a right-to-left one is isolated so that it stays in place. Both
+    tokens of a row's label are shown so.
     """
+    return ARROW.join(_shown(each, limit) for each in token.split(ARROW))
+
+
+def plain_token(token: str, limit: int = 18) -> str:
+    """Return `show_token` with `_` for `▁`, which is a heavy block in most fonts."""
+    return show_token(token, limit).replace("\u2581", "_")
+
+
+@lru_cache(maxsize=16_384)
+def _shown(token: str, limit: int) -> str:
     visible = "".join(_visible(character) for character in token) or "∅"
     if visible.isspace():
         visible = "␣" * len(visible)

@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 
 from figures.charts import quiet
-from figures.labels import show_token
+from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats, Ints
 
@@ -20,11 +20,6 @@ ADDED: tuple[Added, ...] = ("both", "without", "with")
 
 #: Width and height in px at which both axes of the plane have the same scale.
 _PLANE = (600, 430)
-
-
-def name(token: str, limit: int = 18) -> str:
-    """Return a token as a label, with `_` for `▁`, which is a heavy block in most fonts."""
-    return show_token(token, limit).replace("\u2581", "_")
 
 
 def neighbour_bars(
@@ -38,7 +33,7 @@ def neighbour_bars(
     if not len(ids) == len(tokens) == len(cosines):
         raise ValueError(f"{len(ids)} ids, {len(tokens)} tokens and {len(cosines)} cosines")
     # The id distinguishes tokens that are shortened to the same text.
-    order = [f"{name(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
+    order = [f"{plain_token(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
     rows = [
         {"token": label, "cosine": float(cosine)}
         for label, cosine in zip(order, cosines, strict=True)
@@ -140,7 +135,7 @@ def plane(
     layers: list[Any] = []
     if len(others):
         dots = [
-            {"x": float(a), "y": float(b), "token": name(token, 40)}
+            {"x": float(a), "y": float(b), "token": plain_token(token, 40)}
             for (a, b), token in zip(others, background_tokens, strict=True)
         ]
         layers.append(
@@ -202,7 +197,7 @@ def _rows(
         label, label_x, label_y = labels.get(i, ("", float(x), float(y)))
         angle = math.degrees(math.atan2(float(x2 - x), float(y2 - y)))
         rows.append(
-            {"token": name(token, 40), "position": i, "chosen": i in chosen,
+            {"token": plain_token(token, 40), "position": i, "chosen": i in chosen,
              "x": float(x), "y": float(y), "x2": float(x2), "y2": float(y2), "angle": angle,
              "label": label, "label_x": label_x, "label_y": label_y}
         )  # fmt: skip
@@ -229,7 +224,7 @@ def _labels(
     for i in sorted(range(len(tokens)), key=lambda i: (i not in chosen, i)):
         if added != "with" and tokens[i] in labelled:
             continue  # equal tokens have equal embeddings at every position
-        label = name(tokens[i])
+        label = plain_token(tokens[i])
         wide = 3.4 * len(label) + 2
         for dx, dy in ((0, 13), (wide + 8, 0), (0, -13), (-wide - 8, 0)):
             x, y = at[i] + (dx, dy)

@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import show_token
+from figures.labels import plain_token, query_labels
 from figures.markdown import code
 from transformer.trace.records import Trace
 from ui.attention.settings import MAP
@@ -17,10 +17,11 @@ from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.url_state import HEAD, LAYER, STEP
 from ui.core.view import View, current_view
+from ui.core.widgets import draw_questions
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadChoice
 from ui.head.downloads import offer
-from ui.head.exhibits import KINDS
+from ui.head.exhibits import KINDS, names_of
 from ui.head.settings import (
     KEY,
     KIND,
@@ -32,7 +33,7 @@ from ui.head.settings import (
     keep_chosen,
     place_now,
 )
-from ui.head.views import draw_kinds, draw_stages, get_stages, stages_at
+from ui.head.views import draw_kinds, draw_stages, stages_at
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
@@ -52,18 +53,13 @@ def explain() -> None:
         "large $d_k$ the dot products grow so large that the softmax has *extremely small "
         "gradients*; stage 4 and the table in stage 6 let you test that."
     )
+    draw_questions("Where do Q, K and V come from?", "Does the norm come before or after a block?")
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
     """Draw the boxes for layer, head and query."""
     n_layers, n_heads, n_queries, _ = shown.attention(place.kind).shape
-    queries, _ = shown.axis_tokens(place.kind)
-
-    def query_label(i: int) -> str:
-        label = f"{i + 1}  {show_token(queries[i])}"
-        if place.kind == "encoder_self":
-            return label
-        return f"{label}  (predicts {show_token(shown.predicted_tokens[i])})"
+    queries = query_labels(shown, place.kind)
 
     def select(label: str, name: str, n: int, label_of: Callable[[int], str]) -> None:
         key = f"head_{name}_box"
@@ -83,7 +79,7 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
     with boxes[1]:
         select("Head", "head", n_heads, lambda i: str(i + 1))
     with boxes[2]:
-        select("Query token", "query", n_queries, query_label)
+        select("Query", "query", n_queries, lambda i: f"{i + 1}  {plain_token(queries[i])}")
 
 
 def draw_way_back(place: HeadChoice) -> None:
@@ -111,16 +107,17 @@ def body(view: View) -> None:
     draw_kinds(kinds)
     place = place_now(view, shown)
     draw_controls(shown, place)
-    name, names = KINDS[place.kind]
+    query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)
     with more.container(horizontal=True, horizontal_alignment="right"):
         with st.popover("What is this?", type="tertiary"):
             explain()
         offer(view, place, chosen)
-    heading = f"**{name}, layer {place.layer + 1}, head {place.head + 1}.** "
+    heading = f"**{KINDS[place.kind][0]}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        query = get_stages(view, place).query_token
-        st.markdown(f"{heading}The query {code(query)} looks at the {names[1]}.", width="content")
+        st.markdown(
+            f"{heading}The query {code(plain_token(query))} looks at the {keys}.", width="content"
+        )
         draw_way_back(place)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()

@@ -6,8 +6,9 @@ from functools import partial
 
 import streamlit as st
 
+from figures.labels import plain_token
 from figures.numbers import count
-from figures.tokens import ADDED, name, neighbour_bars, plane
+from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from transformer.trace.records import Trace
@@ -60,7 +61,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
         column.caption(f"{use.capitalize()} embedding")
         column.altair_chart(
             sized(neighbour_bars(nearest.ids, names, nearest.cosines, current_theme())), theme=None,
-            alt=f"Nearest tokens in the {use} embedding: {', '.join(map(name, names[:5]))}.",
+            alt=f"Nearest tokens in the {use} embedding: {', '.join(map(plain_token, names[:5]))}.",
         )  # fmt: skip
     offer_neighbours(place, view, side, token, number)
 

@@ -38,6 +38,9 @@ from ui.work.progress import fragment
 
 require_frame()
 
+#: Where the player is.
+PLACE = (url_state.STEP, url_state.LAYER, url_state.HEAD, url_state.SHIFTED)
+
 
 @fragment
 def body(view: View) -> None:
@@ -90,7 +93,7 @@ def opening(view: View, trace: Trace) -> Plan:
 
 def prepare_player(side: Side) -> None:
     """Decide where the player opens: at its last place, at a link's, or at the default step."""
-    from_link = url_state.arrived(url_state.STEP, url_state.LAYER, url_state.HEAD)
+    from_link = url_state.arrived(*PLACE)
     anew = from_link or url_state.entered()
     if anew or not is_open(side):
         ensure_step(side, len(side.trace.predicted_tokens))
@@ -98,7 +101,7 @@ def prepare_player(side: Side) -> None:
         open_player(side, anew=True)
 
 
-url_state.show(url_state.STEP, url_state.LAYER, url_state.HEAD)
+url_state.show(*PLACE)
 view = current_view()
 missing = why_no_player(get_trace(view, partial(opening, view)))
 if missing is None:

@@ -357,7 +357,7 @@ def test_a_head_opens_inside_and_the_way_back_leads_to_it(
     page.wait_for_function("location.pathname === '/head'")
     opens = page.get_by_text("Encoder self-attention, layer 2, head 3.")
     expect(opens).to_be_visible()
-    query = page.get_by_role("combobox", name="Query token")
+    query = page.get_by_role("combobox", name="Query", exact=True)
     expect(query).to_have_value(re.compile(rf"^4\s+{re.escape(trace.src_tokens[3])}"))
     alone = open_page(page.url)  # the address alone says it all
     expect(alone.get_by_text("Encoder self-attention, layer 2, head 3.")).to_be_visible()

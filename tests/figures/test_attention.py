@@ -92,7 +92,7 @@ def test_description_names_size_peak_and_spread() -> None:
     weights = np.array([[0.1, 0.9, 0.0], [0.25, 0.25, 0.5]], dtype=np.float32)
     text = describe(weights, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
     assert text.startswith("2 queries by 3 keys")
-    assert "0.90, from query 1 <s> to key 2 ▁b" in text
+    assert "0.90, from query 1 <s> to key 2 _b" in text
     spread = (2 ** entropy_bits(weights)).mean()
     assert f"{spread:.1f} keys" in text
 

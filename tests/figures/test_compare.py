@@ -27,8 +27,8 @@ def test_the_scale_holds_every_difference_and_no_smaller_one_would(values: list[
 def test_each_side_says_where_it_looks_more() -> None:
     difference = np.array([[0.5, -0.5, 0], [0, 0.125, -0.125]], dtype=np.float32)
     said = describe_difference(difference, QUERIES, KEYS)
-    assert "A looks more by up to 0.50, from query 1 ▁a to key 1 ▁x" in said
-    assert "B looks more by up to 0.50, from query 1 ▁a to key 2 <b>" in said
+    assert "A looks more by up to 0.50, from query 1 _a to key 1 _x" in said
+    assert "B looks more by up to 0.50, from query 1 _a to key 2 <b>" in said
 
 
 def test_nothing_that_differs_is_said_as_such() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from figures.exhibit import Exhibit, Panel, Series
 from figures.head import head_exhibit, head_name, split_exhibit
+from figures.labels import query_labels
 from tests.factories import make_stages
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
@@ -60,10 +61,12 @@ def test_the_program_of_a_split_makes_its_maps(
     kind: AttentionKind, tiny_translator: Translator, trace: Trace
 ) -> None:
     split = split_logits(tiny_translator.model, trace, kind, 1)
-    made = split_exhibit(split, "")
+    rows = query_labels(trace, kind)
+    made = split_exhibit(split, "", rows)
     run(made, {"translator": tiny_translator, "trace": trace})
     panels = [part for part in made.parts if isinstance(part, Panel)]
     assert len(panels) == 5
+    assert [row.split(" ", 1)[1] for row in panels[0].rows] == list(rows)
     total = np.sum([panel.values for panel in panels[:-1]], axis=0)
     np.testing.assert_allclose(total, panels[-1].values, rtol=1e-5, atol=1e-5)
     assert np.isnan(total).any() == (kind == "decoder_self")

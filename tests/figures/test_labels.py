@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import escape_plotly, plotly_token, show_token
+from figures.labels import (
+    ARROW,
+    READS_PREDICTS,
+    escape_plotly,
+    plain_token,
+    plotly_token,
+    query_labels,
+    row_labels,
+    show_token,
+)
+from tests.factories import make_trace
+from transformer.types import ATTENTION_KINDS
 
 NASTY = ["<script>alert(1)</script>", "<b>", "$x$", "a&amp;b", "%{z}", "<a href='javascript:1'>"]
 
@@ -65,3 +76,28 @@ def test_what_cannot_be_seen_is_named(token: str, shown: str) -> None:
 def test_long_tokens_keep_both_ends() -> None:
     label = show_token("a" * 100 + "z" * 100, 11)
     assert label == "aaaaa…zzzzz"
+
+
+def test_a_decoder_row_is_named_by_what_it_reads_and_predicts() -> None:
+    reads, predicts = ("<s>", "▁weil", "▁es"), ("▁weil", "▁es", "</s>")
+    assert row_labels(reads, predicts) == ("<s> → ▁weil", "▁weil → ▁es", "▁es → </s>")
+    assert row_labels(reads) == reads  # nothing is known of what follows
+    assert row_labels(["reads"], ["predicts"])[0] == READS_PREDICTS
+    with pytest.raises(ValueError, match="shorter"):
+        row_labels(reads, predicts[1:])
+
+
+def test_the_rows_of_a_trace_and_what_they_read_in_turn() -> None:
+    trace = make_trace(S=5, T=4)
+    labels = {kind: query_labels(trace, kind) for kind in ATTENTION_KINDS}
+    assert labels["encoder_self"] == trace.src_tokens
+    assert labels["cross"] == labels["decoder_self"]
+    reads, predicts = zip(*(each.split(ARROW) for each in labels["cross"]), strict=True)
+    assert (reads, predicts) == (trace.tgt_tokens, trace.predicted_tokens)
+    assert reads[1:] == predicts[:-1]  # shifted right
+
+
+def test_both_tokens_of_a_row_are_shown() -> None:
+    label = row_labels(["a" * 60], ["\u05d0" * 3])[0]
+    assert show_token(label, 5) == "aa…aa → \u2068\u05d0\u05d0\u05d0\u2069"
+    assert plain_token("▁weil → ▁es") == "_weil → _es"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from figures.labels import plain_token
 from figures.palette import THEMES
-from figures.tokens import ADDED, Added, length_bars, name, neighbour_bars, plane
+from figures.tokens import ADDED, Added, length_bars, neighbour_bars, plane
 
 HOSTILE = ("</s>", "<script>x</script>", "▁a'b\"c", "שלום", "e\u0301", "\n", "x" * 200, "datum.x")
 
@@ -74,8 +75,8 @@ def test_the_plane_holds_every_token_and_where_it_is_moved(added: Added, theme: 
     np.testing.assert_allclose([[r["x2"], r["y2"]] for r in rows], moved, rtol=1e-6)
     assert [row["chosen"] for row in rows] == [i == 2 for i in range(len(tokens))]
     shown = [row["label"] for row in rows]
-    assert set(shown) <= {*map(name, HOSTILE), ""}
-    assert shown[2] == name(HOSTILE[2])  # the chosen one comes first
+    assert set(shown) <= {*map(plain_token, HOSTILE), ""}
+    assert shown[2] == plain_token(HOSTILE[2])  # the chosen one comes first
     assert added == "with" or shown.count("</s>") == 1  # one embedding, one label
     marks = [layer["mark"]["type"] for layer in spec["layer"]]
     assert ("rule" in marks) == (added == "both")

@@ -21,7 +21,7 @@ SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "See
     [
         ("glossary", {}, BEAM),
         ("glossary", {"sample": "on"}, SAMPLE),
-        ("head", {}, {"Layer": "layer", "Head": "head", "Query token": "query"}),
+        ("head", {}, {"Layer": "layer", "Head": "head", "Query": "query"}),
         ("attention", {"display": "matrix"},
          {"Layer": "layer", "Head": "head", "Keys": "key", "Queries": "query"}),
         ("positions", {}, {"Positions": "positional encoding"}),

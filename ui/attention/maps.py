@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from figures.labels import READS_PREDICTS, query_labels, row_labels
 from transformer.measures.heads import combine, combine_chosen, mass_by_head
-from transformer.measures.words import Groups, maps_by_words
+from transformer.measures.words import Groups, group_labels, maps_by_words
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.choice import AttentionChoice, special_keys, to_units
@@ -79,9 +80,12 @@ SINGLE_STACK_TEXTS: dict[AttentionKind, KindText] = {
 
 def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
     """Return the texts for one kind of attention in this model."""
-    if trace.src_tokens and trace.tgt_tokens:
-        return KIND_TEXTS[kind]
-    return SINGLE_STACK_TEXTS.get(kind, KIND_TEXTS[kind])
+    known = KIND_TEXTS[kind]
+    if not (trace.src_tokens and trace.tgt_tokens):
+        known = SINGLE_STACK_TEXTS.get(kind, known)
+    if kind == "encoder_self" or not trace.predicted_tokens:
+        return known
+    return replace(known, queries=READS_PREDICTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +94,9 @@ class Maps:
 
     Attributes:
         weights: [L, H, n, m]; rows are queries and sum to 1.
-        queries, keys: [n] and [m] labels.
+        queries, keys: [n] and [m] labels; decoder rows say what they read and predict.
         query_groups, key_groups: the pieces of each word; None for tokens.
         special: columns of special tokens, which "Dim special tokens" covers.
-        notes: [n] what each decoder query predicts next; empty for the encoder.
         kind_text: the texts for this kind.  causal: whether later keys are masked.
     """
 
@@ -103,26 +106,23 @@ class Maps:
     query_groups: Groups | None
     key_groups: Groups | None
     special: tuple[int, ...]
-    notes: tuple[str, ...]
     kind_text: KindText
     causal: bool
 
 
 def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     """Return the maps of one kind in `units`, "tokens" or "words"."""
-    weights, (queries, keys) = trace.attention(kind), trace.axis_tokens(kind)
-    special = special_keys(trace, kind)
-    predicted = () if kind == "encoder_self" else trace.predicted_tokens
-    kind_text, causal = kind_text_of(trace, kind), kind == "decoder_self"
+    special, kind_text = special_keys(trace, kind), kind_text_of(trace, kind)
+    causal = kind == "decoder_self"
     if units == "tokens":
-        notes = tuple(f"predicts {token}" for token in predicted)
-        return Maps(weights, queries, keys, None, None, special, notes, kind_text, causal)
+        queries, (_, keys) = query_labels(trace, kind), trace.axis_tokens(kind)
+        return Maps(trace.attention(kind), queries, keys, None, None, special, kind_text, causal)
     words = maps_by_words(trace, kind)
     rows, columns = words.query_groups, words.key_groups
-    notes = tuple(f"predicts {' '.join(predicted[at] for at in row)}" for row in rows if predicted)
+    predicts = () if kind == "encoder_self" else trace.predicted_tokens
     return Maps(
-        words.weights, words.queries, words.keys, rows, columns, to_units(special, columns), notes,
-        kind_text, causal,
+        words.weights, row_labels(words.queries, predicts and group_labels(predicts, rows)),
+        words.keys, rows, columns, to_units(special, columns), kind_text, causal,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def drawing_of(maps: Maps, choice: AttentionChoice) -> Drawing:
     """Return the lines of the chosen heads in these maps."""
     return drawing(
         maps.weights, choice.heads, maps.queries, maps.keys, mass=choice.mass,
-        query_title=maps.kind_text.queries, key_title=maps.kind_text.keys, query_notes=maps.notes,
+        query_title=maps.kind_text.queries, key_title=maps.kind_text.keys,
         dimmed_keys=dimmed_columns(maps, choice), causal=maps.causal,
     )  # fmt: skip
 
@@ -164,7 +164,7 @@ def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
     )
     return Map(
         weights, maps.queries, maps.keys, name_of_map(maps, choice), maps.kind_text.queries,
-        maps.kind_text.keys, maps.notes, dimmed_columns(maps, choice), maps.causal,
+        maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import describe, head_table, heatmap, mass_on
-from figures.labels import show_token
+from figures.labels import plain_token
 from figures.markdown import code
 from transformer.measures.heads import HOWS, Head
 from transformer.types import Floats
@@ -246,7 +246,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
         ("Keys", maps.keys, choice.keys, maps.key_groups),
         ("Queries", maps.queries, choice.queries, maps.query_groups),
     ):
-        named = [f"{at + 1} {show_token(label)}" for at, label in enumerate(labels)]
+        named = [f"{at + 1} {plain_token(label)}" for at, label in enumerate(labels)]
         key = f"{side.lower()}_widget"
         fill(key, [named[at] for at in to_units(positions, groups)])
         st.multiselect(

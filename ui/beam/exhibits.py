@@ -8,6 +8,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.graph import Graph
+from figures.labels import READS_PREDICTS, row_labels
 from figures.numbers import signed
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
@@ -21,6 +22,7 @@ from ui.components.lens import Map, still_lens
 from ui.components.tree import TreeChoice, encode, encode_branches
 from ui.export.programs import Source, header
 
+_QUERIES = f"query: {READS_PREDICTS}"
 _TREE_IMPORT = "from transformer.measures.beam import beam_tree"
 _BRANCHES_IMPORT = "from transformer.measures.beam import attention_along, beam_tree"
 _FINISH_IMPORT = "from transformer.measures.finish import ALPHAS, score_at"
@@ -142,10 +144,10 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
         ("Decoder self-attention", own, prefix, (0,)),
     ):
         row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
-        row, query, labels = _in_units(units, row, (node.token,), (), keys, special)
+        row, query, labels = _in_units(units, row, prefix[-1:], (node.token,), keys, special)
         title = f"{name}, {where}"
-        panels.append(Panel(title, row, query, labels, "predicted", "key"))
-        maps.append(Map(row, query, labels, title, "predicted", "key"))
+        panels.append(Panel(title, row, query, labels, _QUERIES, "key"))
+        maps.append(Map(row, query, labels, title, READS_PREDICTS, "key"))
     return Exhibit(
         name=node_stem(node, cell),
         title=f"Step {node.step + 1}, rank {node.rank + 1}: {node.token}",
@@ -184,15 +186,15 @@ def branches_exhibit(
             head=cell[1],
         )
         tokens = tuple(node.token for node in path)
-        keys = trace.src_tokens if look == "cross" else ("<s>", *tokens[:-1])
-        ends = (len(path) - 1,) if path[-1].outcome == "finished" else ()
+        own = ("<s>", *tokens[:-1])
+        keys = trace.src_tokens if look == "cross" else own
         weights, queries, labels = _in_units(
-            units, weights, tokens, ends, keys, trace.src_special if look == "cross" else (0,)
+            units, weights, own, tokens, keys, trace.src_special if look == "cross" else (0,)
         )
         masked = look != "cross" and units == "tokens"
         title = f"{name}: {look.replace('_', ' ')} attention, {where}"
-        panels.append(Panel(title, weights, queries, labels, "predicted", "key"))
-        maps.append(Map(weights, queries, labels, title, "predicted", "key", causal=masked))
+        panels.append(Panel(title, weights, queries, labels, _QUERIES, "key"))
+        maps.append(Map(weights, queries, labels, title, READS_PREDICTS, "key", causal=masked))
         letter = name.lower()
         arrays[f"log_probs_{letter}"] = np.array([node.log_prob for node in path])
         arrays[f"cross_{letter}"] = attention.cross
@@ -219,18 +221,21 @@ def branches_exhibit(
 def _in_units(
     units: str,
     weights: Floats,
-    queries: tuple[str, ...],
-    query_special: Sequence[int],
+    reads: tuple[str, ...],
+    predicts: tuple[str, ...],
     keys: tuple[str, ...],
     key_special: Sequence[int],
 ) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
     """Return a map with its row and column labels, by tokens or words; a single row is kept."""
     if units == "tokens":
-        return weights, queries, keys
-    rows = word_groups(queries, query_special) if len(queries) > 1 else None
+        return weights, row_labels(reads, predicts), keys
     columns = word_groups(keys, key_special)
-    names = queries if rows is None else group_labels(queries, rows)
-    return merge(weights, rows, columns), names, group_labels(keys, columns)
+    labels = group_labels(keys, columns)
+    if len(reads) == 1:
+        return merge(weights, None, columns), row_labels(reads, predicts), labels
+    rows = word_groups(reads, (0,))
+    names = row_labels(group_labels(reads, rows), group_labels(predicts, rows))
+    return merge(weights, rows, columns), names, labels
 
 
 def _branch_program(name: str, index: int) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 import streamlit as st
 
 from figures.attention import describe, heatmap
+from figures.labels import READS_PREDICTS
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.grid import Cell
@@ -68,7 +69,6 @@ def show_map(
     key_tokens: Sequence[str],
     *,
     name: str,
-    queries: str,
     keys: str,
     key: str,
     causal: bool = False,
@@ -78,13 +78,18 @@ def show_map(
     st.markdown(f"**{name}**")
     if max(weights.shape) <= MOST_TOKENS:
         shown = Map(
-            weights, query_tokens, key_tokens, name=name, query_title=queries, key_title=keys,
-            causal=causal,
+            weights, query_tokens, key_tokens, name=name, query_title=READS_PREDICTS,
+            key_title=keys, causal=causal,
         )  # fmt: skip
         attention_lens(shown, key=key, max_height=max_height)
         return
     figure = heatmap(
-        weights, query_tokens, key_tokens, current_theme(), query_title=queries, key_title=keys
+        weights,
+        query_tokens,
+        key_tokens,
+        current_theme(),
+        query_title=READS_PREDICTS,
+        key_title=keys,
     )
     figure.update_layout(height=max(170, min(520, 120 + 9 * len(query_tokens))))
     st.plotly_chart(

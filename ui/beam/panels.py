@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from figures.beam import branch_curves, lead_by_alpha
+from figures.labels import row_labels
 from figures.markdown import code, plain, shorten
 from figures.numbers import probability, signed
 from figures.outcomes import (
@@ -23,7 +24,7 @@ from figures.outcomes import (
 from transformer.measures.beam import Comparison, Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
-from transformer.measures.words import merge
+from transformer.measures.words import group_labels, merge
 from transformer.trace.records import Trace
 from ui.beam.exhibits import cell_name
 from ui.beam.maps import layer_and_head, show_map
@@ -156,8 +157,8 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
         row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
         labels, groups = in_units(keys, special)
         show_map(
-            merge(row, None, groups), (f"→ {node.token}",), labels,
-            name=f"{LOOKS[kind]}, {cell_name(cell)}", queries="", keys=title,
+            merge(row, None, groups), row_labels(prefix[-1:], (node.token,)), labels,
+            name=f"{LOOKS[kind]}, {cell_name(cell)}", keys=title,
             key=f"beam_{kind}", max_height=190,
         )  # fmt: skip
 
@@ -277,18 +278,18 @@ def _branch_maps(search: Search, both: Comparison) -> None:
         attention = attention_along(trace.search, search.tree, path[-1].index)
         maps = attention.cross if kind == "cross" else attention.decoder_self
         tokens = [node.token for node in path]
-        ends = (len(path) - 1,) if path[-1].outcome == "finished" else ()
-        queries, query_groups = in_units(tokens, ends)
         own = ("<s>", *tokens[:-1])
+        reads, query_groups = in_units(own, (0,))
+        predicts = tokens if query_groups is None else group_labels(tokens, query_groups)
         keys, key_groups = in_units(
             *((trace.src_tokens, trace.src_special) if kind == "cross" else (own, (0,)))
         )
         weights = combine(maps, layer=cell[0], head=cell[1])
         with column.container():
             show_map(
-                merge(weights, query_groups, key_groups), queries, keys,
+                merge(weights, query_groups, key_groups), row_labels(reads, predicts), keys,
                 name=f"{name}: {LOOKS[kind].lower()}, {cell_name(cell)}",
-                queries=f"{name}, predicted", keys="source" if kind == "cross" else "its prefix",
+                keys="source" if kind == "cross" else "its prefix",
                 key=f"beam_map_{name}", causal=kind == "decoder_self" and key_groups is None,
             )  # fmt: skip
 

@@ -56,11 +56,20 @@ def _files(
 
 COMPONENTS: dict[str, Files] = {
     "player": _files(
-        "player", "maps", "dom", "group", "lanes", "next", "transport", "matrix", root=False
+        "player",
+        "maps",
+        "dom",
+        "group",
+        "lanes",
+        "shift",
+        "next",
+        "transport",
+        "matrix",
+        root=False,
     ),
     "grid": _files("grid", "kinds", "maps", styles=("scale",)),
-    "lens": _files("lens", styles=("scale", "cells")),
-    "lines": _files("lines"),
+    "lens": _files("lens", styles=("scale", "cells", "rows")),
+    "lines": _files("lines", styles=("rows",)),
     "cut": _files("cut"),
     "stages": _files("stages", "pictures", "drawing", "equations"),
     "parts": _files("parts", styles=("cells",)),

@@ -131,6 +131,7 @@ STEP: Param[int | None] = Param(
 )
 LAYER: Param[int | None] = Param("layer", parse_layer, None, write_layer)
 HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
+SHIFTED: Param[bool] = Param("shifted", parse_switch, False, write_switch)
 
 
 def read_url() -> None:

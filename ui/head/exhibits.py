@@ -8,6 +8,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline
 from figures.head import head_exhibit
+from figures.labels import query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
@@ -15,12 +16,17 @@ from ui.components.stages import Chosen, still_stages
 from ui.export.programs import Source, header
 from ui.head.choice import HeadChoice
 
-#: Each kind's name, and the texts its queries and keys come from (section 3.2.3).
-KINDS: dict[AttentionKind, tuple[str, tuple[str, str]]] = {
-    "encoder_self": ("Encoder self-attention", ("source", "source")),
-    "decoder_self": ("Decoder self-attention", ("translation", "translation")),
-    "cross": ("Cross-attention", ("translation", "source")),
+#: Each kind's name, and the text its keys come from (section 3.2.3).
+KINDS: dict[AttentionKind, tuple[str, str]] = {
+    "encoder_self": ("Encoder self-attention", "source"),
+    "decoder_self": ("Decoder self-attention", "translation"),
+    "cross": ("Cross-attention", "source"),
 }
+
+
+def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
+    """Return the label of the query's row, and the text that the keys come from."""
+    return query_labels(trace, place.kind)[place.query], KINDS[place.kind][1]
 
 
 def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:
@@ -43,6 +49,6 @@ def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source
         trace: the trace from which the stages were computed.
         chosen: the key being followed, and whether the logits are divided by √d_k.
     """
-    names = KINDS[stages.kind][1]
+    names = names_of(HeadChoice(stages.kind, stages.layer, stages.head, stages.query), trace)
     message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)
     return head_exhibit(stages, header(source), names, Offline("stages", message))

@@ -14,7 +14,7 @@ from ui.core import url_state
 from ui.core.side import Side
 from ui.core.view import View
 from ui.head.choice import HeadChoice
-from ui.head.exhibits import KINDS, difference, stages_of
+from ui.head.exhibits import KINDS, difference, names_of, stages_of
 from ui.head.settings import KIND, bound_kind
 from ui.work.cache import Computation, computed
 
@@ -44,7 +44,7 @@ def draw_stages(
     """Mount the stages; two sides line up stage by stage."""
     stages = get_stages(side.view, place)
     head_stages(
-        stages, names=KINDS[place.kind][1], difference=difference(stages, side.trace),
+        stages, names=names_of(place, side.trace), difference=difference(stages, side.trace),
         chosen=chosen, on_choose=on_choose, key=side.key("stages"),
         group="compare" if side.letter else "",
     )  # fmt: skip

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from figures.exhibit import Exhibit, Offline
 from figures.head import SPLIT_NAMES, split_exhibit
-from transformer.trace.records import LogitSplit
+from figures.labels import query_labels
+from transformer.trace.records import LogitSplit, Trace
 from ui.components.parts import parts_message
 from ui.export.programs import Source, header
 
 
-def split_figure(split: LogitSplit, note: str, source: Source) -> Exhibit:
+def split_figure(split: LogitSplit, trace: Trace, note: str, source: Source) -> Exhibit:
     """Return a head's logits as a sum of content and position; `note` ends the caption."""
-    return split_exhibit(split, header(source), Offline("parts", split_message(split)), note)
+    page = Offline("parts", split_message(split, trace))
+    return split_exhibit(split, header(source), query_labels(trace, split.kind), page, note)
 
 
-def split_message(split: LogitSplit) -> bytes:
+def split_message(split: LogitSplit, trace: Trace) -> bytes:
     """Return the message of the component that draws the parts and their sum."""
     return parts_message(
         {SPLIT_NAMES[name]: values for name, values in split.parts.items()},
-        split.logits, split.tokens, split.mask,
+        split.logits, query_labels(trace, split.kind), split.tokens, split.mask,
         label=f"Layer 1, head {split.head + 1}: logits as a sum of content and position",
         total_name="logits q · k / √dₖ",
     )  # fmt: skip

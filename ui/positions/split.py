@@ -19,7 +19,7 @@ from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import download_button, source_of
+from ui.export.download import download_button, source_of, trace_for
 from ui.positions.exhibits import split_figure, split_message
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
 from ui.work.models import translator
@@ -85,7 +85,7 @@ def _maps(view: View) -> None:
             lambda: _figure(view, kind, head), key="split_take", name=split_name(kind, head),
             n_numbers=split.logits.size * (len(split.parts) + 1),
         )  # fmt: skip
-    sum_of_parts(split_message(split), key="split")
+    sum_of_parts(split_message(split, trace), key="split")
     varied = ", ".join(
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
@@ -143,7 +143,7 @@ def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
 def _figure(view: View, kind: AttentionKind, head: int) -> Exhibit:
     split = result_of(view.request, _split(kind, head))
     note = stored_note(translator(view).model)
-    return split_figure(split, note, source_of(view))
+    return split_figure(split, trace_for(view), note, source_of(view))
 
 
 def _map_difference(split: LogitSplit, trace: Trace) -> float:

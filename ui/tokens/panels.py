@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures.labels import plain_token
 from figures.markdown import plain
 from figures.numbers import signed
-from figures.tokens import length_bars, name
+from figures.tokens import length_bars
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
@@ -109,7 +110,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     listed = found[:_MOST_ROWS]
     table = {
         "id": listed,
-        "piece": [name(pieces[i], 40) for i in listed],
+        "piece": [plain_token(pieces[i], 40) for i in listed],
         "length": [piece_length(pieces[i]) for i in listed],
         _SCORES[tokenizer.kind]: [round(tokenizer.scores[i], 3) for i in listed],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.labels import READS_PREDICTS, query_labels
 from transformer.catalogue import Kind
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
@@ -49,19 +50,18 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     score = running / np.array([length_penalty(n, source.alpha) for n in steps.tolist()])
     # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
-    queries = "query: step, by the token predicted"
+    rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
         caption=_caption(trace, place, words=words),
         parts=(
             Panel(
-                "Cross-attention onto the source", cross, trace.predicted_tokens, sources,
-                queries, "key: source",
+                "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
             ),
             Panel(
                 "Self-attention onto the prefix", np.where(future, np.nan, own),
-                trace.predicted_tokens, keys, queries, "key: prefix",
+                rows, keys, queries, "key: prefix",
             ),
             Series(
                 "Translation, step by step", steps,
@@ -71,9 +71,9 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
             ),
         ),
         arrays={
-            "cross": cross, "decoder_self": own, "tokens": np.array(trace.predicted_tokens),
-            "log_probs": trace.log_probs, "entropy": trace.entropy, "running": running,
-            "score": score,
+            "cross": cross, "decoder_self": own, "reads": np.array(trace.tgt_tokens),
+            "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
+            "entropy": trace.entropy, "running": running, "score": score,
         },
         snippet=_program(source, place, words=words),
         offline=Offline(
@@ -150,10 +150,11 @@ def _program(source: Source, place: PlayerPlace, *, words: bool) -> str:
         f"cross = combine(trace.cross, layer={layer}, head={head})\n"
         f"decoder_self = combine(trace.decoder_self, layer={layer}, head={head})\n"
         f"{merged}\n"
-        "tokens = np.array(trace.predicted_tokens)\n"
+        "# Row t is the position that reads token t and predicts the next one.\n"
+        "reads, predicts = np.array(trace.tgt_tokens), np.array(trace.predicted_tokens)\n"
         "log_probs, entropy = trace.log_probs, trace.entropy  # nats\n"
         "running = np.cumsum(log_probs, dtype=np.float64)\n"
         f"alpha = {source.alpha!r}\n"
-        "penalties = [length_penalty(length + 1, alpha) for length in range(len(tokens))]\n"
+        "penalties = [length_penalty(length + 1, alpha) for length in range(len(predicts))]\n"
         "score = running / np.array(penalties)\n"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -34,6 +34,7 @@ def place_now() -> PlayerPlace:
         url_state.get(url_state.STEP) or 1,
         url_state.get(url_state.LAYER),
         url_state.get(url_state.HEAD),
+        url_state.get(url_state.SHIFTED),
     )
 
 
@@ -42,15 +43,16 @@ def remember(place: PlayerPlace) -> None:
     url_state.put(url_state.STEP, place.step)
     url_state.put(url_state.LAYER, place.layer)
     url_state.put(url_state.HEAD, place.head)
+    url_state.put(url_state.SHIFTED, place.shifted)
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     """Return the place with the mean in place of a layer or head that this model lacks."""
     n_layers, n_heads = trace.cross.shape[:2]
-    return PlayerPlace(
-        place.step,
-        place.layer if place.layer is not None and place.layer <= n_layers else None,
-        place.head if place.head is not None and place.head <= n_heads else None,
+    return replace(
+        place,
+        layer=place.layer if place.layer is not None and place.layer <= n_layers else None,
+        head=place.head if place.head is not None and place.head <= n_heads else None,
     )
 
 

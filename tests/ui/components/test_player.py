@@ -51,7 +51,11 @@ def test_the_header_says_what_each_step_did() -> None:
     trace = make_trace(S=6, T=4, K=4)
     header, *_ = decode(encode(trace, "id", PlayerPlace(2, 1, None), nonce=3))
     assert header["trace"] == "id"
-    assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3}
+    assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3, "shifted": False}
+    assert header["rows"] == [
+        f"{read} → {predicted}"
+        for read, predicted in zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)
+    ]
     assert header["predicted"] == list(trace.predicted_tokens)
     assert header["input"] == list(trace.tgt_tokens)
     for t, row in enumerate(header["top"]):
@@ -170,6 +174,8 @@ def test_a_token_taken_instead() -> None:
 def test_a_report_says_where_the_player_stands() -> None:
     view = {"trace": "id", "step": 3, "layer": None, "head": 2}
     assert place_in({"view": view}, "id") == PlayerPlace(3, None, 2)
+    assert place_in({"view": view | {"shifted": True}}, "id") == PlayerPlace(3, None, 2, True)
+    assert place_in({"view": view | {"shifted": "yes"}}, "id") == PlayerPlace(3, None, 2)
     assert place_in({"view": view}, "another") is None
 
 

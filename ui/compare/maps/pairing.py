@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from figures.labels import show_token
+from figures.labels import ARROW, show_token
 from figures.markdown import code
 from figures.numbers import count
 from transformer.measures.agreement import partners
@@ -125,7 +125,6 @@ def difference_map(
         weights=difference(here.weights, there.weights),
         query_tokens=_both(left.queries, right.queries),
         key_tokens=_both(left.keys, right.keys),
-        query_notes=(),
         name=f"A − B: {named}",
         dimmed_keys=dimmed_columns(left, choices[0]),
         signed=("B looks more", "A looks more"),
@@ -171,8 +170,11 @@ def signed_sheet(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
 
 
 def _both(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
-    """One label for two partners."""
+    """One label for two partners; of decoder rows, one for what they read and predict each."""
     return tuple(
-        here if here == there else f"{show_token(here)} | {show_token(there)}"
+        ARROW.join(
+            mine if mine == theirs else f"{show_token(mine)} | {show_token(theirs)}"
+            for mine, theirs in zip(here.split(ARROW), there.split(ARROW), strict=False)
+        )
         for here, there in zip(one, other, strict=True)
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from figures.labels import plain_token
 from figures.markdown import code, plain
 from transformer.measures.compare import divergence
 from transformer.trace.records import Trace
@@ -249,7 +250,7 @@ def difference_words(both: Both, shown: Map) -> list[str]:
     return [
         f"On average a row differs by **{apart.mean():.3f} bits** (Jensen-Shannon divergence: 0 "
         "for equal rows, 1 for rows that share no key).",
-        f"Farthest apart is query {row + 1} {code(shown.query_tokens[row], 40)}: "
+        f"Farthest apart is query {row + 1} {code(plain_token(shown.query_tokens[row]))}: "
         f"{apart[row]:.3f} bits.",
         "Each row of the difference sums to 0: where one side looks more, it looks less elsewhere.",
     ][: 3 if both.choices[0].how == "mean" else 2]  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import show_token
+from figures.labels import plain_token, query_labels
 from figures.markdown import code
 from transformer.measures.softmax import spread
 from transformer.trace.records import HeadStages
@@ -27,6 +27,7 @@ from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.widgets import fill
 from ui.head.choice import HeadChoice
 from ui.head.downloads import make_figure
+from ui.head.exhibits import names_of
 from ui.head.settings import KEY, KIND, QUERY, SCALING, chosen_now, keep_chosen, place_of
 from ui.head.views import draw_kinds, draw_stages, get_stages
 
@@ -62,7 +63,8 @@ def _draw(pair: Pair) -> Download | None:
 
     def stages(side: Side) -> None:
         place, at = places[side.letter], chosen[side.letter]
-        st.markdown(f"{side.lead}{_said(get_stages(side.view, place), at)}")
+        query = names_of(place, side.trace)[0]
+        st.markdown(f"{side.lead}{_said(get_stages(side.view, place), at, query)}")
         draw_stages(side, place, at, partial(keep_chosen, param=key_params[side.letter]))
 
     def settings(side: Side) -> Mapping[str, str]:
@@ -83,9 +85,8 @@ def _same_axes(pair: Pair, kind: AttentionKind) -> tuple[bool, bool]:
     """Whether both have the same queries, and the same keys."""
     if len(pair.shown) < 2:
         return False, False
-    (queries, keys), (other_queries, other_keys) = (
-        side.trace.axis_tokens(kind) for side in pair.sides
-    )
+    (_, keys), (_, other_keys) = (side.trace.axis_tokens(kind) for side in pair.sides)
+    queries, other_queries = (query_labels(side.trace, kind) for side in pair.sides)
     return queries == other_queries, keys == other_keys
 
 
@@ -114,7 +115,7 @@ def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: b
     """Layer, head and query of one side."""
     place, letter = places[side.letter], side.letter
     counts = side.trace.attention(place.kind).shape
-    queries, _ = side.trace.axis_tokens(place.kind)
+    queries = query_labels(side.trace, place.kind)
     first = places.get("A") if letter == "B" else None
     boxes = st.columns([5, 5, 6], gap="small")
     for box, name, params, count in zip(
@@ -126,12 +127,12 @@ def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: b
         raws = ["same"] * (first is not None) + [str(number) for number in range(1, count + 1)]
         _box(box, side, name, param, raws, shown, partial(_named, name))
     if first is not None and same_queries:
-        boxes[2].caption(f"Query {code(show_token(queries[place.query]), 24)}, as A")
+        boxes[2].caption(f"Query {code(plain_token(queries[place.query]))}, as A")
         return
     raws = [str(number) for number in range(1, counts[2] + 1)]
     _box(
         boxes[2], side, "query", side.own(QUERY), raws, str(place.query + 1),
-        lambda raw: f"{raw}  {show_token(queries[int(raw) - 1])}",
+        lambda raw: f"{raw}  {plain_token(queries[int(raw) - 1])}",
     )  # fmt: skip
 
 
@@ -158,13 +159,13 @@ def _box(
     )  # fmt: skip
 
 
-def _said(stages: HeadStages, chosen: Chosen) -> str:
+def _said(stages: HeadStages, chosen: Chosen, query: str) -> str:
     """Describe the head in one line of numbers."""
     weights = stages.weighing(chosen.scaling).weights
     most = int(weights.argmax())
     facts = spread(weights)
     return (
-        f"layer {stages.layer + 1}, head {stages.head + 1}: {code(stages.query_token, 24)} looks "
+        f"layer {stages.layer + 1}, head {stages.head + 1}: {code(plain_token(query))} looks "
         f"most at {code(stages.key_tokens[most], 24)}, {weights[most]:.3f}; "
         f"entropy {facts.entropy:.2f} bits, dₖ = {len(stages.q)}"
     )

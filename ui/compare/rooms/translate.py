@@ -11,7 +11,7 @@ from ui.compare.sides import CompareRoom, Download, Pair
 from ui.components.player import PlayerPlace
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
-from ui.core.url_state import HEAD, LAYER, STEP
+from ui.core.url_state import HEAD, LAYER, SHIFTED, STEP
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.translate.exhibits import player_exhibit, why_no_player
@@ -48,6 +48,6 @@ def _exhibit(view: View, place: PlayerPlace, words: bool) -> Exhibit:
 
 
 ROOM = CompareRoom(
-    "steps", _draw, page="translate", params=(STEP, LAYER, HEAD, UNITS),
+    "steps", _draw, page="translate", params=(STEP, LAYER, HEAD, SHIFTED, UNITS),
     lacks=lambda setup, side: why_no_player(side.trace),
 )  # fmt: skip

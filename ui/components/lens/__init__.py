@@ -34,10 +34,9 @@ class Map:
 
     Attributes:
         weights: [queries, keys].
-        query_tokens, key_tokens: the labels.
+        query_tokens, key_tokens: the labels; of decoder rows those of `figures.labels.row_labels`.
         name: its name for screen readers ("Layer 2, head 3").
         query_title, key_title: axis titles; shown after "query:" and "key:".
-        query_notes: [queries] or empty: shown when the pointer is in a query's row.
         dimmed_keys: columns covered in grey; hovering still shows their values.
         causal: keys after the query are masked; they look different from weights of 0.
         signed: for differences, -1 to 1, the names of the ends of a diverging scale, the negative
@@ -52,7 +51,6 @@ class Map:
     name: str
     query_title: str
     key_title: str
-    query_notes: Sequence[str] = ()
     dimmed_keys: Sequence[int] = ()
     causal: bool = False
     signed: tuple[str, str] | None = None
@@ -71,7 +69,6 @@ class Map:
             "label": f"{self.name}: {described}. Arrow keys read the values.",
             "query_tokens": [show_token(token, 18) for token in self.query_tokens],
             "key_tokens": [show_token(token, 18) for token in self.key_tokens],
-            "query_notes": [show_token(note, 40) for note in self.query_notes],
             "query_title": f"query: {self.query_title}",
             "key_title": f"key: {self.key_title}",
             "dimmed": sorted(self.dimmed_keys),

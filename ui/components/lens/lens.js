@@ -71,8 +71,9 @@ function read(data) {
 // A label that selects its token if the map allows it; side 0 is queries, 1 is keys.
 function makeLabel(map, talk, side, token, at) {
   const name = side === 0 ? "row-label" : "column-label";
-  if (!map.selectable) return make("span", name, plain(token));
-  const label = make("button", name, plain(token));
+  const label = make(map.selectable ? "button" : "span", name);
+  writeRow(label, token);
+  if (!map.selectable) return label;
   label.type = "button";
   label.tabIndex = -1; // hundreds of stops; the page's own lists do the same for the keyboard
   label.setAttribute("aria-label", `${side === 0 ? "query" : "key"} ${at + 1} ${plain(token)}`);
@@ -121,12 +122,13 @@ function layOut(root, map, parts) {
   const pen = parts.canvas.getContext("2d");
   const fontSize = parseFloat(style.fontSize);
   pen.font = `${fontSize}px ${style.fontFamily}`;
-  const widest = (tokens) => Math.max(...tokens.map((token) => pen.measureText(token).width));
+  const wide = (text) => pen.measureText(text).width;
   const titleBand = fontSize * 1.9;
-  const left = Math.min(widest(map.query_tokens), width * 0.35) + 10 + titleBand;
+  const spare = width - titleBand - 14 - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
+  const left = fitRows(parts.plot, map.query_tokens, wide, Math.max(width * 0.3, spare)) + 10 + titleBand;
   const cornered = pen.measureText(map.key_title).width < left - 12; // beside the slanted labels
   const slant = Math.PI / 3;
-  const longest = Math.min(widest(map.key_tokens), width * 0.35);
+  const longest = Math.min(widestRow(map.key_tokens, wide), width * 0.35);
   const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
@@ -238,12 +240,11 @@ function point(map, parts, cell, cursor) {
   parts.columns[column].classList.add("pointed");
   const left = parseFloat(parts.canvas.style.left) + column * cell;
   setBox(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
-  const note = map.query_notes[row] ? ` (${map.query_notes[row]})` : "";
-  const query = `query ${row + 1} ${map.query_tokens[row]}${note}`;
+  const query = `query ${row + 1} ${map.query_tokens[row]}`;
   const key = `key ${column + 1} ${map.key_tokens[column]}`;
   const value =
     map.causal && column > row
       ? "masked: this key comes later than the query"
       : number(map, map.weights[row * map.keys + column], 4) + (map.covered.has(column) ? " (dimmed)" : "");
-  parts.readout.textContent = plain(`${query} → ${key}: ${value}`);
+  parts.readout.textContent = plain(`${query}, ${key}: ${value}`);
 }

@@ -56,7 +56,6 @@ def drawing(
     mass: float,
     query_title: str,
     key_title: str,
-    query_notes: Sequence[str] = (),
     dimmed_keys: Sequence[int] = (),
     causal: bool = False,
 ) -> Drawing:
@@ -65,7 +64,6 @@ def drawing(
     Args:
         heads: any number; up to 16 colours are easy to tell apart.
         mass: for each query and head, the fewest lines with this share of its weight are kept.
-        query_notes: [queries] or empty: shown when a query is hovered.
         dimmed_keys: keys whose lines are dropped, after the share was taken of all weights.
         causal: keys after the query are masked.
     """
@@ -90,7 +88,6 @@ def drawing(
         "colours": {theme: [palettes[theme][slot] for slot in slots] for theme in THEMES},
         "query_tokens": [show_token(token, 20) for token in query_tokens],
         "key_tokens": [show_token(token, 20) for token in key_tokens],
-        "query_notes": [show_token(note, 40) for note in query_notes],
         "query_title": f"query: {query_title}",
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),

@@ -90,7 +90,8 @@ function read(data) {
 
 function build(root, lines) {
   const token = (className) => (text, i) => {
-    const element = make("button", className, plain(text));
+    const element = make("button", className);
+    writeRow(element, text);
     element.type = "button";
     element.tabIndex = i === 0 ? 0 : -1;
     return element;
@@ -126,11 +127,10 @@ function layOut(root, lines, parts, view) {
   const size = parseFloat(style.fontSize);
   const pen = parts.canvas.getContext("2d");
   pen.font = `${size}px ${style.fontFamily}`;
-  const widest = (texts) => Math.max(...texts.map((text) => pen.measureText(plain(text)).width));
+  const wide = (text) => pen.measureText(text).width;
   const limit = width * 0.36;
-  const [left, right] = [lines.query_tokens, lines.key_tokens].map((texts) =>
-    Math.min(limit, widest(texts) + size * 1.2),
-  );
+  const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
+  const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
   view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, lines.max_height / rows)));
   [view.left, view.right] = [left, width - right];
@@ -251,7 +251,6 @@ function tell(lines, parts, heads, active, held) {
   const [side, at] = active;
   const names = { query: lines.query_tokens, key: lines.key_tokens };
   const other = side === "query" ? "key" : "query";
-  const note = side === "query" && lines.query_notes[at] ? ` (${lines.query_notes[at]})` : "";
   const found = linesOf(lines, heads, active);
   const said = heads.slice(0, 8).map((head) => {
     const mine = found.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
@@ -262,9 +261,8 @@ function tell(lines, parts, heads, active, held) {
     const [layer, number] = lines.drawn[head];
     return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
   });
-  const sign = side === "query" ? "→" : "←";
   const rest = said.filter(Boolean).join(" · ") || "no line is kept";
-  parts.said.textContent = plain(`${side} ${at + 1} ${names[side][at]}${note} ${sign} ${rest}`);
+  parts.said.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
 }
 
 // A switch for every head, one row per layer; offline only for the heads that were sent.

@@ -20,6 +20,7 @@ from ui.components.packing import colours_as_text, pack
 def parts_message(
     parts: Mapping[str, Floats],
     total: Floats,
+    rows: Sequence[str],
     tokens: Sequence[str],
     mask: NDArray[np.bool_],
     *,
@@ -31,7 +32,7 @@ def parts_message(
     Args:
         parts: by name, each [n, n]; rows are queries, columns keys.
         total: [n, n], their sum.
-        tokens: [n], of rows and columns.
+        rows, tokens: [n], labels of the rows and of the columns.
         mask: [n, n]; False entries look different and do not affect the scale.
         label: name of the view for screen readers.
         total_name: name of the total.
@@ -46,6 +47,7 @@ def parts_message(
     header: dict[str, Any] = {
         "label": f"{label}. Arrow keys move from cell to cell.",
         "names": [*parts, total_name],
+        "rows": [show_token(row, 18) for row in rows],
         "tokens": [show_token(token, 18) for token in tokens],
         "causal": not mask.all(),
         "limit": max(float(np.abs(array[mask]).max()) for array in arrays),

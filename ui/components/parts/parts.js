@@ -6,6 +6,7 @@
 
 const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
+const LONGEST_ROW = 170; // px
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -112,23 +113,24 @@ function layOut(root, view) {
   pen.font = `${view.look.size}px ${view.look.font}`;
   const widest = Math.max(...tokens.map((token) => pen.measureText(plain(token)).width));
   const label = Math.min(LONGEST_TOKEN, widest) + 8;
+  const columns = rowColumns(view.header.rows, (text) => pen.measureText(text).width, LONGEST_ROW);
   const width = root.clientWidth;
   const narrow = width < 640;
   const smallSide = narrow ? (width - 24) / 2 : Math.min(200, width * 0.24);
   const gaps = 4 * view.look.size + 4;
-  const largeSide = (narrow ? width : width - 2 * smallSide - gaps) - 1.5 * label;
+  const largeSide = (narrow ? width : width - 2 * smallSide - gaps) - columns.width - 8 - 0.5 * label;
   const whole = (side, most) => {
     const cell = Math.min(most, Math.max(24, side) / tokens.length);
     return cell > 6 ? Math.floor(cell) : cell;
   };
-  return { small: whole(smallSide, 24), large: whole(largeSide, LARGEST_SUM_CELL), label };
+  return { small: whole(smallSide, 24), large: whole(largeSide, LARGEST_SUM_CELL), label, columns };
 }
 
 function paint(view, map, index, sizes) {
   const { header, look: colours } = view;
   const n = header.tokens.length;
   map.cell = map.isSum ? sizes.large : sizes.small;
-  map.left = map.isSum ? sizes.label : 1;
+  map.left = map.isSum ? sizes.columns.width + 8 : 1;
   map.top = map.isSum ? sizes.label * 0.87 + colours.size * 0.5 : 1;
   const side = map.cell * n;
   const lean = map.isSum ? sizes.label * 0.5 : 0; // the last column's label leans out
@@ -155,11 +157,11 @@ function paint(view, map, index, sizes) {
   pen.strokeStyle = colours.ink;
   pen.strokeRect(map.left - 0.5, map.top - 0.5, side + 1, side + 1);
   pen.globalAlpha = 1;
-  if (map.isSum) labels(pen, view, map);
+  if (map.isSum) labels(pen, view, map, sizes.columns);
 }
 
-function labels(pen, view, map) {
-  const { tokens } = view.header;
+function labels(pen, view, map, columns) {
+  const { tokens, rows } = view.header;
   const size = Math.min(view.look.size, Math.max(10, map.cell * 0.9));
   pen.font = `${size}px ${view.look.font}`;
   pen.fillStyle = view.look.ink;
@@ -168,8 +170,7 @@ function labels(pen, view, map) {
   tokens.forEach((token, i) => {
     if (i % every) return;
     const text = fitted(pen, plain(token), LONGEST_TOKEN);
-    pen.textAlign = "right";
-    pen.fillText(text, map.left - 6, map.top + (i + 0.5) * map.cell);
+    drawRow(pen, rows[i], columns, map.left - 6, map.top + (i + 0.5) * map.cell);
     pen.save();
     pen.translate(map.left + (i + 0.5) * map.cell, map.top - 5);
     pen.rotate(-Math.PI / 3);
@@ -195,7 +196,7 @@ function said(view) {
   }
   const [i, j] = at;
   const n = header.tokens.length;
-  const where = `query ${i + 1} ${header.tokens[i]} → key ${j + 1} ${header.tokens[j]}`;
+  const where = `query ${i + 1} ${header.rows[i]}, key ${j + 1} ${header.tokens[j]}`;
   if (!mask[i * n + j]) return `${where}: masked, this key comes later than the query`;
   const values = maps.map((map) => map[i * n + j]);
   const total = values.pop();

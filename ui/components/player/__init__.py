@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from figures.labels import show_token
+from figures.labels import READS_PREDICTS, query_labels, show_token
 from figures.numbers import scientific
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
@@ -36,11 +36,13 @@ class PlayerPlace:
     Attributes:
         step: 1-based decoding step.
         layer, head: 1-based, or None for the mean over them.
+        shifted: whether it shows how the output, shifted right, becomes the input.
     """
 
     step: int
     layer: int | None = None
     head: int | None = None
+    shifted: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def _place(said: Mapping[str, Any]) -> PlayerPlace | None:
     step, layer, head = (said.get(name) for name in ("step", "layer", "head"))
     if not _is_index(step) or not all(value is None or _is_index(value) for value in (layer, head)):
         return None
-    return PlayerPlace(step, layer, head)
+    return PlayerPlace(step, layer, head, said.get("shifted") is True)
 
 
 def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
@@ -132,10 +134,12 @@ def encode(
             "layer": None if place.layer is None else place.layer - 1,
             "head": None if place.head is None else place.head - 1,
             "nonce": nonce,
+            "shifted": place.shifted,
         },
         "shape": list(trace.cross.shape),
         "bits": bits,
         "input": _shown(trace.tgt_tokens),
+        "rows": _shown(query_labels(trace, "cross")),
         "predicted": _shown(trace.predicted_tokens),
         "ids": list(trace.predicted_ids),
         "complete": trace.complete,
@@ -156,6 +160,7 @@ def encode(
         ],
         "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
+        "query_title": READS_PREDICTS,
         "colours": attention_colours(),
     }
     if group:

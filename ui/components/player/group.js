@@ -19,7 +19,7 @@ Object.assign(Player.prototype, {
   },
 
   /** Follow another player, as far as this trace and model have its place. */
-  come({ step, layer, head }) {
+  come({ step, layer, head, shifted }) {
     const [L, H, T] = this.message.header.shape;
     this.stop();
     clearTimeout(this.reportTimer); // the one that was moved tells
@@ -27,6 +27,7 @@ Object.assign(Player.prototype, {
     this.step = Math.min(step, T - 1);
     this.layer = layer !== null && layer < L ? layer : null;
     this.head = head !== null && head < H ? head : null;
+    this.shifted = shifted;
     if (this.hover?.chip) this.setHover(null); // it tells of the step before
     this.draw();
   },

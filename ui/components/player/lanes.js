@@ -3,7 +3,7 @@
 
 Object.assign(Player.prototype, {
   fillLanes() {
-    const { source, predicted, input, unknown, special, laneSpans, complete, nForced, forced } =
+    const { source, predicted, input, rows, unknown, special, laneSpans, complete, nForced, forced } =
       this.message.header;
     const T = predicted.length;
     this.source.replaceChildren(
@@ -30,7 +30,7 @@ Object.assign(Player.prototype, {
         chip.title = "given, not chosen by the model";
       }
       if (!first) {
-        chip.setAttribute("aria-label", `Step ${j}: ${text}${given ? ", given" : ""}`);
+        chip.setAttribute("aria-label", `Step ${j}: ${plain(rows[j - 1])}${given ? ", given" : ""}`);
         chip.addEventListener("click", () => this.go(j - 1));
       }
       return chip;

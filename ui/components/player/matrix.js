@@ -1,4 +1,4 @@
-// The matrix under the lens: rows are target positions (queries); columns are keys, source tokens
+// The matrix under the lens: rows are decoder positions (queries); columns are keys, source tokens
 // on the left and the prefix on the right.
 
 const LABEL = 11; // px at scale 1, and the least height of a row that has a label
@@ -9,13 +9,15 @@ Object.assign(Player.prototype, {
   /** Lay out the cells: margins for labels, then as large as fits. `blocks` are the two maps, side by
    * side over the same rows. */
   matrixFrame() {
-    const { predicted, source, keys } = this.message.header;
-    const T = predicted.length;
+    const { rows, source, keys } = this.message.header;
+    const T = rows.length;
     const width = this.matrix.parentElement.clientWidth;
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
     const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(plain(text)).width));
-    const wantLeft = Math.min(110, 26 + longest(predicted));
+    const most = Math.max(84, 0.26 * width);
+    const rowLabels = rowColumns(rows, (text) => ctx.measureText(text).width, most);
+    const wantLeft = 26 + rowLabels.width;
     const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
     const label = this.labelSize();
     const height = this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * MOST_CELL);
@@ -38,7 +40,7 @@ Object.assign(Player.prototype, {
         title: "prefix: self-attention",
       },
     ];
-    return { T, blocks, left, top, cell, rowsFit, columnsFit, width, height };
+    return { T, blocks, left, top, cell, rowLabels, rowsFit, columnsFit, width, height };
   },
 
   /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
@@ -116,8 +118,8 @@ Object.assign(Player.prototype, {
     return shrunk;
   },
 
-  drawRowLabels(ctx, { T, left, top, cell, rowsFit }, ink) {
-    const { predicted } = this.message.header;
+  drawRowLabels(ctx, { T, left, top, cell, rowLabels, rowsFit }, ink) {
+    const { rows, query_title: title } = this.message.header;
     ctx.font = this.labelFont();
     ctx.fillStyle = ink;
     ctx.textBaseline = "middle";
@@ -125,15 +127,16 @@ Object.assign(Player.prototype, {
     const step = rowsFit ? 1 : every(T, cell.h * T);
     for (let t = 0; t < T; t += step) {
       ctx.globalAlpha = t === this.step || !rowsFit ? 1 : 0.72;
-      const text = rowsFit ? fitted(ctx, plain(predicted[t]), left - 22) : String(t + 1);
-      ctx.fillText(text, left - 6, top + (t + 0.5) * cell.h);
+      const y = top + (t + 0.5) * cell.h;
+      if (rowsFit) drawRow(ctx, rows[t], rowLabels, left - 6, y);
+      else ctx.fillText(String(t + 1), left - 6, y);
     }
     ctx.globalAlpha = 0.72;
     ctx.textAlign = "left";
     ctx.save();
     ctx.translate(7, top + cell.h * T);
     ctx.rotate(-Math.PI / 2);
-    ctx.fillText(fitted(ctx, "← target position (query)", cell.h * T + top - 16), 0, 0);
+    ctx.fillText(fitted(ctx, `← query: ${title}`, cell.h * T + top - 16), 0, 0);
     ctx.restore();
     ctx.globalAlpha = 1;
   },
@@ -185,7 +188,7 @@ Object.assign(Player.prototype, {
     this.hover = hover;
     this.tip.classList.toggle("shown", Boolean(hover));
     if (hover) {
-      const { predicted, input, bits } = this.message.header;
+      const { rows, bits } = this.message.header;
       const labels = this.columns(hover.kind);
       const weight = this.shown()[hover.kind][hover.t * labels.length + hover.column];
       const what = hover.kind === "cross" ? "cross-attention" : "self-attention";
@@ -200,9 +203,8 @@ Object.assign(Player.prototype, {
       };
       this.tip.replaceChildren(
         line([["strong", weight.toFixed(bits === 16 ? 4 : 2)], ["faint", ` ${what}`]]),
+        line([["faint", "query "], ["", `${hover.t + 1} ${rows[hover.t]}`]]),
         line([["faint", "key "], ["", `${hover.column + 1} ${labels[hover.column]}`]]),
-        line([["faint", "query reads "], ["", `${hover.t + 1} ${input[hover.t]}`]]),
-        line([["faint", "and predicts "], ["", predicted[hover.t]]]),
       );
       const box = this.root.getBoundingClientRect();
       const at = hover.chip ? hover.chip.getBoundingClientRect() : null;

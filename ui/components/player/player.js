@@ -60,6 +60,7 @@ class Player {
       this.stage, "Translation", "self-attention", "Target tokens, click one to go there",
     );
     this.stage.prepend(this.rays);
+    this.buildShift();
     const lens = el("div", "panel lens");
     this.choosers = el("div", "choosers");
     this.matrix = el("canvas", "matrix", { role: "img" });
@@ -69,7 +70,7 @@ class Player {
     lower.append(this.buildNext(), lens);
     this.tip = el("div", "tip", { "aria-hidden": "true" });
     this.live = el("div", "unseen", { "aria-live": "polite" });
-    this.root.append(this.stage, this.buildTransport(), lower, this.tip, this.live);
+    this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live);
     parent.append(this.root);
     for (const part of [this.source, this.target]) {
       part.addEventListener("scroll", () => this.drawRays());
@@ -99,6 +100,7 @@ class Player {
       clearTimeout(this.reportTimer);
       const [L, H, T] = shape;
       this.step = Math.min(Math.max(start.step, 0), T - 1);
+      this.shifted = Boolean(start.shifted);
       this.beyond = Boolean(group) && start.step >= T;
       this.layer = start.layer !== null && start.layer < L ? start.layer : null;
       this.head = start.head !== null && start.head < H ? start.head : null;
@@ -121,6 +123,7 @@ class Player {
   fill() {
     const [L, H, T] = this.message.header.shape;
     this.fillLanes();
+    this.fillShift();
     this.scrubber.max = String(T);
     this.choosers.replaceChildren(
       this.chooser("Layer", L, () => this.layer, (value) => { this.layer = value; }),
@@ -192,6 +195,7 @@ class Player {
       step: this.step + 1,
       layer: number(this.layer),
       head: number(this.head),
+      shifted: this.shifted,
     };
   }
 
@@ -219,6 +223,7 @@ class Player {
   draw() {
     if (!this.message) return;
     this.drawLanes();
+    this.drawShift();
     this.drawRays();
     this.drawTransport();
     this.drawNext();
@@ -229,7 +234,7 @@ class Player {
   }
 
   say() {
-    const { predicted, source, keys, chosen } = this.message.header;
+    const { rows, source, keys, chosen } = this.message.header;
     const row = this.row("cross");
     const own = this.row("own");
     const most = strongest(row);
@@ -238,12 +243,12 @@ class Player {
     const where = `${name(this.layer, "layer")}, ${name(this.head, "head")}`;
     this.matrix.setAttribute(
       "aria-label",
-      `${where}, ${predicted.length} target positions (queries): cross-attention onto ` +
+      `${where}, ${rows.length} decoder positions (queries): cross-attention onto ` +
         `${source.length} source columns, self-attention onto ${keys.length} prefix columns`,
     );
     if (this.timer === null) {
       this.live.textContent =
-        `Step ${this.step + 1}: ${predicted[this.step]}, probability ` +
+        `Step ${this.step + 1}: ${plain(rows[this.step])}, probability ` +
         `${percent(chosen[this.step].probability)}; looks most at ${source[most]}, ` +
         `${row[most].toFixed(2)}, and back at ${keys[before]}, ${own[before].toFixed(2)}`;
     }

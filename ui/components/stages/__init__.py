@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.labels import show_token
+from figures.labels import plain_token, show_token
 from figures.palette import THEMES, signed_table
 from transformer.measures.softmax import spread
 from transformer.trace.records import HeadStages
@@ -110,7 +110,7 @@ class Chosen:
 def still_stages(
     stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen
 ) -> bytes:
-    """Return the message for an offline page."""
+    """Return the message for an offline page; `names` as in `content`."""
     header, body = content(stages, names, difference)
     return still(header, body, choice(chosen))
 
@@ -135,6 +135,9 @@ def content(
 ) -> tuple[dict[str, Any], bytes]:
     """Return the header, and the arrays as consecutive float32, as `read` in stages.js expects.
 
+    Args:
+        names: the label of the query's row, and the text that the keys come from ("source").
+
     q, K, V and both rows of weights are enough; the browser multiplies them.
     """
     facts = {
@@ -142,12 +145,11 @@ def content(
         for way in ("scaled", "unscaled")
     }
     header = {
-        "label": f"Stages of attention for the query {show_token(stages.query_token)}",
+        "label": f"Stages of attention for the query {plain_token(names[0])}",
         "stages": [vars(stage) for stage in STAGES],
         "unmasked": UNMASKED.get(stages.kind, ""),
-        "query": show_token(stages.query_token, 18),
+        "query": show_token(names[0], 18),
         "keys": [show_token(token, 18) for token in stages.key_tokens],
-        "query_title": names[0],
         "key_title": names[1],
         "mask": stages.mask.astype(int).tolist(),
         "sizes": [len(stages.x_query), *stages.keys.shape, stages.values.shape[1]],

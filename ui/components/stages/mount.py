@@ -24,7 +24,7 @@ def head_stages(
     """Show the stages.
 
     Args:
-        names: the texts of queries and keys ("translation", "source").
+        names: as in `content`.
         difference: largest difference of the weights from the trace's, shown below the stages.
         on_choose: called with a new choice before the script runs again.
         group: views of one group stand side by side, stage by stage, with less text.

@@ -1,0 +1,58 @@
+// Labels of decoder rows, `reads → predicts` (figures/labels.py), the same rule in every view: both
+// tokens where there is room, the one that is read in a quiet column before the one that is
+// predicted; else what is predicted alone, `→ predicts`, since what is read stands one row above.
+// The full label is in the title and wherever a row is spoken of.
+
+// A label as [what the position reads, what it predicts]; the latter is "" where only a token is named.
+function rowSides(label) {
+  const [reads, ...predicts] = plain(label).split(" → ");
+  return [reads, predicts.join(" → ")];
+}
+
+// Writes a label into an element, in columns that `fitRows` lays out.
+function writeRow(element, label) {
+  const [reads, predicts] = rowSides(label);
+  if (!predicts) {
+    element.textContent = reads;
+    return;
+  }
+  element.classList.add("both-sides");
+  element.title = plain(label);
+  element.append(make("span", "reads", reads), make("span", "to", "\u2192"), make("span", "predicts", predicts));
+}
+
+// The width of the longest label, written in full.
+function widestRow(labels, widthOf) {
+  return Math.max(...labels.map((label) => widthOf(plain(label))));
+}
+
+// The columns of labels within `limit` px: {reads, predicts, width, tight}, widths in px.
+function rowColumns(labels, widthOf, limit) {
+  const sides = labels.map(rowSides);
+  const widest = (side) => Math.max(...sides.map((each) => widthOf(each[side])));
+  const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192 ")];
+  if (!sides.some((each) => each[1])) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
+  const tight = reads + arrow + predicts > limit;
+  return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
+}
+
+// Lays out the columns of all labels inside `root`. Returns: their width in px.
+function fitRows(root, labels, widthOf, limit) {
+  const { predicts, tight, width } = rowColumns(labels, widthOf, limit);
+  root.classList.toggle("tight-rows", tight);
+  root.style.setProperty("--predicts", `${Math.ceil(predicts)}px`);
+  return width;
+}
+
+// Draws a label on a canvas, its end at x, as `rowColumns` lays out.
+function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
+  const [reads, predicts] = rowSides(label);
+  const [alpha, gap] = [pen.globalAlpha, pen.measureText(" ").width];
+  pen.textAlign = "right";
+  pen.fillText(fitted(pen, predicts || reads, width), x, y);
+  if (!predicts) return;
+  pen.globalAlpha = 0.66 * alpha;
+  const end = tight ? Math.min(pen.measureText(predicts).width, width) : column;
+  pen.fillText(tight ? "\u2192" : `${reads} \u2192`, x - end - gap, y);
+  pen.globalAlpha = alpha;
+}
