@@ -23,7 +23,7 @@ from ui.attention.views import draw_aggregate, draw_dim, draw_grid, draw_heads, 
 from ui.core import url_state
 from ui.core.units import units_control
 from ui.core.view import View, current_view
-from ui.core.widgets import bound
+from ui.core.widgets import bound, draw_questions
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
@@ -58,7 +58,11 @@ def explain() -> None:
         "translation, with later positions set to −∞ before the softmax; in **cross-attention**, "
         "queries come from the translation, keys and values from the encoder's output."
     )
-    st.markdown(f"**Whole words.** {WORD_RULE}")
+    st.markdown(
+        "A row of the decoder is named by what its position reads and predicts: `_weil → _es`. Its "
+        f"query comes from the token read.\n\n**Whole words.** {WORD_RULE}"
+    )
+    draw_questions("Where do Q, K and V come from?", "Why does `</s>` get so much weight?")
 
 
 def draw_kinds(trace: Trace) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from figures.markdown import code
 from ui.core import url_state
-from ui.core.glossary import Term, search_terms
+from ui.core.glossary import QUESTIONS, Term, search_terms
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.frame.pages import PAGES, require_frame
@@ -37,6 +39,15 @@ def draw_term(entry: Term) -> None:
             st.page_link(spec.file, label=f"See it: {spec.title}", icon=spec.icon)
 
 
+def draw_terms(entries: Sequence[Term]) -> None:
+    """Entries in rows of three."""
+    for start in range(0, len(entries), 3):
+        row = entries[start : start + 3]
+        for column, entry in zip(st.columns(3, gap="small"), row, strict=False):
+            with column:
+                draw_term(entry)
+
+
 url_state.show(SEARCH)
 words, box = st.columns([5, 3], vertical_alignment="center")
 words.markdown(
@@ -47,10 +58,12 @@ query = box.text_input(
     "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",
     label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
 )  # fmt: skip
-found = search_terms(query)
-if not found:
+found, questions = search_terms(query), search_terms(query, QUESTIONS)
+if not found and not questions:
     st.info(f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:")
-for start in range(0, len(found), 3):
-    for column, entry in zip(st.columns(3, gap="small"), found[start : start + 3], strict=False):
-        with column:
-            draw_term(entry)
+if questions:
+    st.markdown("#### Questions")
+    draw_terms(questions)
+if found and questions:
+    st.markdown("#### Words")
+draw_terms(found)

@@ -116,7 +116,9 @@ def test_greedy_on_request(run_app: RunApp, random_checkpoints: Path) -> None:
 def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
     app = run_app(sentence="The cat sat.", step="2", layer="3", head="1", beam="2")
     header, _ = message_to_player(app)
-    assert header["start"] == {"step": 1, "layer": 2, "head": 0, "nonce": 0}
+    assert header["start"] == {
+        "step": 1, "layer": 2, "head": 0, "nonce": 0, "shifted": False,
+    }  # fmt: skip
     (link,) = app.main.code
     for part in ("sentence=The+cat+sat.", "step=2", "layer=3", "head=1", "beam=2", "alpha=0.6"):
         assert part in link.value

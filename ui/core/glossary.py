@@ -32,15 +32,20 @@ class Term:
     also: tuple[str, ...] = ()
 
 
-def _read() -> list[Term]:
-    held = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
-    return [Term(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in held["term"]]
+_HELD = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
+
+
+def _read(table: str) -> list[Term]:
+    return [Term(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in _HELD[table]]
 
 
 #: All entries in alphabetical order.
-TERMS: tuple[Term, ...] = tuple(sorted(_read(), key=lambda entry: entry.name.lower()))
+TERMS: tuple[Term, ...] = tuple(sorted(_read("term"), key=lambda entry: entry.name.lower()))
 
-_BY_NAME = {entry.name.lower(): entry for entry in TERMS}
+#: Questions that are asked again and again, named by the question.
+QUESTIONS: tuple[Term, ...] = tuple(_read("question"))
+
+_BY_NAME = {entry.name.lower(): entry for entry in (*TERMS, *QUESTIONS)}
 
 
 def find_term(name: str) -> Term:
@@ -59,11 +64,11 @@ def term(name: str) -> str:
     return "\n\n".join(parts)
 
 
-def search_terms(query: str) -> Sequence[Term]:
+def search_terms(query: str, entries: Sequence[Term] = TERMS) -> Sequence[Term]:
     """The entries that hold every word of a query: in their names first, then in their texts."""
     asked = query.lower().replace("-", " ").split()
     if not asked:
-        return TERMS
+        return entries
 
     def rank(entry: Term) -> int:
         names = " ".join((entry.name, *entry.also)).lower().replace("-", " ")
@@ -74,5 +79,5 @@ def search_terms(query: str) -> Sequence[Term]:
             return 1
         return 2 if all(word in text for word in asked) else 3
 
-    ranked = [(rank(entry), entry) for entry in TERMS]
+    ranked = [(rank(entry), entry) for entry in entries]
     return [entry for place, entry in sorted(ranked, key=lambda pair: pair[0]) if place < 3]

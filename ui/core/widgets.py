@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from ui.core import url_state
+from ui.core.glossary import term
 from ui.core.url_state import Param
 
 T = TypeVar("T")
@@ -32,6 +33,13 @@ def bound(param: Param[T]) -> dict[str, Any]:
         url_state.put(param, st.session_state[key])
 
     return {"key": key, "on_change": store}
+
+
+def draw_questions(*names: str) -> None:
+    """Draw questions of the glossary, each folded up with its answer; meant for a popover."""
+    for name in names:
+        with st.expander(name):
+            st.markdown(term(name))
 
 
 def refill(*keys: str) -> None:

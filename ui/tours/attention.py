@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from figures.labels import plain_token, query_labels
 from transformer.measures.entropy import entropy_bits
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
@@ -77,7 +78,8 @@ def _one_row(scene: Scene) -> Question:
         answer,
         f"Head {head + 1} of layer {layer + 1} puts {row.max():.2f} on "
         f"{quoted(shown(trace.src_tokens[int(row.argmax())]))}. Its map is now the large one; look "
-        f"at the row of {quoted(shown(trace.tgt_tokens[t]))}, the token read at that step.",
+        f"at the row {quoted(plain_token(query_labels(trace, 'cross')[t], 24))}: what it reads, "
+        "and what it predicts.",
     )
 
 
@@ -138,7 +140,7 @@ ATTENTION = Tour(
         ),
         Stop(
             "One row, one query",
-            "The token being written asks with a **query**; each source token answers with a "
+            "The position that reads the last token asks with a **query**; each source token has a "
             "**key**. The better they match, the larger the weight, and the more of that token's "
             "**value** is taken in. One row of a map is one query.",
             "3.2.1", "attention", _one_row, {"kind": "cross"},

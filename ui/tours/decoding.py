@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from figures.labels import plain_token, query_labels
 from transformer.measures.entropy import nats_to_bits
 from transformer.trace.records import Trace
 from ui.tours.stops import (
@@ -14,8 +15,10 @@ from ui.tours.stops import (
     Settings,
     Stop,
     Tour,
+    among,
     cell,
     counts,
+    names,
     numbers,
     quoted,
     shown,
@@ -48,6 +51,22 @@ def _next_token(scene: Scene) -> Question:
         options.index(right),
         f"{quoted(right)}, with a probability of {probability:.2f}. The bars show the whole "
         "choice: a probability for every token of the vocabulary, which sum to 1.",
+    )
+
+
+def _what_it_reads(scene: Scene) -> Question:
+    trace, t = scene.trace, open_step(scene.trace)
+    ranking = [t + 1, t - 1, *range(len(trace.tgt_tokens))]
+    labels = names((*trace.tgt_tokens, trace.predicted_tokens[-1]))
+    options, answer = among(t, [place for place in ranking if place >= 0], labels)
+    row = quoted(plain_token(query_labels(trace, "cross")[t], 24))
+    return Question(
+        f"The translation is {quoted(trace.text)}. Which token does the decoder read at position "
+        f"{t + 1}, where it predicts **{quoted(shown(trace.predicted_tokens[t]))}**?",
+        options,
+        answer,
+        f"The one before it; at position 1 that is `<s>`. So the row is called {row}. In training, "
+        "all positions of a known translation run at once, and none reads what it is to predict.",
     )
 
 
@@ -140,6 +159,12 @@ DECODING = Tour(
             "that could come next. One is taken, and it all begins again: the model is "
             "**auto-regressive**.",
             "3.1", "translate", _next_token, _PAPER, _at_open_step,
+        ),
+        Stop(
+            "Shifted right",
+            "The decoder's input is its own output, moved by one place: each token written drops "
+            "one place to the right, where the next position reads it. **Play it.**",
+            "3.1", "translate", _what_it_reads, {**_PAPER, "shifted": "on"}, _at_open_step,
         ),
         Stop(
             "How open is the choice",

@@ -15,6 +15,7 @@ from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.search.loops import Loop, find_loop
 from transformer.trace.records import Trace
 from ui.core.view import View
+from ui.core.widgets import draw_questions
 
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
@@ -139,11 +140,12 @@ def draw_warnings(view: View, trace: Trace) -> None:
 def explain() -> None:
     """Explain the mechanism behind the picture in the paper's terms and numbering."""
     st.markdown(
-        "The decoder writes one token at a time. At each step, the position being predicted "
-        "compares its **query** with every source token's **key**; the softmax of these products "
-        "is how much it takes of each source token's **value** (section 3.2.3, encoder-decoder "
-        "attention). In decoder self-attention it does the same with the tokens written so far, "
-        "never with later ones: there is no weight above the diagonal."
+        "The decoder writes one token at a time. The position that reads the previous token sends "
+        "a **query**, which is compared with every source token's **key**; the softmax of these "
+        "products is how much the position takes of each source token's **value** (section 3.2.3, "
+        "encoder-decoder attention). So a row is named by both tokens: `_weil → _es` reads `_weil` "
+        "and predicts `_es`. In decoder self-attention the position does the same with the tokens "
+        "read so far, never with later ones: there is no weight above the diagonal."
     )
     st.latex(
         r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
@@ -156,3 +158,4 @@ def explain() -> None:
         "Attention is not by itself an explanation: it shows where a head reads, not what the "
         "model does with what it has read."
     )
+    draw_questions("Is cross-attention causal?", "Is Q cached, too?")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.core.glossary import TERMS, find_term, search_terms, term
+from ui.core.glossary import QUESTIONS, TERMS, find_term, search_terms, term
 from ui.frame.pages import PAGES
 
 WANTED = (
@@ -28,8 +28,9 @@ def test_entries_are_short_ordered_and_lead_to_pages() -> None:
     names = [entry.name for entry in TERMS]
     assert names == sorted(names, key=str.lower)
     assert len(set(names)) == len(names) >= 40
-    for entry in TERMS:
-        assert 1 <= len(re.findall(r"[.!?](?=\s|$)", entry.text)) <= 3, entry.name
+    assert not {entry.name for entry in QUESTIONS} & set(names)
+    for entry in (*TERMS, *QUESTIONS):
+        assert 1 <= len(re.findall(r"[.!?](?=\s|$)", entry.text)) <= 4, entry.name
         assert entry.page in {"", *(spec.url_path for spec in PAGES)}, entry.name
         assert re.fullmatch(r"(\d(\.\d){0,2})?", entry.section)
         assert entry.equation.count("{") == entry.equation.count("}")
@@ -52,6 +53,18 @@ def test_a_help_text_holds_equation_and_section() -> None:
 )  # fmt: skip
 def test_search_finds_names_before_texts(query: str, first: str) -> None:
     assert search_terms(query)[0].name == first
+
+
+@pytest.mark.parametrize(
+    ("query", "asked"),
+    [("causal", "Is cross-attention causal?"), ("where do", "Where do Q, K and V come from?"),
+     ("cache", "Is Q cached, too?"), ("pre-norm", "Does the norm come before or after a block?"),
+     ("sink", "Why does `</s>` get so much weight?")],
+)  # fmt: skip
+def test_questions_are_found_and_answered(query: str, asked: str) -> None:
+    assert search_terms(query, QUESTIONS)[0].name == asked
+    assert find_term(asked).text in term(asked)
+    assert find_term(asked).section
 
 
 def test_search_for_nothing_shows_all_and_for_nonsense_none() -> None:

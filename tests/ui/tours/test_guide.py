@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figures.labels import query_labels
 from figures.numbers import in_words
 from tests.factories import make_trace
 from transformer.checkpoint.folder import list_checkpoints
@@ -24,7 +25,7 @@ from ui.tours.attention import ATTENTION, HEADS, MASKS, offset_shares, unscaled
 from ui.tours.decoding import DECODING
 from ui.tours.guide import TOURS
 from ui.tours.positions import POSITIONS
-from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters
+from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters, shown
 from ui.tours.training import PAPER_UPDATES, TRAINING, training_facts, whose
 
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
@@ -131,8 +132,16 @@ def test_the_score_and_the_length_penalty_agree(shipped: Scene) -> None:
     assert trace.search is not None
     score = float(trace.log_probs.sum()) / ((5 + n) / 6) ** trace.search.alpha
     assert score == pytest.approx(trace.score, rel=1e-3, abs=1e-6)
-    asked = question(DECODING, 4, shipped)
+    asked = question(DECODING, 5, shipped)
     assert asked.options[asked.answer] == f"{trace.score:.3g}".replace("-", "−")
+
+
+def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
+    trace, asked = shipped.trace, question(DECODING, 2, shipped)
+    step = int(DECODING.stops[1].look(shipped)["step"]) - 1
+    expected = shown(trace.predicted_tokens[step - 1]) if step else "<s>"
+    assert asked.options[asked.answer].startswith(expected)
+    assert query_labels(trace, "cross")[step].replace("▁", "_") in asked.because.replace("\\", "")
 
 
 def test_positions_answer_by_the_formula(shipped: Scene) -> None:
