@@ -1,0 +1,114 @@
+"""One cell, one name: the same decoder row carries the same label on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from figures.labels import plain_token, query_labels
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+
+OpenPage = Callable[..., Page]
+SENTENCE = "the little dog sat on the mat"
+#: The cell that every page is asked about: row and column, from 0.
+STEP, SOURCE = 2, 3
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    made = tiny_translator.trace(SENTENCE)
+    assert len(made.tgt_tokens) > STEP + 1
+    return made
+
+
+def point_at(canvas: Locator, x: float, y: float) -> None:
+    canvas.scroll_into_view_if_needed()
+    canvas.hover(position={"x": x, "y": y})
+
+
+def lens_says(page: Page, label: str, trace: Trace) -> None:
+    """The row of the first lens is named so, and so is the cell where one points at it."""
+    lens = page.locator(".lens").first
+    row = lens.locator(".row-label").nth(STEP)
+    expect(row).to_have_attribute("title", label)
+    cells = lens.locator("canvas.cells")
+    box = cells.bounding_box()
+    assert box is not None
+    n, m = len(trace.tgt_tokens), len(trace.src_tokens)
+    point_at(cells, (SOURCE + 0.5) * box["width"] / m, (STEP + 0.5) * box["height"] / n)
+    expect(lens.locator(".readout")).to_contain_text(f"query {STEP + 1} {label}, key {SOURCE + 1} ")
+
+
+def player_says(page: Page, label: str) -> None:
+    """The matrix names the row where one points at it, and what is read out names the step."""
+    player = page.locator(".player").first
+    expect(player.locator("[aria-live]")).to_contain_text(f"Step {STEP + 1}: {label},")
+    matrix = player.locator("canvas.matrix")
+    frame = matrix.evaluate("canvas => JSON.parse(canvas.dataset.frame)")
+    x, y = (SOURCE + 0.5) * frame["w"], (STEP + 0.5) * frame["h"]
+    point_at(matrix, frame["left"] + x, frame["top"] + y)
+    expect(player.locator(".tip")).to_contain_text(f"query {STEP + 1} {label}")
+
+
+def test_every_page_calls_a_row_by_one_name(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    label = plain_token(query_labels(trace, "cross")[STEP])
+    place = {"sentence": SENTENCE, "kind": "cross", "layer": "1", "head": "2"}
+
+    def link(path: str, **more: str) -> str:
+        return f"{address}/{path}?{urlencode({**place, **more})}"
+
+    page = open_page(link("translate", step=str(STEP + 1), shifted="on"))
+
+    def visit(path: str, **more: str) -> None:
+        page.goto(link(path, **more))
+
+    player_says(page, label)
+    reads, predicts = label.split(" → ")
+    now = page.locator(".position.now")
+    expect(now).to_have_attribute("aria-label", f"{STEP + 1}: {label}")
+    expect(now.locator(".output")).to_have_text(predicts.replace("_", "▁"))
+    # What is read was written one step before: shifted right.
+    expect(page.locator(".position .output").nth(STEP - 1)).to_have_text(reads.replace("_", "▁"))
+    opener = page.get_by_role("button", name="shifted right")
+    opener.press("ArrowRight")
+    expect(page.locator(".position.now .input")).to_have_text(predicts.replace("_", "▁"))
+    opener.press("Enter")
+    expect(page.locator(".shift")).to_be_hidden()
+
+    for view in ("grid", "matrix"):
+        visit("attention", display=view)
+        lens_says(page, label, trace)
+    visit("attention", display="heads")
+    query = page.locator(".token.query").nth(STEP)
+    expect(query).to_have_attribute("title", label)
+    query.hover()
+    expect(page.locator(".said")).to_contain_text(f"query {STEP + 1} {label}: ")
+
+    visit("head", query=str(STEP + 1))
+    expect(page.get_by_role("combobox", name="Query")).to_have_value(f"{STEP + 1}  {label}")
+    expect(page.get_by_text(f"The query {label} looks at the source.")).to_be_visible()
+
+    visit("beam", panel="compare")
+    lens_says(page, label, trace)
+
+    visit("positions", part="model", split="decoder")
+    parts = page.locator(".parts")
+    for key in ("ArrowDown", *["ArrowDown"] * STEP):
+        parts.press(key)
+    expect(parts.locator(".readout")).to_contain_text(f"query {STEP + 1} {label}, key 1 ")
+
+    visit("compare", other="wide", beside="matrix")
+    lens_says(page, label, trace)
+    visit("compare", other="wide", topic="steps", step=str(STEP + 1))
+    player_says(page, label)
+    visit("compare", other="wide", topic="head", query=str(STEP + 1))
+    expect(page.locator(".stages").first).to_have_attribute(
+        "aria-label", f"Stages of attention for the query {label}. Left and right arrow keys "
+        "choose the key.",
+    )  # fmt: skip
