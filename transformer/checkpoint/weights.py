@@ -57,7 +57,7 @@ def describe_weights(path: Path) -> dict[str, Described]:
     """Return the shape and type of every tensor in a weight file without reading its numbers."""
     if path.suffix != ".safetensors":
         state = _state_dict(path, read_torch(path, shapes_only=True), "meta")
-        return {name: _describe(tensor) for name, tensor in state.items()}
+        return {name: describe(tensor) for name, tensor in state.items()}
     with open_file(path) as (file, status):
         parts = read_header(path, file, status.st_size)
     return {name: (part.shape, part.dtype) for name, part in parts.items()}
@@ -93,7 +93,7 @@ def _torch_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[t
         del state[name]
     shared = Counter(tensor.untyped_storage().data_ptr() for tensor in state.values())
     for name in described:
-        if name not in state or _describe(state[name]) != described[name]:
+        if name not in state or describe(state[name]) != described[name]:
             raise _changed(path)
         tensor = state.pop(name).detach()
         storage = tensor.untyped_storage()
@@ -111,7 +111,8 @@ def check_weights(folder: Path, config: ModelConfig) -> None:
     _compare(path, config, describe_weights(path))
 
 
-def _describe(tensor: Tensor) -> Described:
+def describe(tensor: Tensor) -> Described:
+    """Return a tensor's shape and the name of its type, as safetensors files write it."""
     return tuple(tensor.shape), {
         torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     }.get(tensor.dtype, str(tensor.dtype))  # fmt: skip

@@ -21,6 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
+from transformer.files.safe import one_line
 
 #: Limit in bytes for all arrays read together.
 MAX_BYTES = 2**30
@@ -72,7 +73,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
     except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error) as error:
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(f"{path}: not a whole .npz file ({_one_line(error)})") from None
+        raise CheckpointError(f"{path}: not a whole .npz file ({one_line(error)})") from None
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
 
@@ -193,12 +194,8 @@ class _damage_named:  # noqa: N801 - reads as a statement
         # zipfile, zlib and NumPy's header reader can fail in many ways on a damaged file.
         if isinstance(error, Exception) and not isinstance(error, CheckpointError | MemoryError):
             raise CheckpointError(
-                f"{self.path}: array {self.name!r} is damaged ({_one_line(error)})"
+                f"{self.path}: array {self.name!r} is damaged ({one_line(error)})"
             ) from None
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:120] or type(error).__name__
 
 
 def _quoted(name: str) -> str:

@@ -138,16 +138,27 @@ def read_fully(file: BinaryIO, buffer: memoryview) -> None:
         buffer = buffer[count:]
 
 
+def read_text(path: Path, most: int = MAX_SMALL_FILE) -> str:
+    """Return the text of a small UTF-8 file. Raises `CheckpointError` naming it."""
+    try:
+        return read_small(path, most).decode()
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text") from None
+
+
+def one_line(error: BaseException) -> str:
+    """Return the message of another library's error in one line of bounded length."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
 def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:
     """Read a JSON object from a file of limited size.
 
     Raises: `CheckpointError` naming the file.
     """
-    data = read_small(path, most)
+    text = read_text(path, most)
     try:
-        values = parse_json(data.decode())
-    except UnicodeDecodeError:
-        raise CheckpointError(f"{path}: not UTF-8 text") from None
+        values = parse_json(text)
     except ValueError as error:
         raise CheckpointError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(values, dict):

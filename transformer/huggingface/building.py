@@ -25,7 +25,8 @@ from transformer.checkpoint.weights import (
     read_tensors,
 )
 from transformer.errors import CheckpointError
-from transformer.huggingface.files import CONFIG, library, one_line, read_values, weight_files
+from transformer.files.safe import one_line
+from transformer.huggingface.files import CONFIG, library, read_values, weight_files
 
 #: Largest model that is opened: 8 GB in float32, as for this project's own.
 MAX_PARAMETERS = 2_000_000_000

@@ -16,7 +16,7 @@ from typing import Any
 
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
-from transformer.files.safe import MAX_LAYERS, json_object
+from transformer.files.safe import MAX_LAYERS, json_object, one_line
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 #: Where weights are looked for, in this order.
@@ -184,8 +184,3 @@ def check_folder(folder: Path) -> None:
             describe_weights(path)
         elif not path.exists():
             raise CheckpointError(f"{path}: the file is missing")
-
-
-def one_line(error: BaseException) -> str:
-    """What an error of another library's says, short."""
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from transformer.errors import CheckpointError
-from transformer.huggingface.files import library, one_line
+from transformer.files.safe import one_line
+from transformer.huggingface.files import library
 
 Progress = Callable[[int, int], None]
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from transformer.errors import CheckpointError, InputError
+from transformer.files.safe import one_line
 from transformer.huggingface.building import Family
-from transformer.huggingface.files import one_line
 from transformer.huggingface.tokenizer import Cut, Text
 from transformer.search.scoring import entropy_nats
 from transformer.trace.records import Trace

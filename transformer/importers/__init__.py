@@ -1,3 +1,1 @@
-"""Models of other libraries, converted to checkpoints of this project. May import `checkpoint`,
-`text` and `files`.
-"""
+"""Converts other libraries' models to checkpoints. May import `checkpoint`, `text` and `files`."""

@@ -1,8 +1,8 @@
-"""How to make a file of weights and plain settings out of one that a safe load refuses."""
+"""Instructions for converting files that a safe load refuses."""
 
 from __future__ import annotations
 
-#: What is kept of a checkpoint beside its weights, by format: (the weights, the settings).
+#: Keys kept of a checkpoint, by format: (the weights, the settings).
 KEPT: dict[str, tuple[str, tuple[str, ...]]] = {
     "fairseq": ("model", ("args", "cfg")),
     "joeynmt": ("model_state", ()),
@@ -10,17 +10,17 @@ KEPT: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def hint(kind: str) -> str:
-    """What to add to the reason why a file is refused."""
+    """Return a hint to append to the error."""
     return f"`python -m transformer import {kind} --explain` prints how to convert it"
 
 
 def explanation(kind: str) -> str:
-    """A script that converts, for a user who trusts the file."""
+    """Return a conversion script, for users who trust the file."""
     weights, settings = KEPT[kind]
     return _SCRIPT.format(kind=kind, weights=weights, settings=settings)
 
 
-#: Whatever is neither tensor nor plain value becomes an empty shell, so no other package is needed.
+#: Objects other than tensors and plain values become empty shells, so no other package is needed.
 _SCRIPT = """\
 # convert.py: python convert.py OLD NEW
 # Reading a pickle can run what its author wrote into it: do this only with a file that you trust.

@@ -1,4 +1,4 @@
-"""The last part of every import: a checkpoint's folder that appears whole or not at all."""
+"""The last step of every import: write the checkpoint and its card, whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.text.tokenizer import Tokenizer
 
+#: Names of the formats, as model cards write them.
+TITLES = {"marian": "Marian", "joeynmt": "JoeyNMT", "fairseq": "fairseq"}
+
 
 def check_place(out: Path) -> None:
-    """Refuse to write over anything."""
+    """Raise `CheckpointError` if there is something at `out` already."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise _taken(out)
 
@@ -31,18 +34,20 @@ def finish(
     dtype: str,
     kind: str,
     source: str,
-    card: str,
+    notes: str,
 ) -> Path:
     """Write an imported model to `out`, which appears whole or not at all.
 
     Args:
-        dtype: how the weights are stored.
-        kind: name of the format.  source: what the model was called.
-        card: the model card, in Markdown.
+        dtype: the type to store the weights in.
+        kind: name of the format.  source: name of the original model.
+        notes: for the model card, in Markdown: how the model differs from the paper's.
 
     Returns: `out`. Raises: `CheckpointError`, one line.
     """
+    source = " ".join(source.split())
     metrics = {"imported": {"format": kind, "source": source}, "stored_as": dtype}
+    card = _card(out.name, kind, source, config, dtype, notes + _stored_note(config, state))
     try:
         with replaced_folder(out, over=False) as new:
             write_files(new, config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
@@ -55,11 +60,11 @@ def finish(
 
 
 def _taken(out: Path) -> CheckpointError:
-    return CheckpointError(f"{out}: exists already; give a folder that does not")
+    return CheckpointError(f"{out}: exists already; give a new folder")
 
 
 def put_in_place(unfinished: Path, out: Path) -> None:
-    """Give a finished folder its name, unless another got there first."""
+    """Give a finished folder its name, unless the name is taken."""
     try:
         os.replace(unfinished, out)
     except OSError as error:
@@ -68,38 +73,26 @@ def put_in_place(unfinished: Path, out: Path) -> None:
         raise CheckpointError(f"{out}: {error.strerror or error}") from None
 
 
-def called(name: str | None, path: Path) -> str:
-    """What a model card calls a source: one line."""
-    return " ".join((name or path.resolve().name).split())
-
-
-def stored_note(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
-    """A sentence for the card on stored tables of positions; "" for a model without."""
+def _stored_note(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
+    """Describe stored tables of positions in a sentence; "" for a model without."""
     if config.positions != "stored":
         return ""
     tables = {"encoder": state["src_positions.table"], "decoder": state["tgt_positions.table"]}
     return f" {about_stored(tables, config)}"
 
 
-def card_of(
-    name: str, title: str, command: str, source: str, config: ModelConfig, dtype: str, notes: str
-) -> str:
-    """The model card, in Markdown; what comes from outside stands in code.
-
-    Args:
-        title: of the format, with its article.  command: its name on the command line.
-        notes: how the model differs from the paper's.
-    """
+def _card(name: str, kind: str, source: str, config: ModelConfig, dtype: str, notes: str) -> str:
+    """Return the model card in Markdown; text from outside is set as code."""
     sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
     pieces = f"{config.vocab_size:,} shared" if config.tie_embeddings == "all" else sizes
-    return f"""# {_code(name)}
+    return f"""# {code(name)}
 
-{title} model, imported from {_code(source)} by `python -m transformer import {command}`:
+A {TITLES[kind]} model, imported from {code(source)} by `python -m transformer import {kind}`:
 {config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
 
 ## Data, figures, licence
 
-See the card of the model that was imported; nothing was measured or trained here.
+See the card of the original model; nothing was measured or trained here.
 
 ## What differs from the paper
 
@@ -107,5 +100,6 @@ See the card of the model that was imported; nothing was measured or trained her
 """  # noqa: E501 - one line in the card
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
+    """Return text as code in Markdown."""
     return f"`{text.replace('`', ' ')}`"

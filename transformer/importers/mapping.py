@@ -1,4 +1,4 @@
-"""Weights under other names, gathered and checked against a config before memory is taken."""
+"""Renames weights, and checks them against a config before taking memory."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from transformer.checkpoint.weights import (
     check_memory,
     check_type,
+    describe,
     expected_shapes,
     in_memory,
     stored_names,
@@ -21,10 +22,9 @@ from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.types import Report
 
-_TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 _STORED = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
-#: Parts of a layer's tensor names, here and in fairseq, whose names Marian models have taken over.
+#: Parts of a layer's tensor names here and in fairseq, whose names Marian models use too.
 LAYER_PARTS = {
     "around_self.norm": "self_attn_layer_norm",
     "around_cross.norm": "encoder_attn_layer_norm",
@@ -41,11 +41,11 @@ LAYER_PARTS = {
 
 
 class Alias(NamedTuple):
-    """Where a tensor may be found.
+    """A place where a tensor may be stored.
 
     Attributes:
         name: in the file.
-        first, total: it is the rows from `first` on of a tensor that has `total`; all by default.
+        first, total: if only a part, the rows from `first` of a tensor of `total` rows.
     """
 
     name: str
@@ -54,16 +54,16 @@ class Alias(NamedTuple):
 
 
 def wanted_names(config: ModelConfig) -> tuple[str, ...]:
-    """This project's names of the tensors that a checkpoint stores."""
+    """Return this project's names of the tensors that a checkpoint stores."""
     return tuple(name for name in expected_shapes(config) if name not in stored_names(config))
 
 
 def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> str | None:
-    """The name of a layer's tensor elsewhere, None for one that belongs to no layer.
+    """Return the other library's name of a layer's tensor; None if it belongs to no layer.
 
     Args:
-        layers: what "encoder" and "decoder" are called, the number of the layer following.
-        parts: parts of names here, in the order in which they are replaced, and there.
+        layers: the names of "encoder" and "decoder", up to the number of the layer.
+        parts: replacements of parts of names, in this order.
     """
     stack, number, part = [*name.split(".", 2), "", ""][:3]
     if stack not in layers or not number.isdigit():
@@ -73,9 +73,19 @@ def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> s
     return f"{layers[stack]}.{number}.{part}"
 
 
-def check_dtype(path: Path, name: str, tensor: Tensor) -> None:
-    """Raises: `CheckpointError`, one line, where a tensor holds no floating-point numbers."""
-    check_type(path, name, _TYPES.get(tensor.dtype, str(tensor.dtype)))
+def embedding_aliases(
+    name: str, config: ModelConfig, source: str, target: str, *output: str
+) -> tuple[str, ...] | None:
+    """Return the other library's names of an embedding or the output matrix, tied ones included.
+
+    Args: source, target, output: that library's names of the three; the last may have several.
+    """
+    tied = config.tie_embeddings
+    if name == "src_embedding.weight":
+        return (source, target, *output) if tied == "all" else (source,)
+    if name == "tgt_embedding.weight":
+        return (target, *output) if tied == "decoder" else (target,)
+    return output if name == "generator.weight" else None
 
 
 def gather(
@@ -88,15 +98,14 @@ def gather(
     said_by: str,
     report: Report | None = None,
 ) -> tuple[dict[str, Tensor], str]:
-    """The weights in float32 by this project's names, and the type to store them as.
+    """Return the weights in float32 by this project's names, and the type to store them in.
 
     Args:
-        tensors: as the file has them.
-        names: where each may be found. Of several that are there, all have to be equal: they are
-            tied.
-        ignored: names of tensors that are of no use here.
-        said_by: what asks for these shapes, for messages.
-        report: called with (tensors read, of how many).
+        tensors: those of the file, by its names.
+        names: where each may be stored. If several of these exist, they are tied and must be equal.
+        ignored: names of tensors that are not needed.
+        said_by: the origin of the expected shapes, for messages.
+        report: called with (tensors read, total).
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -116,7 +125,7 @@ def gather(
                     f"{path}: tensor {alias.name!r} has shape {list(tensor.shape)}, "
                     f"but {said_by} asks for {list(shape)}"
                 )
-            check_dtype(path, alias.name, tensor)
+            check_type(path, alias.name, describe(tensor)[1])
             used.add(alias.name)
     for name in tensors:
         if name not in used and not ignored.fullmatch(name):

@@ -1,4 +1,4 @@
-"""Tokenizers from what stands beside a checkpoint: SentencePiece models, files of merges."""
+"""Tokenizers from the SentencePiece models or codes files beside a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.text.rules import RuleTokenizer
 from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import TokenizerError
 
-#: Names that SentencePiece models and files of merges often have; {} is the language.
+#: Common names of SentencePiece models and codes files; {} is the language.
 MODELS = (
     "sentencepiece.bpe.{}.model", "sentencepiece.{}.model", "spm.{}.model", "spm_{}.model",
     "{}.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model", "bpe.model",
@@ -33,16 +33,17 @@ CODES = (
 
 @dataclass(frozen=True)
 class Side:
-    """How one side's text is cut.
+    """How one side's text is segmented.
 
     Attributes:
-        table: the pieces in the order of their ids, and the file that says so.
-        model: a SentencePiece model.  codes: a file of merges. Without either, text is cut already.
-        preparation: what is done to text before.
-        joint: what marks a piece that does not end its word.
-        within: merges, or pieces, that the table lacks are not made.
+        table: the vocabulary's file, and its pieces in the order of their ids.
+        model: a SentencePiece model.  codes: a file of merges. Without either, the text already
+            is segmented.
+        preparation: applied to text before segmentation.
+        joint: suffix of a piece that does not end its word.
+        within: use only pieces in the table.
         marks: pieces that are not text.
-        unit: "char" cuts everywhere, "word" at spaces, where there is neither model nor codes.
+        unit: without model and codes, "char" splits everywhere and "word" at spaces.
     """
 
     table: tuple[Path, tuple[str, ...]]
@@ -56,7 +57,7 @@ class Side:
 
 
 def tokenizer_of(source: Side, target: Side, config: ModelConfig) -> Numbered:
-    """The tokenizers of both sides. Raises `CheckpointError` naming the file at fault."""
+    """Build the tokenizers of both sides. Raises `CheckpointError` naming the file at fault."""
     if source == target:
         return _build(source, config)
     return _build(source, config, _build(target, config))
@@ -88,7 +89,7 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
             if 20 * sum(piece.startswith("▁") for piece in table) > len(table):
                 raise TokenizerError(
                     f"its pieces are SentencePiece's; put the model into {at.parent}, "
-                    f"under a name such as {MODELS[7]}"
+                    f"named {MODELS[7]} for example"
                 )
             marked = any(piece.endswith(side.joint) for piece in table) if side.joint else False
             joint = side.joint if marked else ""
@@ -100,7 +101,7 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
 
 
 def first_there(folder: Path, names: Iterable[str], language: str = "") -> Path | None:
-    """The first of these names that a folder holds; {} in a name is the language."""
+    """Return the first of these files in a folder; {} in a name is the language."""
     for name in names:
         if "{}" in name and not language:
             continue
@@ -111,8 +112,9 @@ def first_there(folder: Path, names: Iterable[str], language: str = "") -> Path 
 
 
 def beside(folder: Path, named: str) -> Path:
-    """The file that a setting names, in the model's folder: a path of another machine, whose last
-    part alone counts. Raises `CheckpointError` where that is no name.
+    """Return the file of a setting, a path on another machine, in the model's own folder.
+
+    Raises: `CheckpointError` if the path has no file name.
     """
     name = named.replace("\\", "/").rpartition("/")[2]
     if name in ("", ".", ".."):
@@ -121,9 +123,9 @@ def beside(folder: Path, named: str) -> Path:
 
 
 def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
-    """The first of these files in a folder, or the file itself where it is no folder.
+    """Return the first of these files in a folder, or the path itself if it is a file.
 
-    Raises: `CheckpointError` where nothing is there.
+    Raises: `CheckpointError` if the path does not exist.
     """
     if is_folder(folder):
         return first_there(folder, names)
@@ -132,14 +134,23 @@ def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
     return folder
 
 
-def check_rows(path: Path, embedding: Tensor | None, side: Side) -> None:
-    """Refuse a vocabulary that is not as long as the embedding of `path`, if that has one.
+def check_sides(
+    path: Path, sides: tuple[Side, Side], embeddings: tuple[Tensor | None, ...], tied: str
+) -> None:
+    """Compare the vocabularies with each other, and with the embeddings of `path` that exist.
+
+    Args: tied: the setting by which both sides share their pieces, "" if they do not.
 
     Raises: `CheckpointError` naming both files.
     """
-    at, table = side.table
-    rows = embedding.shape[:1] if embedding is not None else ()
-    if rows and rows[0] != len(table):
-        raise CheckpointError(
-            f"{at}: {len(table):,} pieces with the special ones, but {path.name} has {rows[0]:,}"
-        )
+    (source_at, source), (target_at, target) = (side.table for side in sides)
+    if tied and source != target:
+        raise CheckpointError(f"{target_at}: not the pieces of {source_at.name}, but {tied}")
+    for side, embedding in zip(sides, embeddings, strict=True):
+        at, table = side.table
+        rows = embedding.shape[:1] if embedding is not None else ()
+        if rows and rows[0] != len(table):
+            raise CheckpointError(
+                f"{at}: {len(table):,} pieces with the special ones, but {path.name} has "
+                f"{rows[0]:,}"
+            )

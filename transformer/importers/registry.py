@@ -1,4 +1,4 @@
-"""Models of other libraries, read into this project's own: afterwards they are checkpoints."""
+"""The formats of other libraries that can be imported."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from transformer.types import Report
 
 
 class Importer(Protocol):
-    """Reads a model of another library and writes it as a checkpoint.
+    """Reads another library's model and writes it as a checkpoint.
 
     Args:
-        folder: holds the model's files.
-        out: the checkpoint's folder, which must not exist yet or be empty; it appears whole or
-            not at all.
-        name: what the model card calls the source.
-        report: see `Report`.
+        folder: the model's folder.
+        out: the checkpoint's folder, new or empty; it appears whole or not at all.
+        name: of the source in the model card; default: the folder's name.
+        report: see `Report`; if it raises, nothing is left behind.
 
-    Returns: `out`. Raises: `CheckpointError`, one line.
+    Returns: `out`. Raises: `CheckpointError`, one line that names the file and says what is wrong.
     """
 
     def __call__(  # noqa: D102 - said above
@@ -36,15 +35,15 @@ class Importer(Protocol):
 
 @dataclass(frozen=True)
 class Format:
-    """A format that models come in.
+    """A format of models.
 
     Attributes:
         name: on the command line.
         title: in words.
-        module, function: where its `Importer` is, loaded when it is used.
-        files: what is read of a folder, as patterns of file names.
-        marks: patterns of file names that a folder of this format has a match for, each.
-        holds: what a folder of this format holds, for people.
+        module, function: its `Importer`, loaded when used.
+        files: patterns of the files that may be read.
+        marks: patterns of file names, all of which occur in a folder of this format.
+        holds: the content of such a folder, in words.
     """
 
     name: str
@@ -56,11 +55,11 @@ class Format:
     holds: str
 
     def fits(self, folder: Path) -> bool:
-        """Whether a folder looks like this format, by the names of its files alone."""
+        """Return whether a folder looks like this format, by the names of its files alone."""
         return self.lacks(folder) is None
 
     def lacks(self, folder: Path) -> str | None:
-        """The first of `marks` that a folder has no file for, None where it has all."""
+        """Return the first of `marks` that no file in a folder matches, or None."""
         try:
             return next((mark for mark in self.marks if not any(folder.glob(mark))), None)
         except OSError:
@@ -68,7 +67,7 @@ class Format:
 
     @property
     def importer(self) -> Importer:
-        """Reads this format."""
+        """The importer of this format."""
         found: Importer = getattr(importlib.import_module(self.module), self.function)
         return found
 

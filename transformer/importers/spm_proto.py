@@ -1,4 +1,4 @@
-"""SentencePiece models restricted to the pieces of a given vocabulary."""
+"""Restricts SentencePiece models to a vocabulary."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Torch files that hold more than weights: settings beside them, and a training run's state.
+"""Torch files that hold settings and training state beside the weights.
 
 They are opened with `weights_only=True`, which builds numbers, texts, lists and dictionaries and
-refuses everything else. One more kind of value is let through, because such files are full of it:
-`argparse.Namespace`. It only holds what it is given: making one runs no code of the file's, and
-what it is filled with becomes its attributes.
+refuses everything else. `argparse.Namespace` is allowed as well, since such files are full of it:
+creating one runs none of the file's code, and its values only become attributes.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from transformer.errors import CheckpointError
 from transformer.files.pickles import ALLOWED
 from transformer.files.torch_file import read_torch
 
-#: What its pickles may name beside what state dicts are made of, see `transformer.files.pickles`.
+#: Names allowed in pickles beside those of state dicts, see `transformer.files.pickles`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 
 def read_content(path: Path, convert: str) -> dict[str, Any]:
-    """Return all that a torch file holds.
+    """Return the content of a torch file.
 
     Args:
-        convert: how to make a file of weights and plain settings out of one that is refused.
+        convert: how to convert a refused file, for the message.
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -41,7 +40,7 @@ def read_content(path: Path, convert: str) -> dict[str, Any]:
 
 
 def tensors_in(path: Path, content: dict[str, Any], key: str) -> dict[str, Tensor]:
-    """The state dict under `key`. Raises `CheckpointError` unless it is plain tensors by name."""
+    """Return the state dict `key`. Raises `CheckpointError` unless it is plain tensors by name."""
     state = content.get(key)
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and is_plain(tensor) for name, tensor in state.items()
@@ -51,7 +50,7 @@ def tensors_in(path: Path, content: dict[str, Any], key: str) -> dict[str, Tenso
 
 
 def plain(value: object) -> dict[str, Any]:
-    """A namespace or a dictionary as a dictionary, {} for anything else."""
+    """Return a namespace or a dictionary as a dictionary, {} for anything else."""
     if isinstance(value, argparse.Namespace):
         value = vars(value)
     return (

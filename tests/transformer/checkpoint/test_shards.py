@@ -16,7 +16,8 @@ from tests.transformer.importers.models import make_folder
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
 from transformer.files import hub
-from transformer.importers.marian.importer import FILES, import_marian
+from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
@@ -116,6 +117,7 @@ def test_they_are_fetched_too(folder: Path) -> None:
     import fnmatch
 
     assert all(
-        any(fnmatch.fnmatchcase(name, pattern) for pattern in FILES) for name in (INDEX, *PARTS)
+        any(fnmatch.fnmatchcase(name, pattern) for pattern in FORMATS["marian"].files)
+        for name in (INDEX, *PARTS)
     )
     assert hub.MAX_FILES >= 10

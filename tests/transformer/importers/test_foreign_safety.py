@@ -136,7 +136,7 @@ FAIRSEQ: dict[str, tuple[Damage, str]] = {
                                       for each in ("en", "de")], r"dict\.en\.txt: \d+ pieces"),
     "a piece twice": (lambda f: [append(f"dict.{each}.txt", "madeupword0000 1\n")(f)
                                  for each in ("en", "de")], "a piece twice"),
-    "a line that is none": (append("dict.en.txt", "nocount\n"), r"line \d+ is no piece"),
+    "a line that is none": (append("dict.en.txt", "nocount\n"), r"line \d+ is not a piece"),
     "a dictionary of bytes": (write("dict.en.txt", b"\xff\xfe 1\n"), r"dict\.en\.txt: not UTF-8"),
     "merges that are none": (write("bpe.codes", b"#version: 0.2\na b c\n"), r"bpe\.codes: line 2"),
     "merges of another model": (write("bpe.codes", b"#version: 0.2\nq x\nqx y\n"),

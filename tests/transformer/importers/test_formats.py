@@ -10,7 +10,7 @@ from tests.transformer.importers.models import make_folder
 from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.errors import CheckpointError
 from transformer.importers.finish import put_in_place
-from transformer.importers.marian.importer import FILES, import_marian
+from transformer.importers.marian.importer import import_marian
 from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -22,10 +22,6 @@ def test_every_format_has_an_importer(name: str) -> None:
     assert kind.name == name
     assert callable(kind.importer)
     assert kind.files and kind.title and kind.holds
-
-
-def test_what_is_fetched_of_a_marian_model_is_what_is_read() -> None:
-    assert set(FORMATS["marian"].files) == set(FILES)
 
 
 def test_a_folder_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "a huge table": (edit("config.json", max_position_embeddings=10**12), "table of more than"),
     "another family": (edit("config.json", model_type="bart"), "model_type='bart'"),
     "pre-norm": (edit("config.json", normalize_before=True), "normalize_before=True"),
-    "an activation": (edit("config.json", activation_function="tanh"), "swish, silu, relu, gelu"),
+    "an activation": (edit("config.json", activation_function="tanh"), "relu, gelu, swish, silu"),
     "a size as text": (edit("config.json", d_model="24"), "d_model='24'"),
     "no size": (edit("config.json", d_model=...), "d_model=None"),
     "heads that do not fit": (edit("config.json", encoder_attention_heads=5), "multiple of"),

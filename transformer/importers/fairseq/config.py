@@ -1,22 +1,20 @@
-"""What a fairseq checkpoint says of itself: its settings, checked, as a config."""
+"""The settings of a fairseq checkpoint, checked, as a config."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoint.folder import check_size
-from transformer.config import ConfigError, ModelConfig, Tying
+from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
-from transformer.importers.settings import Settings, by_side
+from transformer.importers.settings import ACTIVATIONS, Settings, by_side, model_config
 from transformer.importers.torch_content import plain
 
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
-#: Ids of the special tokens, which every dictionary begins with.
+#: The special tokens that every dictionary begins with, and their ids.
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-BOS, PAD, EOS, UNK = range(4)
+_, PAD, EOS, UNK = range(4)
 
-#: Settings of which any but the default asks for another model.
+#: Settings whose values other than the default mean another architecture.
 OTHER_MODELS = (
     "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
     "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
@@ -27,10 +25,10 @@ OTHER_MODELS = (
 
 
 def settings_of(path: Path, content: dict[str, Any]) -> Settings:
-    """The settings of model and task in one list, whichever version wrote them.
+    """Return the settings of model and task side by side, whichever version wrote them.
 
-    Versions until 0.9 have one namespace "args"; later ones "cfg", by groups, in which the model's
-    is a namespace too, or has groups of its own for encoder and decoder.
+    Versions up to 0.9 have one namespace "args". Later ones have groups in "cfg", of which the
+    model's is a namespace or has its own groups for encoder and decoder.
     """
     groups = plain(content.get("cfg"))
     values: dict[str, Any] = {}
@@ -46,7 +44,7 @@ def settings_of(path: Path, content: dict[str, Any]) -> Settings:
             group = plain(groups.get(name))
             values[name] = group.get("_name") if group else groups.get(name)
     values = plain(content.get("args")) | values
-    # A reference that nobody resolved stands for the default.
+    # An unresolved reference stands for the default.
     values = {k: v for k, v in values.items() if not (isinstance(v, str) and v.startswith("${"))}
     if not values:
         raise CheckpointError(f"{path}: has no settings of a model ('cfg' or 'args')")
@@ -54,12 +52,9 @@ def settings_of(path: Path, content: dict[str, Any]) -> Settings:
 
 
 def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig:
-    """The model's shape.
+    """Return the model's config. Raises `CheckpointError`, one line.
 
-    Args:
-        n_source, n_target: sizes of the dictionaries.
-
-    Raises: `CheckpointError`, one line.
+    Args: n_source, n_target: sizes of the dictionaries.
     """
     settings.refuse(*OTHER_MODELS)
     width = settings.whole("encoder_embed_dim", 512)
@@ -78,41 +73,36 @@ def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig
     tying = _tying(settings)
     if tying == "all" and n_source != n_target:
         raise settings.error("share_all_embeddings", f"for {n_source:,} and {n_target:,} pieces")
-    try:
-        config = ModelConfig.from_dict({
-            **by_side(
-                vocab_size=(n_source, n_target), n_heads=(heads, decoder_heads),
-                d_ff=(inner, decoder_inner),
-            ),
-            "d_model": width,
-            "n_encoder_layers": settings.whole("encoder_layers", 6),
-            "n_decoder_layers": settings.whole("decoder_layers", 6),
-            "dropout": settings.share("dropout", 0.1),
-            "attention_dropout": settings.share("attention_dropout", 0.0),
-            "activation": ACTIVATIONS[settings.choice("activation_fn", ACTIVATIONS, "relu")],
-            "norm": "pre" if pre else "post",
-            "positions": "learned" if learned else "sinusoidal",
-            "position_layout": "concatenated",
-            "position_frequencies": "endpoint",
-            "position_offset": PAD + 1,
-            # A learned table ends; of sinusoids it is only how many are kept at hand.
-            "max_positions": min(longest) if learned else min(max(longest), 1024),
-            "tie_embeddings": tying,
-            "scale_embedding": not settings.flag("no_scale_embedding"),
-            "attention_bias": True,
-            "pad_id": PAD,
-            "bos_id": EOS,  # the decoder starts from what ended the sentence before
-            "eos_id": EOS,
-            "unk_id": UNK,
-        })  # fmt: skip
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{settings.path}: {error}") from None
-    check_size(settings.path, config)
-    return config
+    return model_config(settings.path, {
+        **by_side(
+            vocab_size=(n_source, n_target), n_heads=(heads, decoder_heads),
+            d_ff=(inner, decoder_inner),
+        ),
+        "d_model": width,
+        "n_encoder_layers": settings.whole("encoder_layers", 6),
+        "n_decoder_layers": settings.whole("decoder_layers", 6),
+        "dropout": settings.share("dropout", 0.1),
+        "attention_dropout": settings.share("attention_dropout", 0.0),
+        "activation": ACTIVATIONS[settings.choice("activation_fn", ACTIVATIONS, "relu")],
+        "norm": "pre" if pre else "post",
+        "positions": "learned" if learned else "sinusoidal",
+        "position_layout": "concatenated",
+        "position_frequencies": "endpoint",
+        "position_offset": PAD + 1,
+        # A learned table ends; of sinusoids this many are precomputed.
+        "max_positions": min(longest) if learned else min(max(longest), 1024),
+        "tie_embeddings": tying,
+        "scale_embedding": not settings.flag("no_scale_embedding"),
+        "attention_bias": True,
+        "pad_id": PAD,
+        "bos_id": EOS,  # the decoder starts from the end of the previous sentence
+        "eos_id": EOS,
+        "unk_id": UNK,
+    })  # fmt: skip
 
 
 def max_positions(settings: Settings, side: str) -> int:
-    """Longest source or target that the model has positions for."""
+    """Return the longest source or target that the model has positions for."""
     name = f"max_{side}_positions"
     return 1024 if settings.values.get(name) is None else settings.whole(name)
 

@@ -12,17 +12,24 @@ from transformer.checkpoint.weights import expected_shapes
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.importers.fairseq.config import PAD, max_positions
-from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, wanted_names
+from transformer.importers.mapping import (
+    LAYER_PARTS,
+    Alias,
+    embedding_aliases,
+    gather,
+    renamed,
+    wanted_names,
+)
 from transformer.importers.settings import Settings
 from transformer.machinery.stored_positions import formula
 from transformer.types import Report
 
 SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
-#: The output matrix, now and in old versions.
+#: The output matrix, in new and in old versions.
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
 
 STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
-#: Norms of a layer by number, as old versions have them.
+#: Norms of a layer by their numbers in old versions.
 NUMBERED = {
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
@@ -31,8 +38,8 @@ POSITIONS = {
     "src_positions.table": ("encoder", "source"),
     "tgt_positions.table": ("decoder", "target"),
 }
-#: Versions, sinusoids, which are computed, and room that version 0.12 keeps in the encoder's layers
-#: for copies of their weights.
+#: Version numbers, sinusoids, which are computed here, and buffers in which version 0.12 keeps
+#: copies of the encoder's weights.
 IGNORED = re.compile(
     r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
     r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
@@ -46,7 +53,7 @@ def read_weights(
     tensors: Mapping[str, Tensor],
     report: Report | None = None,
 ) -> tuple[dict[str, Tensor], str]:
-    """The weights in float32 by this project's names, and the type they are stored as."""
+    """Return the weights in float32 by this project's names, and the type they are stored in."""
     for stack in STACKS:
         version = tensors.get(f"{stack}.version")
         old = version is not None and version.numel() == 1 and float(version) < 2
@@ -67,30 +74,22 @@ def read_weights(
 
 
 def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
-    tied = config.tie_embeddings
-    found: tuple[str, ...]
-    if name == "src_embedding.weight":
-        found = (SOURCE, TARGET, *OUTPUT) if tied == "all" else (SOURCE,)
-    elif name == "tgt_embedding.weight":
-        found = (TARGET, *OUTPUT) if tied == "decoder" else (TARGET,)
-    elif name == "generator.weight":
-        found = OUTPUT
-    elif name in POSITIONS:
+    embeddings = embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
+    if embeddings is not None:
+        return [Alias(each) for each in embeddings]
+    if name in POSITIONS:
         stack, side = POSITIONS[name]
         first = PAD + 1
         longest = max_positions(settings, side)
         return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
-    elif renamed(name, STACKS, LAYER_PARTS) is None:
-        found = (name.replace("_norm.", ".layer_norm."),)
-    else:
-        return _in_layer(name, config)
-    return [Alias(each) for each in found]
-
-
-def _in_layer(name: str, config: ModelConfig) -> list[Alias]:
-    """A layer's tensor: by its name today, as a third of one, or by a norm's number."""
     theirs = renamed(name, STACKS, LAYER_PARTS)
-    assert theirs is not None
+    if theirs is None:
+        return [Alias(name.replace("_norm.", ".layer_norm."))]
+    return _in_layer(name, theirs, config)
+
+
+def _in_layer(name: str, theirs: str, config: ModelConfig) -> list[Alias]:
+    """Return the places of a layer's tensor: its own, a third of one, or a numbered norm."""
     found = [Alias(theirs)]
     stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
     stem, _, projection = stem.rpartition(".")
@@ -105,7 +104,7 @@ def _in_layer(name: str, config: ModelConfig) -> list[Alias]:
 
 
 def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
-    """Sinusoids of one stack as a table, where the other's positions are learned."""
+    """Return the sinusoids of one stack as a table if the other's positions are learned."""
     if config.positions != "learned":
         return {}
     table = None if config.d_model % 2 else formula(config)

@@ -1,11 +1,10 @@
-"""JoeyNMT's Transformer models as checkpoints of this project.
+"""Imports JoeyNMT's Transformer models.
 
-A model's folder holds config.yaml, checkpoints (*.ckpt) whose "model_state" are the weights,
-src_vocab.txt and trg_vocab.txt with a piece in each line, and what text is cut with: SentencePiece
-models, or files of merges. The paths in config.yaml are those of the machine that trained it, so
-only their last parts count.
+A model's folder holds config.yaml, checkpoints (*.ckpt) with the weights in "model_state",
+src_vocab.txt and trg_vocab.txt with a piece on each line, and SentencePiece models or files of
+merges. The paths in config.yaml are those of the training machine, so only file names count.
 
-What differs from the paper is a setting of `ModelConfig` each: often layer normalisation before
+Each difference from the paper is a setting of `ModelConfig`: often layer normalisation before
 sub-layers, biases on all projections, an epsilon of 1e-6.
 """
 
@@ -19,20 +18,20 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer.checkpoint.weights import check_memory, in_memory
+from transformer.checkpoint.weights import check_memory, check_type, describe, in_memory
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.safe import read_small
+from transformer.files.safe import read_text
 from transformer.importers.explanations import hint
-from transformer.importers.finish import called, card_of, check_place, finish, stored_note
+from transformer.importers.finish import check_place, finish
 from transformer.importers.joeynmt.config import CONFIG, read_config, read_settings, special_tokens
-from transformer.importers.mapping import Alias, check_dtype, gather, renamed, wanted_names
+from transformer.importers.mapping import Alias, embedding_aliases, gather, renamed, wanted_names
 from transformer.importers.pieces import (
     CODES,
     MODELS,
     Side,
     beside,
-    check_rows,
+    check_sides,
     first_there,
     named_checkpoint,
     tokenizer_of,
@@ -47,9 +46,6 @@ from transformer.types import Report
 
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
-#: Every file that may be read, as patterns.
-FILES = ("*.ckpt", CONFIG, "*vocab*.txt", "*.model", "*codes*", "bpe.*")
-
 SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
 OUTPUT = "decoder.output_layer.weight"
 STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
@@ -74,24 +70,18 @@ BOTH = {
     "w_v": "v_layer",
     "w_o": "output_layer",
 }
-#: Tables of sinusoids, kept where they are not what this project computes.
+#: Tables of sinusoids, kept if they differ from those computed here.
 POSITIONS = {"src_positions.table": "encoder.pe.pe", "tgt_positions.table": "decoder.pe.pe"}
-#: The library computes them in float32: an angle of so many radians is wrong by so much of it.
+#: The library computes them in float32, so angles have this relative error.
 ANGLE_ROUNDING = 2.0**-23
 
 
 def import_joeynmt(
     folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
 ) -> Path:
-    """Read a JoeyNMT model and write it as a checkpoint.
+    """Read a JoeyNMT model and write it as a checkpoint: a `registry.Importer`.
 
-    Args:
-        folder: the model's folder; or a *.ckpt file, beside which the rest stands.
-        out, name, report: see `transformer.importers.registry.Importer`.
-
-    Returns: `out`, which appears whole or not at all.
-
-    Raises: `CheckpointError`, one line that names the file and says what is wrong.
+    Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
     """
     check_place(out)
     path = find_checkpoint(folder)
@@ -99,13 +89,8 @@ def import_joeynmt(
     sides = read_sides(settings)
     tensors = tensors_in(path, read_content(path, hint("joeynmt")), "model_state")
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), tensors.keys())
-    if config.tie_embeddings == "all" and sides[0].table[1] != sides[1].table[1]:
-        raise CheckpointError(
-            f"{sides[1].table[0]}: not the pieces of {sides[0].table[0].name}, "
-            "but model.tied_embeddings=True"
-        )
-    for side, embedding in zip(sides, (SOURCE, TARGET), strict=True):
-        check_rows(path, tensors.get(embedding), side)
+    tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
+    check_sides(path, sides, (tensors.get(SOURCE), tensors.get(TARGET)), tied)
     tables = _tables(path, config, tensors)
     names = {each: _aliases(each, config) for each in wanted_names(config)}
     state, dtype = gather(
@@ -122,20 +107,19 @@ def import_joeynmt(
             positions="stored", max_positions=len(tables["src_positions.table"])
         )
         state |= tables
-    tokenizer = tokenizer_of(*sides, config)
-    title = called(name, folder)
     notes = (
         f"{config.activation} in the feed-forward networks, layer normalisation "
         f"{'before each sub-layer' if config.norm == 'pre' else 'after each residual sum'}, "
-        f"biases on all projections.{stored_note(config, state)}"
+        "biases on all projections."
     )
-    card = card_of(out.name, "A JoeyNMT", "joeynmt", title, config, dtype, notes)
-    return finish(out, config, state, tokenizer, dtype=dtype, kind="joeynmt", source=title,
-                  card=card)  # fmt: skip
+    return finish(
+        out, config, state, tokenizer_of(*sides, config), dtype=dtype, kind="joeynmt",
+        source=name or folder.resolve().name, notes=notes,
+    )  # fmt: skip
 
 
 def find_checkpoint(folder: Path) -> Path:
-    """The best checkpoint in a folder, else the one of most steps; or the file itself."""
+    """Return a folder's best checkpoint, else that of most steps; or the path if it is a file."""
     found = named_checkpoint(folder, CHECKPOINTS)
     if found is not None:
         return found
@@ -147,23 +131,16 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def _aliases(name: str, config: ModelConfig) -> list[Alias]:
-    tied = config.tie_embeddings
-    stack = name.partition(".")[0]
-    found: tuple[str, ...]
-    if name == "src_embedding.weight":
-        found = (SOURCE, TARGET, OUTPUT) if tied == "all" else (SOURCE,)
-    elif name == "tgt_embedding.weight":
-        found = (TARGET, OUTPUT) if tied == "decoder" else (TARGET,)
-    elif name == "generator.weight":
-        found = (OUTPUT,)
-    else:
+    found = embedding_aliases(name, config, SOURCE, TARGET, OUTPUT)
+    if found is None:
+        stack = name.partition(".")[0]
         theirs = renamed(name, STACKS, {**BOTH, **PARTS.get(stack, {})})
         found = (theirs or name.replace("_norm.", ".layer_norm."),)
     return [Alias(each) for each in found]
 
 
 def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Both stacks' positions where the file's are not the sinusoids that are computed here."""
+    """Return both stacks' tables of positions if they differ from the sinusoids computed here."""
     tables: dict[str, Tensor] = {}
     for ours, name in POSITIONS.items():
         tensor = tensors.get(name)
@@ -175,7 +152,7 @@ def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> d
                 f"{path}: tensor {name!r} has shape {list(shape)}, "
                 f"but {CONFIG} asks for [1, n, {config.d_model}]"
             )
-        check_dtype(path, name, tensor)
+        check_type(path, name, describe(tensor)[1])
         check_memory(path, config, n_tables=tensor.numel())
         tables[ours] = in_memory(path, name, tensor)[0]
     n = min((len(table) for table in tables.values()), default=0)
@@ -187,7 +164,7 @@ def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> d
 
 
 def read_sides(settings: Settings) -> tuple[Side, Side]:
-    """How text is cut on both sides. Raises `CheckpointError`, one line."""
+    """Read how each side's text is segmented. Raises `CheckpointError`, one line."""
     data, folder = settings.within("data"), settings.path.parent
     special = special_tokens(settings)
     tags = data.within("special_symbols").values.get("lang_tags") or []
@@ -198,12 +175,12 @@ def read_sides(settings: Settings) -> tuple[Side, Side]:
     first += [separator] if separator else []
     sides = []
     for part, file in zip(("src", "trg"), VOCABULARIES, strict=True):
-        # Before version 2 settings stood side by side, and text was cut before it was given.
+        # Before version 2 settings were not grouped by side, and text came segmented.
         grouped = isinstance(data.values.get(part), dict)
         side = data.within(part) if grouped else data
         language = (side.text("lang") if grouped else data.text(part)) or ""
         at = folder / file
-        pieces = tuple(dict.fromkeys([*first, *tags, *_lines(at)]))
+        pieces = tuple(dict.fromkeys([*first, *tags, *read_text(at).splitlines()]))
         for index, text in special.values():
             if pieces[index : index + 1] != (text,):
                 raise CheckpointError(f"{at}: {text!r} is not piece {index}, as {CONFIG} says")
@@ -247,12 +224,5 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
     else:
         model = first_there(folder, MODELS, language)
         codes = None if model else first_there(folder, CODES, language)
-    # Version 2 and later make only pieces that the vocabulary has.
+    # From version 2 on, only pieces in the vocabulary are used.
     return Side(table, model, codes, preparation, joint, within=bool(cutter.values))
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return read_small(path).decode().splitlines()
-    except UnicodeDecodeError:
-        raise CheckpointError(f"{path}: not UTF-8 text") from None

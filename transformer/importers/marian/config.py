@@ -1,4 +1,4 @@
-"""The config and the vocabularies of a Marian checkpoint: what it asks for, checked."""
+"""The config and the vocabularies of a Marian checkpoint, checked."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from transformer.checkpoint.folder import check_size
-from transformer.config import ConfigError, ModelConfig, Tying
+from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, json_object
-from transformer.importers.settings import by_side
+from transformer.importers.settings import ACTIVATIONS, by_side, model_config
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 
-ACTIVATIONS = {"swish": "silu", "silu": "silu", "relu": "relu", "gelu": "gelu"}
-#: Settings of decoding that are not done here, with the values at which they do nothing.
+#: Generation settings that have no effect here, with the values at which they never have one.
 IDLE: dict[str, tuple[object, ...]] = {
     "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "min_length": (0, 1),
     "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
     "forced_bos_token_id": (), "begin_suppress_tokens": ([],), "sequence_bias": ({}, []),
     "diversity_penalty": (0.0,), "num_beam_groups": (1,), "exponential_decay_length_penalty": (),
 }  # fmt: skip
-#: Sizes that have to be given, by their names here.
+#: Required sizes, by their names in `ModelConfig`.
 SIZES = {
     "vocab_size": "vocab_size",
     "d_model": "d_model",
@@ -35,7 +33,7 @@ SIZES = {
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """The model's shape and how it is decoded, from config.json and generation_config.json."""
+    """Read the model's config from config.json and generation_config.json."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder")
     path = folder / CONFIG
@@ -44,13 +42,15 @@ def read_config(folder: Path) -> ModelConfig:
         raise CheckpointError(f"{path}: model_type={values['model_type']!r} is not 'marian'")
     for flag in ("normalize_before", "normalize_embedding", "add_final_layer_norm"):
         if values.get(flag):
-            raise CheckpointError(f"{path}: {flag}={values[flag]!r} is no Marian model's")
+            raise CheckpointError(
+                f"{path}: {flag}={values[flag]!r} does not occur in Marian models"
+            )
     activation = values.get("activation_function", "gelu")
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise CheckpointError(
             f"{path}: activation_function={activation!r} is not one of: {', '.join(ACTIVATIONS)}"
         )
-    # How to decode stands in a file of its own; older models have it among the rest.
+    # Older models keep the generation settings in config.json.
     decoding = values
     if (folder / GENERATION).exists():
         decoding = json_object(folder / GENERATION)
@@ -74,34 +74,29 @@ def read_config(folder: Path) -> ModelConfig:
     vocab_size = sizes["vocab_size"]
     target_size = values.get("decoder_vocab_size") or vocab_size
     tying = _tying(path, values, vocab_size == target_size)
-    try:
-        config = ModelConfig.from_dict({
-            **sizes,
-            **by_side(
-                vocab_size=(vocab_size, target_size), n_heads=(sizes["n_heads"], heads),
-                d_ff=(sizes["d_ff"], inner),
-            ),
-            "dropout": values.get("dropout", 0.1),
-            "attention_dropout": values.get("attention_dropout", 0.0),
-            "activation": ACTIVATIONS[activation],
-            "position_layout": "concatenated",
-            "max_positions": values.get("max_position_embeddings", 1024),
-            "tie_embeddings": tying,
-            "scale_embedding": values.get("scale_embedding", False),
-            "attention_bias": True,
-            "output_bias": True,
-            "pad_id": pad,
-            "bos_id": start,
-            "eos_id": eos,
-            "unk_id": _unknown(folder),
-            "suppressed_ids": _suppressed(path, decoding, pad),
-            "renormalise": decoding.get("renormalize_logits") is True,
-            "forced_eos": forced is not None,
-        })  # fmt: skip
-    except (ConfigError, TypeError) as error:
-        raise CheckpointError(f"{path}: {error}") from None
-    check_size(path, config)
-    return config
+    return model_config(path, {
+        **sizes,
+        **by_side(
+            vocab_size=(vocab_size, target_size), n_heads=(sizes["n_heads"], heads),
+            d_ff=(sizes["d_ff"], inner),
+        ),
+        "dropout": values.get("dropout", 0.1),
+        "attention_dropout": values.get("attention_dropout", 0.0),
+        "activation": ACTIVATIONS[activation],
+        "position_layout": "concatenated",
+        "max_positions": values.get("max_position_embeddings", 1024),
+        "tie_embeddings": tying,
+        "scale_embedding": values.get("scale_embedding", False),
+        "attention_bias": True,
+        "output_bias": True,
+        "pad_id": pad,
+        "bos_id": start,
+        "eos_id": eos,
+        "unk_id": _unknown(folder),
+        "suppressed_ids": _suppressed(path, decoding, pad),
+        "renormalise": decoding.get("renormalize_logits") is True,
+        "forced_eos": forced is not None,
+    })  # fmt: skip
 
 
 def _size(path: Path, values: Mapping[str, Any], name: str) -> int:
@@ -117,7 +112,9 @@ def _tying(path: Path, values: Mapping[str, Any], one_size: bool) -> Tying:
         for name in ("share_encoder_decoder_embeddings", "tie_word_embeddings")
     )
     if not isinstance(share, bool) or not isinstance(tie, bool):
-        raise CheckpointError(f"{path}: whether embeddings are shared and tied is true or false")
+        raise CheckpointError(
+            f"{path}: share_encoder_decoder_embeddings and tie_word_embeddings are true or false"
+        )
     if share and not one_size:
         raise CheckpointError(f"{path}: vocab_size and decoder_vocab_size share one embedding")
     if not tie:
@@ -135,7 +132,7 @@ def _token(path: Path, values: Mapping[str, Any], name: str, default: int) -> in
 
 
 def _suppressed(path: Path, decoding: Mapping[str, Any], pad: int) -> list[int]:
-    """What is never generated, without padding, which never is."""
+    """Return the ids that are never generated, apart from padding."""
     words = decoding.get("bad_words_ids") or []
     if not isinstance(words, list) or not all(
         isinstance(word, list) and len(word) == 1 and type(word[0]) is int for word in words
@@ -148,7 +145,7 @@ def _suppressed(path: Path, decoding: Mapping[str, Any], pad: int) -> list[int]:
 
 
 def unknown_settings(folder: Path) -> list[str]:
-    """Settings of decoding that change what is generated and are not done here."""
+    """Return the generation settings that would change the output but have no effect here."""
     path = folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
     values = json_object(path)
     ends = values.get("eos_token_id")
@@ -161,7 +158,7 @@ def unknown_settings(folder: Path) -> list[str]:
 
 
 def _unknown(folder: Path) -> int:
-    """The id of `<unk>`, which only the vocabularies say."""
+    """Return the id of `<unk>`, which only the vocabularies give."""
     found = {
         name: vocabulary(folder / name).get("<unk>")
         for name in (VOCABULARY, TARGET_VOCABULARY)
@@ -177,7 +174,7 @@ def _unknown(folder: Path) -> int:
 
 
 def vocabulary(path: Path) -> dict[str, int]:
-    """The pieces of a vocabulary file and their ids. Raises `CheckpointError` naming the file."""
+    """Read a vocabulary: piece to id. Raises `CheckpointError` naming the file."""
     values = json_object(path, MAX_TABLE)
     if not all(type(index) is int for index in values.values()):
         raise CheckpointError(f"{path}: expected a JSON object of pieces and their ids")

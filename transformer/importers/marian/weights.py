@@ -28,15 +28,10 @@ from transformer.machinery.stored_positions import formula
 from transformer.types import Report
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-#: Several files and their indices, as patterns of names.
-SHARDS = (
-    "model.safetensors.index.json", "pytorch_model.bin.index.json",
-    "model-*.safetensors", "pytorch_model-*.bin",
-)  # fmt: skip
 SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
 SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 
-#: Names of an embedding, the first that is there counts: by which of them are tied.
+#: Names of an embedding by `tie_embeddings`; the first one present counts.
 EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     "all": {"src_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
     "decoder": {
@@ -50,7 +45,7 @@ EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 
-#: Tables of positions, which older files hold although they are sinusoids, perhaps rounded.
+#: Tables of positions; older files store even sinusoids, some rounded.
 POSITIONS = {
     "src_positions.table": "model.encoder.embed_positions.weight",
     "tgt_positions.table": "model.decoder.embed_positions.weight",
@@ -58,7 +53,7 @@ POSITIONS = {
 
 
 def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
-    """Every tensor that the model stores, and what it may be called in a Marian file."""
+    """Return every tensor that the model stores, with its possible names in a Marian file."""
     names: dict[str, tuple[str, ...]] = {}
     for name in expected_shapes(config):
         side, _, rest = name.partition(".")
@@ -76,19 +71,14 @@ def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
     return names
 
 
-def unused_names(config: ModelConfig) -> tuple[str, ...]:
-    """Tensors that may be there and are of no use."""
-    return (SHARED,) if config.tie_embeddings != "all" else ()
-
-
 def read_weights(
     folder: Path, config: ModelConfig, report: Report | None = None
 ) -> tuple[ModelConfig, dict[str, Tensor], str]:
-    """The weights in float32 by this project's names, and the type they are stored as.
+    """Return the config, the weights in float32 by this project's names, and their stored type.
 
-    Tables of positions that are not what the formula gives make the config one of stored
-    positions, or of learned ones where config.json says that they were trained. `report` is called
-    with (tensors read, of how many).
+    If tables of positions differ from the formula, the config's positions become "stored", or
+    "learned" if config.json says that they were trained. `report` is called with (tensors read,
+    total).
     """
     stored = look_at(folder, WEIGHTS)
     path, found = stored.path, stored.found
@@ -125,16 +115,13 @@ def read_weights(
         trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
         learned = trained and len(tables) == len(POSITIONS)
         config = config.replace(positions="learned" if learned else "stored")
-        exact = formula(config)  # of a stack that stores none
+        exact = formula(config)  # for a stack without a table
         state |= {name: tables.get(name, exact) for name in POSITIONS}
     return config, state, _stored_as(found)
 
 
 def _stored_as(found: Mapping[str, Described]) -> str:
-    """The type to store the weights as: half precision where all of them are.
-
-    Tables of positions are stored in float32 whatever the others are.
-    """
+    """Return the type to store the weights in: half precision if all but the positions are."""
     types = {dtype for name, (_, dtype) in found.items() if name not in POSITIONS.values()}
     halves = {"F16": "float16", "BF16": "bfloat16"}
     return halves.get(types.pop(), "float32") if len(types) == 1 else "float32"
@@ -146,20 +133,20 @@ def _check_tensors(
     names: Mapping[str, tuple[str, ...]],
     found: Mapping[str, Described],
 ) -> None:
-    """Names, shapes and types against the config, before memory is taken."""
+    """Compare names, shapes and types with the config before taking memory."""
     expected = expected_shapes(config)
     wanted: dict[str, tuple[int, ...]] = {}
     for name, theirs in names.items():
         if not theirs and name != "generator.bias":
             raise CheckpointError(f"{path}: tensor {names_of(config)[name][0]!r} is missing")
         shape = expected[name]
-        # A bias of the logits is stored as a row.
+        # The bias of the logits is stored as a row.
         wanted |= dict.fromkeys(theirs, (1, *shape) if name == "generator.bias" else shape)
     positions = (config.max_positions, config.d_model)
     wanted |= dict.fromkeys(POSITIONS.values(), positions)
     for name, (shape, dtype) in found.items():
-        if name in unused_names(config):
-            continue
+        if name == SHARED and config.tie_embeddings != "all":
+            continue  # may be present, but is not needed
         if name not in wanted:
             raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
         if shape != wanted[name]:

@@ -346,7 +346,7 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     path.write_text(json.dumps(settings))
     import_marian(tmp_path / "theirs", tmp_path / "ours")
     card = (tmp_path / "ours" / "README.md").read_text()
-    assert "also say `eos_token_id`, `no_repeat_ngram_size`, which is not done here" in card
+    assert "no effect here: `eos_token_id`, `no_repeat_ngram_size`." in card
 
 
 def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
