@@ -32,8 +32,8 @@ _SHORTEST = 14  # of its end, if the differing part is shorter
 #: An outcome in a word or two, for lists and pictures.
 OUTCOMES = {
     "continued": "kept",
-    "exhausted": "kept, a dead end",
-    "finished": "ended",
+    "exhausted": "abandoned",
+    "finished": "finished",
     "cut": "cut at the length limit",
     "outranked": "dropped",
     "stopped": "dropped when the search ended",
@@ -62,15 +62,15 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     score = f"**{signed(winner.score)}**"
     if winner.outcome != "finished":
         return (
-            f"**Nothing ended within {_tokens(tree.max_length)}.** The best of those cut there is "
-            f"shown; its score is {score}."
+            f"**No hypothesis finished within {_tokens(tree.max_length)}.** The best of those cut "
+            f"there is shown; its score is {score}."
         )
     if len(tree.leaves) == 1:
-        return f"**Why it won:** it is the only one that ended, with a score of {score}."
+        return f"**Why it won:** it is the only finished hypothesis, with a score of {score}."
     rival = tree.node(tree.leaves[1])
     return (
-        f"**Why it won:** its score, {score}, is the highest of the {len(tree.leaves)} that ended. "
-        f"Next comes {_quoted(tree, rival, decode)} with {signed(rival.score)}."
+        f"**Why it won:** its score, {score}, is the highest of {len(tree.leaves)} finished "
+        f"hypotheses. Runner-up: {_quoted(tree, rival, decode)} with {signed(rival.score)}."
     )
 
 
@@ -165,8 +165,8 @@ def why_it_went(tree: Tree, node: Node) -> str:
     if node.outcome == "finished":
         place = tree.leaves.index(node.index) + 1
         return (
-            f"**Ended** in {code(node.token)} and was set aside with its score: place {place} of "
-            f"the {len(tree.leaves)} that ended."
+            f"**Finished** with {code(node.token)} and set aside with its score: place {place} of "
+            f"the {len(tree.leaves)} that finished."
         )
     if node.outcome == "cut":
         return f"**Cut** at the length limit of {_tokens(tree.max_length)}."
@@ -182,7 +182,9 @@ def why_it_went(tree: Tree, node: Node) -> str:
     if node.outcome == "stopped":
         return _why_stopped(tree, node)
     if node.outcome == "exhausted":
-        text = f"**Kept, a dead end:** {in_beam}, but none of its continuations got into the next."
+        text = (
+            f"**Abandoned:** {in_beam}, but none of its continuations made it into the next beam."
+        )
         below = [tree.node(index) for index in tree.children[node.index]]
         if below:
             last = tree.last_in_beam(node.step + 1)
@@ -220,18 +222,18 @@ def _why_stopped(tree: Tree, node: Node) -> str:
     return (
         f"**Dropped when the search ended:** log-probabilities only fall, so even at the greatest "
         f"length, {_tokens(tree.max_length)}, it could score no more than {signed(reach)}; "
-        f"{tree.beam_size} had already ended with {signed(needed)} or better."
+        f"{tree.beam_size} had already finished with {signed(needed)} or better."
     )
 
 
 def summary(tree: Tree, decode: Decode) -> str:
     """Describe the tree in one sentence of plain text, for screen readers."""
     kept = sum(node.fate != "dropped" for node in tree.nodes)
-    ended = sum(node.outcome == "finished" for node in tree.nodes)
+    finished = sum(node.outcome == "finished" for node in tree.nodes)
     best = text_of(tree, tree.leaves[0], decode) if tree.leaves else ""
     return (
         f"Search tree: {len(tree.steps)} steps, beam {tree.beam_size}, {kept} nodes kept, "
-        f"{len(tree.nodes) - kept} dropped, {ended} ended. The winner: {best}"
+        f"{len(tree.nodes) - kept} dropped, {finished} finished. The winner: {best}"
     )
 
 

@@ -16,13 +16,7 @@ from ui.frame.pages import PAGES, require_frame
 require_frame()
 
 
-def _parse_search(raw: str) -> str:
-    if len(raw) > 80:
-        raise ValueError("too long")
-    return raw
-
-
-SEARCH: Param[str] = Param("word", _parse_search, "")
+SEARCH: Param[str] = Param("word", url_state.text(80), "")
 SPEC_OF = {spec.url_path: spec for spec in PAGES}
 
 
@@ -51,8 +45,8 @@ def draw_terms(entries: Sequence[Term]) -> None:
 url_state.show(SEARCH)
 words, box = st.columns([5, 3], vertical_alignment="center")
 words.markdown(
-    "The words of this app in plain English, with the section of the paper that brings them. "
-    "**Type part of a word to find it.**"
+    "The words of this app in plain English, with the section of the paper that introduces "
+    "them. **Type part of a word to find it.**"
 )
 query = box.text_input(
     "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",

@@ -25,14 +25,14 @@ def use(name: str) -> None:
 
 
 entries = current_entries()
-st.subheader("What is here", anchor=False)
+st.subheader("Installed models", anchor=False)
 if not entries:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     st.text(f"There is no checkpoint in {roots} yet.")
 draw_rows(entries, current_view().checkpoint, use, bring)
 
 heading, info = st.columns([6, 1], vertical_alignment="center")
-heading.subheader("Bring your own", anchor=False)
+heading.subheader("Import a model", anchor=False)
 with info.popover("How", icon=":material/info:", type="tertiary"):
     st.markdown(
         "A model from another library becomes a checkpoint of this app: its weights are copied "

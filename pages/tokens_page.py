@@ -96,7 +96,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
 
 def opening(view: View, trace: Trace) -> Plan:
     """What the page opens with, made in the job of the trace."""
-    settings.settle(view)
+    settings.forget_stale(view)
     side = settings.side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
     reading = yield reading_of(view, side)
@@ -115,7 +115,7 @@ def story(view: View) -> None:
         about = st.popover("What is this?", type="tertiary")
     with about:
         explain()
-    settings.settle(view)
+    settings.forget_stale(view)
     side = settings.side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
     token = settings.token_now(reading, tokenizer.vocab_size)

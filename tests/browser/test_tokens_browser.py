@@ -53,6 +53,6 @@ def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
     rows.nth(1).click()
     page.wait_for_url("**cut=2**")
     found = model.translate([cuts[1].ids], beam_size=1)[0]
-    expect(page.get_by_text("From cut 2:")).to_contain_text(" ".join(found.text.split())[:20])
+    expect(page.get_by_text("From split 2:")).to_contain_text(" ".join(found.text.split())[:20])
     assert page.get_by_test_id("stException").count() == 0
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")

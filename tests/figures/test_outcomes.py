@@ -105,7 +105,7 @@ def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
     drawn = told(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
     assert "drawn at random" in drawn
     cut = told(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
-    assert cut.startswith("**Nothing ended within 4 tokens.**")
+    assert cut.startswith("**No hypothesis finished within 4 tokens.**")
     lonely = beam_tree(searched(0, 1, max_length=1, end=30.0))
     assert "A beam of one" in told(lonely)
 

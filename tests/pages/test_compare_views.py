@@ -147,7 +147,7 @@ def test_a_side_that_follows_has_no_tree_and_says_how_to_get_one(
 ) -> None:
     app = open_page(topic="beam", other="everyday-en-fr", follow="on")
     assert len(messages(app, "headlight.tree")) == 1
-    assert "B follows A’s translation, so nothing was searched for" in said(app)
+    assert "No search to show: B follows A’s translation" in said(app)
 
 
 def test_a_head_of_each_is_that_of_each_model(open_page: Callable[..., AppTest]) -> None:

@@ -50,8 +50,8 @@ def test_it_opens_with_the_checkpoints_own_width_and_layout(
     app = open_page(run_app, checkpoints)
     assert app.number_input(key="d_widget").value == 24
     assert app.segmented_control(key="layout_widget").value == "concatenated"
-    assert "all sines stand before all cosines" in said(app)
-    assert "took 37 positions" in said(app)
+    assert "all sines come before all cosines" in said(app)
+    assert "had 37 positions" in said(app)
 
 
 def test_the_story_is_whole(run_app: RunApp, checkpoints: Path) -> None:

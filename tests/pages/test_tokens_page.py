@@ -20,7 +20,7 @@ RunApp = Callable[..., AppTest]
 
 STORY = [
     "A sentence is cut into pieces",
-    "Other cuts of the same text",
+    "Other ways to split this text",
     "A piece is a number",
     "A number becomes a vector",
     "Its position is added",
@@ -59,8 +59,8 @@ def test_the_story_is_whole_for_every_kind_of_vocabulary(
     assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
     assert "for 6 words" in text
     assert ("log-probability, in nats" in text) == (checkpoint == "unigram")
-    assert ("merges left out at random" in text) == (checkpoint == "bpe")
-    assert ("leaves nothing to choose" in text) == (checkpoint == "char")
+    assert ("merges at random" in text) == (checkpoint == "bpe")
+    assert ("leaves no choice" in text) == (checkpoint == "char")
     assert "This checkpoint has separate matrices" in text
     for use in ("Source embedding", "Target embedding", "Output embedding"):
         assert use in text
@@ -88,7 +88,7 @@ def test_nonsense_in_the_link_is_left_out(run_app: RunApp, checkpoints: Path, va
     names = ("tokens_of", "token", "cut", "neighbours", "vectors", "background", "cut_seed")
     app = open_page(run_app, checkpoints, **dict.fromkeys(names, value))
     assert app.slider(key="neighbours_widget").value == 10
-    assert "Now: `" in said(app)
+    assert "Selected: `" in said(app)
 
 
 def test_the_vocabulary_is_searched(run_app: RunApp, checkpoints: Path) -> None:
@@ -107,20 +107,20 @@ def test_the_vocabulary_is_searched(run_app: RunApp, checkpoints: Path) -> None:
 
 def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
     text = said(open_page(run_app, checkpoints, cut="3"))
-    assert "From the first cut: **" in text
-    assert "From cut 3: **" in text
+    assert "From split 1: **" in text
+    assert "From split 3: **" in text
     text = said(open_page(run_app, checkpoints, cut="1"))
-    assert "From the first cut" not in text
+    assert "From split 1" not in text
     text = said(open_page(run_app, checkpoints, cut="3", tokens_of="translation"))
-    assert "From the first cut" not in text
+    assert "From split 1" not in text
 
 
 def test_bpe_cuts_have_their_controls(run_app: RunApp, checkpoints: Path) -> None:
     app = open_page(run_app, checkpoints, "bpe", merge_dropout="0")
-    assert "There is no other cut to show." in said(app)
+    assert "There is no other way to split it." in said(app)
     app.slider(key="merge_dropout_widget").set_value(0.5).run()
     assert not app.exception
-    assert "There is no other cut to show." not in said(app)
+    assert "There is no other way to split it." not in said(app)
     assert app.query_params["merge_dropout"] == "0.5"
 
 
@@ -128,7 +128,7 @@ def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
     run_app: RunApp, checkpoints: Path
 ) -> None:
     app = open_page(run_app, checkpoints, cut="2", token="105")
-    assert "number 105" in said(app)
+    assert "id 105" in said(app)
     app.text_area(key="sentence_box").set_value("A dog runs.")
     app.sidebar.button[0].click().run()
     assert not app.exception

@@ -79,12 +79,12 @@ def write_pin(pin: Pin | None) -> str:
 
 
 KIND: Param[str] = Param("kind", url_state.one_of(ATTENTION_KINDS), "cross")
-DIM: Param[bool] = Param("dim", url_state.parse_switch, False, url_state.write_switch)
+DIM: Param[bool] = url_state.switch("dim")
 DISPLAY: Param[str] = Param("display", url_state.one_of(DISPLAYS), "grid")
 COMBINE: Param[str] = Param("combine", url_state.one_of(HOWS), "mean")
 MAP: Param[str] = Param("map", url_state.one_of(("cell", "heads")), "cell")
 HEADS: Param[tuple[Head, ...] | None] = Param("heads", parse_heads, None, write_heads)
-MASS: Param[float] = Param("mass", url_state.number(0, 1), 0.75, lambda value: f"{value:g}")
+MASS: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
 PIN: Param[Pin | None] = Param("pin", parse_pin, None, write_pin)
 QUERIES: Param[tuple[int, ...] | None] = Param("queries", parse_positions, None, write_positions)
 KEYS: Param[tuple[int, ...] | None] = Param("keys", parse_positions, None, write_positions)

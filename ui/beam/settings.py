@@ -170,7 +170,7 @@ def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
     reported = choice_in(st.session_state.get(slot.key), view.request.name, tree)
     if reported is not None:
         if reported.dropped != choice(tree, slot).dropped:
-            url_state.put(DROPPED, url_state.write_switch(reported.dropped))
+            url_state.put(DROPPED, "on" if reported.dropped else "off")
         put(tree, slot.a, reported.a)
         if slot.b is not None:
             put(tree, slot.b, reported.b)

@@ -42,12 +42,6 @@ _LEFT = "compare_left"
 _OPENED = "compare_opened"
 
 
-def _parse_second(raw: str) -> str:
-    if len(raw) > MAX_CHARACTERS:
-        raise ValueError("too long")
-    return raw
-
-
 def _parse_cell(raw: str) -> str:
     return raw if raw in ("same", "mean") else str(url_state.whole(1, 99_999)(raw))
 
@@ -55,11 +49,11 @@ def _parse_cell(raw: str) -> str:
 PAIRING: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
 OTHER: Param[str] = Param("other", str, "")
 #: A blank sentence is kept as a space, since the URL leaves out what is empty.
-SECOND: Param[str] = Param("second", _parse_second, "", lambda text: text or " ")
+SECOND: Param[str] = Param("second", url_state.text(MAX_CHARACTERS), "", lambda text: text or " ")
 BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
-FOLLOW: Param[bool] = Param("follow", url_state.parse_switch, False, url_state.write_switch)
+FOLLOW: Param[bool] = url_state.switch("follow")
 #: Whether both texts are shown whole, token by token, instead of in one line each.
-SCORED: Param[bool] = Param("scored", url_state.parse_switch, False, url_state.write_switch)
+SCORED: Param[bool] = url_state.switch("scored")
 #: Layer and head on the right: a number from 1, "mean", or "same" as on the left.
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")

@@ -84,7 +84,7 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
         if abs(gap) < 5e-4:
             return f"{same}, with the same probability."
         return f"{same}; {'A' if gap > 0 else 'B'} finds them likelier, by {abs(gap):.2f} nats."
-    start = f"They part at {one.unit} {at + 1}" if at else f"They share no first {one.unit}"
+    start = f"They diverge at {one.unit} {at + 1}" if at else f"Even the first {one.unit} differs"
     return f"{start}: A writes {_word(one, at)}, B {_word(other, at, '')}."
 
 

@@ -1,1 +1,1 @@
-"""What every page stands on: the URL, the view, widgets, text and layout. Computes nothing."""
+"""The base of every page: URL state, view, widgets, text and layout. Computes nothing."""

@@ -1,4 +1,4 @@
-"""Sentences worth looking at, for each kind of checkpoint."""
+"""Example sentences for each kind of checkpoint."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence to start from.
+    """An example sentence.
 
     Attributes:
-        sentence: as a user would type it.
-        watch: the source word whose translation the player opens on, "" for the first step.
-        beside: the same with one word changed, to stand beside it.
+        sentence: as a visitor would type it.
+        watch: the source word on whose translation the player opens; "" for the first step.
+        beside: the same sentence with one word changed, for Compare.
     """
 
     sentence: str
@@ -25,15 +25,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """What one kind of checkpoint understands.
+    """The examples for one kind of checkpoint.
 
     Attributes:
-        kind: "sentences", "captions" or "letters", with " de" behind in German; checkpoints of one
-            kind can share a sentence.
+        kind: "sentences", "captions" or "letters", followed by " de" in German; checkpoints of one
+            kind share sentences.
         language: its code, "" for letters.
-        task: what the model does, in a few words.
-        hint: what to type, in a few words.
-        items: the examples, the one to open with first.
+        task: what the model does.
+        hint: what to type.
+        items: the examples; the app opens with the first.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Examples:
     items: tuple[Example, ...]
 
     def find(self, sentence: str) -> Example | None:
-        """The example with this sentence, or None."""
+        """Return the example with this sentence, or None."""
         return next((item for item in self.items if item.sentence == sentence), None)
 
 
@@ -199,9 +199,9 @@ _NAMED = re.compile(r"-([a-z]{2})-[a-z]{2}$")
 
 
 def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
-    """The examples that fit a checkpoint, judged by its name; sentences where it says nothing.
+    """Return the examples that fit a checkpoint's name; general sentences by default.
 
-    Args: metrics: what metrics.json says; its source language counts before the name's.
+    Args: metrics: of metrics.json; its source language takes precedence over the name's.
     """
     name = checkpoint.lower()
     if "reverse" in name:

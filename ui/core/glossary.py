@@ -1,6 +1,6 @@
-"""The words of this app, each in a sentence or two, with the paper's section.
+"""The glossary: each term in a sentence or two, with the paper's section.
 
-Pages explain a word beside a control with `help=term("entropy")`.
+Pages explain a term beside a control with `help=term("entropy")`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ class Term:
     """One entry.
 
     Attributes:
-        name: in lower case, except for what is always in capitals.
+        name: in lower case, except for acronyms.
         text: one or two sentences of Markdown.
-        section: of the paper; "" where the paper does not treat it.
+        section: of the paper; "" if it is not in the paper.
         equation: LaTeX, "" without one.
-        page: where one can see it, by url_path; "" where nothing shows it.
-        also: other names that a search should find.
+        page: url_path of a page that shows it; "" if none does.
+        also: synonyms that a search finds.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Term:
     also: tuple[str, ...] = ()
 
 
-_HELD = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
+_TABLES = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
 
 
 def _read(table: str) -> list[Term]:
-    return [Term(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in _HELD[table]]
+    return [Term(**{**entry, "also": tuple(entry.get("also", ()))}) for entry in _TABLES[table]]
 
 
 #: All entries in alphabetical order.
@@ -49,12 +49,12 @@ _BY_NAME = {entry.name.lower(): entry for entry in (*TERMS, *QUESTIONS)}
 
 
 def find_term(name: str) -> Term:
-    """The entry of this name, in capitals or not. Raises `KeyError` where there is none."""
+    """Return the entry of this name, in any case. Raises `KeyError` if there is none."""
     return _BY_NAME[name.lower()]
 
 
 def term(name: str) -> str:
-    """What a word means as Markdown for a help text: the text, its equation, the section."""
+    """Return an entry as the Markdown of a help text: definition, equation and section."""
     entry = find_term(name)
     parts = [entry.text]
     if entry.equation:
@@ -65,7 +65,7 @@ def term(name: str) -> str:
 
 
 def search_terms(query: str, entries: Sequence[Term] = TERMS) -> Sequence[Term]:
-    """The entries that hold every word of a query: in their names first, then in their texts."""
+    """Return the entries that contain every word of a query, matches in names first."""
     asked = query.lower().replace("-", " ").split()
     if not asked:
         return entries

@@ -1,15 +1,15 @@
-"""What the codes of languages mean that models of many languages use.
+"""Names of languages by the codes that multilingual models use.
 
 Models write the same language as `de`, `deu`, `deu_Latn`, `de_DE` or `>>deu<<`: two or three
-letters of ISO 639, perhaps a script or a country behind them. Individual languages stand here with
-the group that others name in their place (`arb` with `ara`, `lvs` with `lav`).
+letters of ISO 639, perhaps followed by a script or a country. An individual language is listed with
+the group that other models name instead (`arb` with `ara`, `lvs` with `lav`).
 """
 
 from __future__ import annotations
 
 import re
 
-#: One language: its codes, a colon, its name.
+#: The codes of a language, a colon, its name.
 _NAMES = """
 ace: Acehnese; acm: Mesopotamian Arabic; acq: Ta'izzi-Adeni Arabic; aeb: Tunisian Arabic
 af afr: Afrikaans; ajp: South Levantine Arabic; ak aka: Akan; am amh: Amharic
@@ -63,12 +63,12 @@ _BY_CODE = {
 
 
 def name_of(code: str) -> str:
-    """The language's name, the code itself where it is none that is known here."""
+    """Return the language's name, or the code itself if it is unknown."""
     base = re.split(r"[_\-@]", code, maxsplit=1)[0].lower()
     return _BY_CODE.get(base, code)
 
 
 def label_of(code: str) -> str:
-    """Name and code: `German · deu_Latn`."""
+    """Return name and code: `German · deu_Latn`."""
     name = name_of(code)
     return code if name == code else f"{name} · {code}"

@@ -1,7 +1,7 @@
-"""The languages that a model takes, and what it is given for those that are chosen.
+"""The languages that a model takes, and how a choice of them is passed to it.
 
 Models of the `transformers` library take a source and a target language. Marian models of several
-target languages take a tag in front of the sentence (`>>deu<<`), which may also be typed.
+target languages take a tag before the sentence (`>>deu<<`), which may also be typed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from transformer.text.table import split_tag
 from transformer.text.tokenizer import clean
 from ui.core.language_names import name_of
 
-#: Chosen in place of a tag: the sentence goes as it is typed.
+#: The choice of no tag: the sentence is passed on as typed.
 NO_TAG = "none"
 
 
@@ -23,8 +23,8 @@ class Languages:
 
     Attributes:
         sources, targets: their codes, by name.
-        source, target: default codes, "" where there is no choice.
-        tagged: whether a tag in front of the sentence says the target.
+        source, target: default codes, "" if there is no choice.
+        tagged: whether a tag before the sentence names the target.
     """
 
     sources: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ class Languages:
 
         Args:
             sentence: as typed.
-            source, target: the codes chosen, "" for none. Another model may write a language
-                otherwise (`de`, `deu_Latn`); what this one lacks becomes its default.
+            source, target: the codes chosen, "" for none. A language may have another code here
+                than where it was chosen (`de`, `deu_Latn`); an unknown one becomes the default.
         """
         if not (source or target):
             return sentence, None, None

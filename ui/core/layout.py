@@ -1,4 +1,4 @@
-"""A page as a story: a heading, words on the left, and the picture they are about on the right."""
+"""Layout of a page's sections: a heading, text on the left and its picture on the right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
-    """One step of the story. Returns the place for its picture."""
+    """Draw a section's heading and text; return the container of its picture."""
     st.markdown(f"#### {title}")
     words, picture = st.columns([4, 9], gap="large")
     words.markdown(text)
@@ -23,10 +23,10 @@ def section(title: str, text: str) -> DeltaGenerator:
 
 
 def sized(chart: T) -> T:
-    """An Altair chart or a Plotly figure with text as large as the page's is now."""
+    """Return an Altair chart or Plotly figure with text of the page's current size."""
     return grow(chart, SCALE if presenting() else 1)
 
 
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:
-    """Draw a Plotly figure, in the colours that it brings along; `alt` says what it shows."""
+    """Draw a Plotly figure in its own colours; `alt` is its text for screen readers."""
     place.plotly_chart(sized(figure), key=key, theme=None, config={"displaylogo": False}, alt=alt)

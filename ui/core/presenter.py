@@ -1,8 +1,8 @@
-"""Presenter mode: larger type and fewer controls for a projector, and the keys of the frame.
+"""Presenter mode, with larger type and fewer controls for a projector, and keyboard shortcuts.
 
-While presenting, the sidebar and the header are gone, captions keep to one line, and the root's
-type is `SCALE` times as large, so every size in rem grows by itself. Sizes in px, such as text on a
-canvas, are multiplied by the CSS variable `--hl-scale`, which is 1 otherwise.
+While presenting, sidebar and header are hidden, captions keep to one line, and the root font is
+`SCALE` times as large, so that sizes in rem grow with it. Sizes in px, such as text on a canvas,
+are multiplied by the CSS variable `--hl-scale`, which is 1 otherwise.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from ui.components.mount import component
 from ui.core import url_state
 from ui.core.url_state import Param
 
-#: How much larger type is while presenting.
+#: Magnification of type while presenting.
 SCALE = 1.35
 
-PRESENT: Param[bool] = Param("present", url_state.parse_switch, False, url_state.write_switch)
+PRESENT: Param[bool] = url_state.switch("present")
 
-#: Every key of the frame: what is pressed (`KeyboardEvent.key`, with Shift where it says so), how
-#: it is written, what it does, and the word that comes back for it.
+#: Shortcuts of the app: `KeyboardEvent.key` (after "Shift+" if that is held), the label, what it
+#: does, and the word that the browser reports.
 KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("Shift+P", "Shift P", "presenter mode on and off", "present"),
     ("Shift+ArrowRight", "Shift →", "next page", "next-page"),
@@ -30,7 +30,7 @@ KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("b", "B", "back one stop of the tour", "previous-stop"),
 )
 
-#: What the picture on a page does with keys, for the list; components see to these themselves.
+#: Shortcuts that components handle themselves, for the list on screen.
 PICTURE_KEYS: tuple[tuple[str, str], ...] = (
     ("← →", "step through the translation, or move in a picture"),
     ("Space", "play and pause, in the player"),
@@ -49,11 +49,11 @@ def presenting() -> bool:
 
 
 def draw_presenter(title: str, touring: bool) -> None:
-    """Draw the hint with the keys, and while presenting take away what is not the picture.
+    """Draw the hint with the shortcuts; while presenting, hide the rest of the frame.
 
     Args:
-        title: of the page on screen; the header that says so otherwise is gone while presenting.
-        touring: whether the tour's keys mean something now.
+        title: of the page, since its header is hidden while presenting.
+        touring: whether the shortcuts of tours apply now.
     """
     url_state.show(PRESENT)
     on = presenting()
@@ -66,14 +66,14 @@ def draw_presenter(title: str, touring: bool) -> None:
         "title": title,
         "keys": [[pressed, label, does, go] for pressed, label, does, go in keys],
         "more": [list(pair) for pair in PICTURE_KEYS],
-        # Clickers send these; elsewhere they scroll.
+        # Page Up and Page Down, which clickers send and which scroll otherwise.
         "clicker": on and touring,
     }
     _component(key="frame_keys", data=data, on_go_change=_pressed)
 
 
 def wanted_step(kind: str) -> int:
-    """How far a key asked to go, -1, 0 or 1, of kind "page" or "stop"; asked once."""
+    """Return and forget a pressed key's step, -1, 0 or 1; `kind` is "page" or "stop"."""
     go = st.session_state.get(_GO, "")
     step = {f"next-{kind}": 1, f"previous-{kind}": -1}.get(go, 0)
     if step:

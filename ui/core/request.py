@@ -1,4 +1,4 @@
-"""The request: all that a trace depends on, in one frozen record that serves as its key."""
+"""The request: everything that a trace depends on, as one frozen record and cache key."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from transformer.search.sampling import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """One sentence for one model, and how it is to be read.
+    """One sentence for one model, and how to decode it.
 
     Attributes:
         path: the checkpoint's folder, or the file.
         mark: fingerprint of its files, see `transformer.catalogue.mark_of`.
         device: where it runs.
-        sentence: as the model gets it, a language's tag in front included.
-        beam_size, alpha: settings of the search; defaults where they change nothing.
+        sentence: as the model gets it, with its language tag if it has one.
+        beam_size, alpha: settings of the search; defaults if they have no effect.
         prefix: token ids that the translation begins with.
         target: a whole translation to follow (teacher forcing), as text or as token ids.
         sampling: how tokens are drawn, None for the most probable ones.
@@ -40,11 +40,11 @@ class Request:
 
     @cached_property
     def name(self) -> str:
-        """A short name of the trace, which components send back with their reports."""
+        """A short name of the trace, which components include in their reports."""
         return hashlib.sha256(repr(self).encode("utf-8", "replace")).hexdigest()[:16]
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `Tracer.trace` beside the sentence; those at None are absent."""
+        """Return the keyword arguments of `Tracer.trace`; those at None are left out."""
         arguments: dict[str, Any] = {}
         if self.target is not None:
             whole = self.target

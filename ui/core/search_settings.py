@@ -1,4 +1,4 @@
-"""How to search, as the link holds it: beam search, greedy decoding, or sampling."""
+"""Settings of decoding in the URL: beam search, greedy decoding, or sampling."""
 
 from __future__ import annotations
 
@@ -7,37 +7,21 @@ from transformer.search.sampling import Sampling
 from ui.core import url_state
 from ui.core.url_state import Param
 
-#: The most that the app offers; a search accepts more.
+#: Largest values that the app offers; the search itself accepts more.
 MAX_BEAM, MAX_ALPHA = 10, 2.0
 
 #: The defaults are the paper's; a checkpoint may have its own, see `ui.frame.decoding`.
 BEAM: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
-
-
-ALPHA: Param[float] = Param(
-    "alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha, lambda value: f"{value:g}"
-)
-
-
-SAMPLE: Param[bool] = Param("sample", url_state.parse_switch, False, url_state.write_switch)
-
-
-TEMPERATURE: Param[float] = Param(
-    "temperature", url_state.number(0.05, 3), 1.0, lambda value: f"{value:g}"
-)
-
-
+ALPHA: Param[float] = Param("alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha)
+SAMPLE: Param[bool] = url_state.switch("sample")
+TEMPERATURE: Param[float] = Param("temperature", url_state.number(0.05, 3), 1.0)
 TOP_K: Param[int] = Param("top_k", url_state.whole(0, 100), 0)
-
-
-TOP_P: Param[float] = Param("top_p", url_state.number(0.05, 1), 1.0, lambda value: f"{value:g}")
-
-
+TOP_P: Param[float] = Param("top_p", url_state.number(0.05, 1), 1.0)
 SEED: Param[int] = Param("seed", url_state.whole(0, 999_999), 0)
 
 
 def sampling() -> Sampling | None:
-    """How tokens are to be drawn, None where the best are taken."""
+    """Return the settings of sampling, None if it is off."""
     if not url_state.get(SAMPLE):
         return None
     return Sampling(
@@ -46,5 +30,5 @@ def sampling() -> Sampling | None:
 
 
 def beam_size(samples: bool = True) -> int:
-    """Hypotheses kept; 1 where tokens are drawn, which not every model can (`samples`)."""
+    """Return the beam size; 1 for sampling, which not every model supports (`samples`)."""
     return 1 if samples and url_state.get(SAMPLE) else url_state.get(BEAM)

@@ -1,7 +1,7 @@
-"""One view on screen: a page's own, or one of the two that Compare puts beside each other.
+"""One view on screen: a page's own, or one of the two sides of Compare.
 
-What a page draws of one view is a function of a `Side`, so that the page calls it once and Compare
-twice, with keys and settings that do not meet.
+A page draws a view by functions of a `Side`, so that the page calls them once and Compare twice,
+with keys and settings that do not collide.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 def other(param: Param[T]) -> Param[T]:
-    """A page's setting as B holds it: `token` becomes `other_token`."""
+    """Return side B's version of a page's setting: `token` becomes `other_token`."""
     return replace(param, name=f"other_{param.name}")
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A view, its trace, and where they stand.
+    """A view with its trace.
 
     Attributes:
-        view: what is looked at.  trace: of its sentence.
-        letter: "A" or "B" beside another view; "" for the one view of a page.
+        view: of this side.  trace: of its sentence.
+        letter: "A" or "B" on Compare; "" on a page of one view.
     """
 
     view: View
@@ -36,13 +36,13 @@ class Side:
 
     @property
     def lead(self) -> str:
-        """The letter in front of a line of Markdown; "" on a page of its own."""
+        """The letter that starts a line of Markdown; "" on a page of one view."""
         return f"**{self.letter}** · " if self.letter else ""
 
     def key(self, name: str) -> str:
-        """The key of a widget or a component that each side has for itself."""
+        """Return this side's key for a widget or component."""
         return f"{name}_{self.letter}" if self.letter else name
 
     def own(self, param: Param[T]) -> Param[T]:
-        """The setting of this side: the page's own, and for B one apart, see `other`."""
+        """Return this side's setting: the page's own, or for B a separate one (see `other`)."""
         return other(param) if self.letter == "B" else param

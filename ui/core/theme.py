@@ -8,5 +8,5 @@ from figures.palette import Theme
 
 
 def current_theme() -> Theme:
-    """Light or dark, as the browser shows the app; light where it does not say."""
+    """Return the browser's theme; light if it reports none."""
     return "dark" if st.context.theme.type == "dark" else "light"

@@ -1,4 +1,4 @@
-"""Tokens or whole words: one choice for every page that shows attention."""
+"""The choice of tokens or whole words, shared by all pages that show attention."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from transformer.measures.words import WORD_RULE, Groups, group_labels, word_gro
 from ui.core import url_state
 from ui.core.url_state import Param
 
-#: What a row and a column of a map are.
+#: The unit of a map's rows and columns.
 UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
 
 _KEY = "units_widget"
 
 
 def units_control() -> str:
-    """Draw the switch, with the rule as its help. Returns: "tokens" or "words"."""
+    """Draw the switch, with the rule as its help text; return "tokens" or "words"."""
     url_state.show(UNITS)
     wanted = url_state.get(UNITS) == "words"
     if st.session_state.get(_KEY) != wanted:
@@ -29,9 +29,9 @@ def units_control() -> str:
 def in_units(
     tokens: Sequence[str], special: Collection[int] = ()
 ) -> tuple[tuple[str, ...], Groups | None]:
-    """One axis as the view wants it.
+    """Return one axis in the chosen units.
 
-    Returns: its labels, and the groups for `transformer.measures.words.merge`; None for tokens.
+    Returns: its labels, and the groups for `transformer.measures.words.merge`, None for tokens.
     """
     if url_state.get(UNITS) == "tokens":
         return tuple(tokens), None

@@ -1,10 +1,10 @@
 """The state of a view: one store in the session, mirrored in the URL.
 
-Every setting that a link should bring back is a `Param`: a name, a parser that refuses what is not
-allowed, and a default. The session holds the raw strings; the URL shows them. A value in the URL
-that this session did not write itself (an opened link, the browser's back button) is taken over
-once; afterwards the session is right and the URL follows. A page change that drops the query, as
-Streamlit's does, therefore loses nothing.
+Every setting that a link restores is a `Param`: a name, a parser that rejects invalid values, and a
+default. The session keeps the raw strings; the URL shows them. A value in the URL that this session
+did not write itself (an opened link, the browser's back button) is adopted once; afterwards the
+session counts and the URL follows it. So nothing is lost when a change of page drops the query, as
+Streamlit's does.
 """
 
 from __future__ import annotations
@@ -29,33 +29,40 @@ _GONE = "headlight_gone"
 _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
 
-#: For this long after a change of the URL a browser may still send the one before, in seconds.
+#: Seconds after a change of the URL during which a browser may still send the previous one.
 _SETTLING = 0.5
 
-#: Longer values stay out of the URL: servers refuse request lines of about 64 kB, and one
+#: Longer values are left out of the URL: servers reject request lines of about 64 kB, and a
 #: character takes up to 12 bytes there.
 MAX_URL_CHARACTERS = 4_000
 
 
+def write_value(value: object) -> str:
+    """Format a text, a number, or None, which is ""."""
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 @dataclass(frozen=True)
 class Param(Generic[T]):
-    """One setting that the URL can hold.
+    """A setting that the URL can hold.
 
     Attributes:
         name: as in the URL.
-        parse: the value of a raw string; raises `ValueError` for what is not allowed.
-        default: the value where nothing, or nothing valid, is stored.
-        write: the raw string of a value, such that `parse(write(value)) == value`.
+        parse: parses a raw string; raises `ValueError` if it is invalid.
+        default: the value if nothing valid is stored.
+        write: formats a value, such that `parse(write(value)) == value`.
     """
 
     name: str
     parse: Callable[[str], T]
     default: T
-    write: Callable[[T], str] = str
+    write: Callable[[T], str] = write_value
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
-    """A parser for whole numbers from `low` to `high`."""
+    """Return a parser for whole numbers from `low` to `high`."""
 
     def parse(raw: str) -> int:
         if not raw.isascii() or len(raw) > 9:
@@ -69,7 +76,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
-    """A parser for finite numbers from `low` to `high`."""
+    """Return a parser for finite numbers from `low` to `high`."""
 
     def parse(raw: str) -> float:
         value = float(raw[:40])
@@ -81,7 +88,7 @@ def number(low: float, high: float) -> Callable[[str], float]:
 
 
 def text(most: int) -> Callable[[str], str]:
-    """A parser for text of at most so many characters."""
+    """Return a parser for text of up to `most` characters."""
 
     def parse(raw: str) -> str:
         if len(raw) > most:
@@ -92,7 +99,7 @@ def text(most: int) -> Callable[[str], str]:
 
 
 def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
-    """A parser for a fixed set of words."""
+    """Return a parser for a fixed set of words."""
     words = tuple(allowed)
 
     def parse(raw: str) -> str:
@@ -103,39 +110,33 @@ def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
     return parse
 
 
-def parse_switch(raw: str) -> bool:
-    """A parser for on and off."""
-    if raw not in ("on", "off"):
-        raise ValueError(raw)
-    return raw == "on"
-
-
-def write_switch(value: bool) -> str:
-    """The raw string of a switch; off is written out, so that a link can say it."""
-    return "on" if value else "off"
+def switch(name: str, default: bool = False) -> Param[bool]:
+    """Return a setting that is "on" or "off"; off is written out so that a link can hold it."""
+    return Param(
+        name, lambda raw: one_of(("on", "off"))(raw) == "on", default,
+        lambda value: "on" if value else "off",
+    )  # fmt: skip
 
 
 def parse_layer(raw: str) -> int | None:
-    """A layer or head: 1, 2, ... or `mean`, which is None. Records count from 0."""
+    """Parse a layer or head: 1, 2, ..., or `mean`, which is None. Records count from 0."""
     return None if raw == "mean" else whole(1, 999)(raw)
 
 
 def write_layer(value: int | None) -> str:
-    """The raw string of a layer or head."""
+    """Format a layer or head."""
     return "mean" if value is None else str(value)
 
 
-#: What the pages share. A page adds its own the same way.
-STEP: Param[int | None] = Param(
-    "step", whole(1, 99_999), None, lambda value: "" if value is None else str(value)
-)
+#: Settings that pages share; each page adds its own.
+STEP: Param[int | None] = Param("step", whole(1, 99_999), None)
 LAYER: Param[int | None] = Param("layer", parse_layer, None, write_layer)
 HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
-SHIFTED: Param[bool] = Param("shifted", parse_switch, False, write_switch)
+SHIFTED: Param[bool] = switch("shifted")
 
 
 def read_url() -> None:
-    """Take over what the URL says and this session did not. Called once, first, by the frame."""
+    """Adopt values of the URL that this session did not write. The frame's first call."""
     store, written = _dict(_STORE), _dict(_WRITTEN)
     current = st.query_params.to_dict()
     before, changed_at = st.session_state.get(_BEFORE, ({}, -math.inf))
@@ -153,10 +154,10 @@ def read_url() -> None:
 
 
 def enter(url_path: str) -> None:
-    """Say which page is on screen in this run; the default page has the address "".
+    """Register the page of this run; the default page has the path "".
 
-    On the same page as before, an address that lacks what was written there is an earlier one: the
-    browser's back button takes back what it did not say yet.
+    On the same page as before, an address that lacks what was written there is an earlier one,
+    reached by the browser's back button; what it lacks is taken back.
     """
     changed = st.session_state.get(_PAGE) != url_path
     if not changed:
@@ -165,29 +166,29 @@ def enter(url_path: str) -> None:
     st.session_state[_ENTERED] = changed
     st.session_state[_PAGE] = url_path
     if changed:
-        # Two pages may have a control of one name. To Streamlit they are two widgets: this one
-        # opens on its default although the key still answers with what the other one said.
+        # Controls of the same name on two pages are separate widgets to Streamlit: this one would
+        # open on its default although its key still returns the other one's value.
         for key in [each for each in st.session_state if str(each).endswith("_widget")]:
             del st.session_state[key]
 
 
 def entered() -> bool:
-    """Whether the page was opened by this run: another one was on screen before it."""
+    """Whether this run opened the page, after another one."""
     return bool(st.session_state.get(_ENTERED))
 
 
 def page() -> str:
-    """The url_path of the page on screen."""
+    """Return the url_path of the page on screen."""
     return str(st.session_state.get(_PAGE, ""))
 
 
 def arrived(*params: Param[Any]) -> bool:
-    """Whether the URL brought a value for one of these in this run."""
+    """Whether the URL brought one of these settings in this run."""
     return any(param.name in _dict(_ARRIVED) for param in params)
 
 
 def get(param: Param[T]) -> T:
-    """The value now, its default where none or an invalid one is stored."""
+    """Return the current value; the default if none, or an invalid one, is stored."""
     raw = _dict(_STORE).get(param.name)
     if raw is None:
         return param.default
@@ -199,34 +200,34 @@ def get(param: Param[T]) -> T:
 
 
 def put(param: Param[T], value: T) -> None:
-    """Store a value. The URL follows at the end of the run, see `write_url`."""
+    """Store a value; `write_url` puts it into the URL at the end of the run."""
     _dict(_STORE)[param.name] = param.write(value)
 
 
 def stored(param: Param[Any]) -> bool:
-    """Whether a value, valid or not, is there in place of the default."""
+    """Whether a value is stored, valid or not."""
     return param.name in _dict(_STORE)
 
 
 def forget(*params: Param[Any]) -> None:
-    """Go back to the defaults of these."""
+    """Reset these settings to their defaults."""
     for param in params:
         _dict(_STORE).pop(param.name, None)
 
 
 def given() -> frozenset[str]:
-    """The names of the settings that the URL brought in this run."""
+    """Return the names of the settings that the URL brought in this run."""
     return frozenset(_dict(_ARRIVED))
 
 
 def bring(values: Mapping[str, str]) -> None:
-    """Store raw values as if the URL had brought them in this run: pages then go where they say."""
+    """Store raw values as if the URL had brought them in this run."""
     _dict(_STORE).update(values)
     _dict(_ARRIVED).update(values)
 
 
 def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
-    """Store raw values, and forget every other setting but those named in `keep`."""
+    """Store raw values and reset all other settings except those named in `keep`."""
     store = _dict(_STORE)
     for name in [name for name in store if name not in keep]:
         del store[name]
@@ -234,18 +235,18 @@ def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
 
 
 def show(*params: Param[Any]) -> None:
-    """Say which settings belong to the page now on screen, so that its link holds them."""
+    """Include settings in the link of the page on screen."""
     shown = st.session_state.setdefault(_SHOWN, [])
     for param in params:
-        get(param)  # drops what is not allowed
+        get(param)  # drops an invalid value
         if param.name not in shown:
             shown.append(param.name)
 
 
 def write_url() -> None:
-    """Make the URL say what the session holds of the settings shown. Ends a run of the frame.
+    """Write the settings shown to the URL, at the end of a run.
 
-    Anything else leaves the URL; settings of other pages stay in the session and come back there.
+    All else leaves the URL; settings of other pages stay in the session and return with them.
     """
     wanted = query()
     current = st.query_params.to_dict()
@@ -256,7 +257,7 @@ def write_url() -> None:
 
 
 def query() -> dict[str, str]:
-    """The settings shown that a link should hold, as raw strings."""
+    """Return the settings for a link to this page, as raw strings."""
     store = _dict(_STORE)
     return {
         name: store[name]
@@ -266,7 +267,7 @@ def query() -> dict[str, str]:
 
 
 def link() -> str:
-    """The address that reopens this view; relative where the browser's own is not known."""
+    """Return the address that reopens this view; relative if the browser's own is unknown."""
     address = (st.context.url or "").rstrip("/")
     if page():
         address = address.removesuffix(f"/{page()}")
@@ -274,5 +275,5 @@ def link() -> str:
 
 
 def _dict(key: str) -> dict[str, str]:
-    held: dict[str, str] = st.session_state.setdefault(key, {})
-    return held
+    stored: dict[str, str] = st.session_state.setdefault(key, {})
+    return stored

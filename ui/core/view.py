@@ -1,4 +1,4 @@
-"""The view: what the sidebar says, in one frozen record, and the settings it is made of."""
+"""The view: the sidebar's choices as one frozen record, and the settings behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.core.request import Request
 from ui.core.search_settings import ALPHA
 from ui.core.url_state import Param
 
-#: The input box takes no more; whether a sentence is too long for a model is counted in tokens.
+#: Limit of the input box; a model's own limit is counted in tokens.
 MAX_CHARACTERS = 20_000
 
 _VIEW = "headlight_view"
@@ -35,21 +35,21 @@ TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
 
 @dataclass(frozen=True)
 class View:
-    """What the sidebar says.
+    """The sidebar's choices.
 
     Attributes:
-        entry: what is looked into, as the listing of this run found it; without a name if there is
-            nothing to choose.
+        entry: the model, as listed in this run; without a name if there is none.
         device: "cpu" or "cuda".
         sentence: as typed; may be blank.
         beam_size: hypotheses kept; 1 is greedy, or sampling where `sampling` says how.
         alpha: exponent of the length penalty.
-        prefix: token ids that the translation has to begin with; ending in `</s>`, all of it.
-        target: a translation to follow in place of a search.
+        prefix: token ids that the translation must begin with; the whole of it if they end in
+            `</s>`.
+        target: a translation to follow instead of searching.
         sampling: how tokens are drawn, None for the most probable ones.
-        src_lang, tgt_lang: language codes as chosen, "" for none; another model may know the
-            languages by other codes.
-        languages: those of this model.
+        src_lang, tgt_lang: language codes as chosen, "" for none; other models may use other
+            codes for the same languages.
+        languages: of this model.
     """
 
     entry: Entry
@@ -66,17 +66,17 @@ class View:
 
     @property
     def checkpoint(self) -> str:
-        """The name of what is looked into, "" if there is nothing."""
+        """The model's name, "" if there is none."""
         return self.entry.name
 
     @property
     def path(self) -> Path:
-        """Its folder, or the file."""
+        """The model's folder or file."""
         return self.entry.path
 
     @property
     def kind(self) -> Kind:
-        """What is there. Some pages have nothing to show for some kinds; only ours are steered."""
+        """The kind of model; some pages do not work with all kinds."""
         return self.entry.kind
 
     @property
@@ -86,10 +86,10 @@ class View:
 
     @cached_property
     def request(self) -> Request:
-        """What the model is asked for, which is also the key of everything made from it."""
+        """The request to the model, which is also the cache key of everything made from it."""
         target: str | tuple[int, ...] | None = self.target
         if target is None and self._ends():
-            target = self.prefix  # nothing is left to search
+            target = self.prefix  # there is nothing to search for
         searched = target is None
         sentence, src_lang, tgt_lang = self.languages.resolve(
             self.sentence, self.src_lang, self.tgt_lang
@@ -115,13 +115,13 @@ class View:
 
 
 def current_view() -> View:
-    """Return what the sidebar says in this run; the frame draws it before any page."""
+    """Return this run's view; the frame draws the sidebar before any page."""
     view: View = st.session_state[_VIEW]
     return view
 
 
 def current_entries() -> Sequence[Entry]:
-    """Return all that the checkpoint folders hold, as this run listed it. Not for fragments."""
+    """Return this run's listing of the checkpoint folders. Not available in fragments."""
     return _entries.get()
 
 
@@ -132,5 +132,5 @@ def keep_view(view: View, entries: Sequence[Entry]) -> None:
 
 
 def is_blank(sentence: str) -> bool:
-    """Whether nothing is left of a sentence once it is cleaned for the tokenizer."""
+    """Whether a sentence is empty once it is cleaned for the tokenizer."""
     return not clean(sentence)

@@ -1,4 +1,4 @@
-"""Widgets that show and store a setting of the view."""
+"""Helpers that bind widgets to settings of the view."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ T = TypeVar("T")
 
 
 def fill(key: str, value: object) -> None:
-    """Let a widget show what the store says."""
+    """Set a widget's value, unless it has it already."""
     if key not in st.session_state or st.session_state[key] != value:
         st.session_state[key] = value
 
 
 def bound(param: Param[T]) -> dict[str, Any]:
-    """Arguments for a widget that holds `param`: its key, already filled, and its callback.
+    """Return the arguments that bind a widget to `param`: its key, already filled, and callback.
 
-    The store in `ui.core.url_state` stays the one source of truth: the widget shows what it says,
-    and what
-    the user chooses goes there, and from there into the URL.
+    The store in `ui.core.url_state` stays the single source of truth: the widget shows its value,
+    and a choice is written to it, and from there to the URL.
     """
     key = f"{param.name}_widget"
     fill(key, url_state.get(param))
@@ -43,10 +42,10 @@ def draw_questions(*names: str) -> None:
 
 
 def refill(*keys: str) -> None:
-    """Have the widgets with these keys filled again, for those inside a popover.
+    """Have the widgets with these keys filled again; for those inside a popover.
 
-    The browser makes what a popover holds only when it opens, so a value that an earlier run gave
-    a widget is lost there: every run has to say it. Call this before the widgets are drawn.
+    The browser creates a popover's widgets only when it opens, and loses values set by earlier
+    runs, so every run has to set them. Call this before the widgets are drawn.
     """
     for key in keys:
         if key in st.session_state:

@@ -1,8 +1,8 @@
 """The "Download" popover: a figure as picture, numbers, page or program.
 
-Nothing is computed until a button is pressed. The maker of a figure then runs in a thread of its
-own, outside of any session: it may use what it was given and the caches of the process, not
-`st.session_state` or `st.query_params`.
+Nothing is computed until a button is pressed. The figure is then made in a thread of its own,
+outside any session, by a function that may use its arguments and the caches of the process, but
+neither `st.session_state` nor `st.query_params`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = ["download_button", "source_of", "trace_for"]
 
 @dataclass(frozen=True)
 class Format:
-    """One way to take a figure away.
+    """A file format of downloads.
 
     Attributes:
-        label: on the button.  help: what it is good for.
-        ending: of the file.  mime: its media type.  icon: on the button.
-        write: makes the file's content.
+        label, icon: on the button.  help: its tooltip.
+        ending: of the file name.  mime: media type.
+        write: renders the file's content.
     """
 
     label: str
@@ -84,13 +84,12 @@ def download_button(
     """Draw the popover.
 
     Args:
-        make: the figure. Called once a button is pressed, in another thread and without a session,
-            so all that it needs has to be in it: the view and what is chosen, and `trace_for(view)`
-            for the rest. A trace in it would stay in memory as long as the page is open.
+        make: makes the figure when a button is pressed, in another thread and without a session,
+            from a view and choices; it gets the trace by `trace_for(view)`, since a trace in it
+            would stay in memory as long as the page is open.
         key: unique on the page.
         name: stem of the file names; the same as the exhibit's name (see `file_stem`).
-        n_numbers: how many numbers the figure shows, where that is known; a CSV of too many is not
-            offered.
+        n_numbers: how many numbers the figure shows, if known; no CSV is offered of too many.
     """
     with st.popover("Download", type="tertiary", icon=":material/download:", key=f"{key}_popover"):
         for each in FORMATS:
@@ -123,10 +122,10 @@ def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_nu
 
 
 def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name: str) -> None:
-    """Make a file the session's own until its next run.
+    """Keep a file for the session until its next run.
 
-    Streamlit deletes a file that was made on demand once the scripts of any two sessions have
-    ended, which in a full classroom is before the browser has fetched it.
+    Streamlit deletes a file made on demand once the scripts of any two sessions have ended, which
+    in a full classroom is before the browser has fetched it.
     """
     thread = threading.current_thread()
     add_script_run_ctx(thread, context)
@@ -139,12 +138,12 @@ def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name
 
 
 def trace_for(view: View) -> Trace:
-    """Return the view's trace, for a figure that is made without a session."""
+    """Return the view's trace, for figures made without a session."""
     return trace(view.request)
 
 
 def source_of(view: View) -> Source:
-    """Return where the view's trace comes from, for the program of a figure."""
+    """Return the source of the view's trace, for a figure's program."""
     request = view.request
     arguments = tuple(request.arguments().items())
     return Source(

@@ -1,9 +1,9 @@
-"""An exhibit as one HTML file that opens without a network, with the same view as in the app.
+"""An exhibit as one HTML file that opens offline, with the same view as in the app.
 
-The file holds the components' own scripts and styles and the message that Streamlit would hand
-them. Data are base64, text is escaped, and the file's own policy allows nothing else: no network,
-no script and no style but those written here, each named by its hash. This module needs no
-Streamlit, so that scripts can write pages too.
+The file holds the components' scripts and styles and the messages that Streamlit would pass to
+them. Data are base64, text is escaped, and the file's content security policy allows no network and
+only its own scripts and styles, each by its hash. This module needs no Streamlit, so that scripts
+can write pages too.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
 def _views(views: Sequence[Offline]) -> list[str]:
     """The places of the views, and their data."""
     names = dict.fromkeys(view.component for view in views)
-    held = {name: {"css": style(name), "root": COMPONENTS[name].root} for name in names}
+    components = {name: {"css": style(name), "root": COMPONENTS[name].root} for name in names}
     # "<" as an escape: no text in it can end the element.
-    styles = json.dumps(held).replace("<", "\\u003c")
+    styles = json.dumps(components).replace("<", "\\u003c")
     lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
     for index, view in enumerate(views):
         if view.title:

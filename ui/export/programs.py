@@ -17,15 +17,15 @@ _OPENED_WITH: dict[Kind, tuple[str, str, str]] = {
 
 @dataclass(frozen=True)
 class Source:
-    """Where a trace comes from, as far as a program needs it to make the same trace.
+    """The source of a trace: all that a program needs to make the same trace.
 
     Attributes:
-        checkpoint: name of the folder or file, below one of the folders of checkpoints.
-        kind: what is there.
+        checkpoint: name of the folder or file below one of the roots.
+        kind: of model.
         device: "cpu" or "cuda".
-        sentence: as the model gets it, a language's tag in front included.
-        arguments: what `Tracer.trace` takes beside the sentence, by name and in order.
-        alpha: exponent of the length penalty chosen, also where this search compares no lengths.
+        sentence: as the model gets it, with its language tag if it has one.
+        arguments: further arguments of `Tracer.trace`, by name and in order.
+        alpha: the chosen exponent of the length penalty, even if it has no effect.
     """
 
     checkpoint: str
@@ -39,7 +39,7 @@ class Source:
 def header(source: Source, *imports: str) -> str:
     """Return the lines that find and open a source and make its `trace`.
 
-    What a user typed stands in them as Python literals and cannot become code.
+    Text from users appears in them as Python literals and cannot become code.
 
     Args:
         imports: further lines of imports that the rest of the program needs.
@@ -60,7 +60,7 @@ def header(source: Source, *imports: str) -> str:
 
 
 def numpy_imports(*imports: str) -> str:
-    """Return the first lines of a program that opens no model: NumPy, and what else it imports."""
+    """Return the first lines of a program that opens no model: its imports, NumPy first."""
     return "\n".join(["import numpy as np", "", *sorted(imports), ""])
 
 

@@ -42,7 +42,7 @@ PREFIX: Param[tuple[int, ...]] = Param(
     "prefix", _parse_ids, (), lambda ids: ".".join(map(str, ids))
 )
 #: A whole translation to follow in place of a search (teacher forcing).
-TARGET: Param[str | None] = Param("target", _parse_target, None, lambda text: text or "")
+TARGET: Param[str | None] = Param("target", _parse_target, None)
 
 
 def begin_with(ids: Sequence[int]) -> None:

@@ -30,7 +30,7 @@ _index = url_state.whole(1, 99_999)
 KIND: Param[str] = Param("kind", url_state.one_of(ATTENTION_KINDS), "cross")
 QUERY: Param[int | None] = Param("query", _index, None, _write_index)
 KEY: Param[int | None] = Param("key", _index, None, _write_index)
-SCALING: Param[bool] = Param("scaling", url_state.parse_switch, True, url_state.write_switch)
+SCALING: Param[bool] = url_state.switch("scaling", default=True)
 
 _LAST = "head_page_last"
 

@@ -34,17 +34,11 @@ from ui.work.roots import checkpoint_roots, without_root
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"
 
 
-def _parse_short(raw: str) -> str:
-    if len(raw) > 200:
-        raise ValueError("too long")
-    return raw
-
-
 FORMAT: Param[str] = Param("format", one_of(FORMATS), next(iter(FORMATS)))
 FROM: Param[str] = Param("from", one_of(("folder", "hub")), "folder")
-FOLDER: Param[str] = Param("folder", _parse_short, "")
-HUB: Param[str] = Param("hub", _parse_short, "")
-NEW_NAME: Param[str] = Param("as", _parse_short, "")
+FOLDER: Param[str] = Param("folder", url_state.text(200), "")
+HUB: Param[str] = Param("hub", url_state.text(200), "")
+NEW_NAME: Param[str] = Param("as", url_state.text(200), "")
 
 
 def bring(entry: Entry) -> None:

@@ -14,6 +14,7 @@ from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_small
+from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.url_state import Param
@@ -39,16 +40,10 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def _parse_card(raw: str) -> str:
-    if len(raw) > 255:
-        raise ValueError("too long")
-    return raw
-
-
-CARD: Param[str] = Param("card", _parse_card, "")
+CARD: Param[str] = Param("card", url_state.text(255), "")
 #: For long lists: the page of the list, from 1, and the text that names contain.
 PART: Param[int] = Param("part", url_state.whole(1, 99_999), 1)
-NAMED: Param[str] = Param("named", _parse_card, "")
+NAMED: Param[str] = Param("named", url_state.text(255), "")
 
 #: Rows drawn at a time; a browser is slow with hundreds.
 MOST_ROWS = 30
@@ -230,10 +225,14 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
                 parts.append(f"{label} {scale * value:.1f}{unit}")
         if parts:
             lines.append(f"{plain(' · '.join(parts))} on {code(str(name), 30)}")
+    if not lines:
+        return ["No measured figures"]
     if len(lines) > _MOST_FIGURES:
         left = len(lines) - _MOST_FIGURES
-        return [*lines[:_MOST_FIGURES], f"and {left} more in its card"]
-    return lines or ["No measured figures"]
+        lines = [*lines[:_MOST_FIGURES], f"and {left} more in its card"]
+    if DEFAULT_DECODING in metrics:  # what the figures are measured with
+        lines.append(f"decoded with {default_decoding(metrics)}")
+    return lines
 
 
 def _is_number(value: object) -> TypeGuard[float]:

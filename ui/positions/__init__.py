@@ -1,1 +1,1 @@
-"""The room of the Positions page."""
+"""The Positions page: the encoding, a model's own positions, and the split of layer 1."""

@@ -1,4 +1,4 @@
-"""The figure of the split of layer 1; those of the encoding are in `figures.position_exhibits`."""
+"""The figure of the split of layer 1; `figures.position_exhibits` has those of the encoding."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ from transformer.types import Floats
 
 @dataclass(frozen=True, eq=False)
 class OwnPositions:
-    """The positions of one side of one model.
+    """The position vectors of one stack of a model.
 
     Attributes:
-        table: [n, d_model], what is added to the embeddings of positions 0, 1, ...; shorter than
-            asked for where a learned or stored table ends.
-        about: what they are, in a few words.
+        table: [n, d_model], added to the embeddings at positions 0, 1, ...; shorter than asked for
+            if a learned or stored table ends.
+        about: the kind of positions, in a few words.
     """
 
     table: Floats
@@ -28,19 +28,19 @@ class OwnPositions:
 
 
 def own_positions(model: Translator, side: Side, n: int) -> OwnPositions:
-    """The first `n` positions as the model's own module gives them."""
+    """Return the first `n` position vectors of the model's own module."""
     module = model.model.src_positions if side == "source" else model.model.tgt_positions
     if isinstance(module, TablePositions):
         n = min(n, module.table.size(0))
     table: Floats = module(0, n).detach().float().cpu().numpy()
-    told = about(model.config)
+    described = about(model.config)
     if isinstance(module, StoredPositions):
-        told += f": {about_table(module.table, model.config)}"
-    return OwnPositions(table, told)
+        described += f": {about_table(module.table, model.config)}"
+    return OwnPositions(table, described)
 
 
 def about(config: ModelConfig) -> str:
-    """What kind of positions a model has."""
+    """Return the kind of a model's positions, in a few words."""
     if config.positions != "sinusoidal":
         return f"{config.positions}, a table of {config.max_positions:,} × {config.d_model}"
     shifted = "" if not config.position_offset else f", counted from {config.position_offset}"

@@ -36,7 +36,7 @@ _STARTS, _OFFSETS = (0, 10, 40), 60
 
 
 def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
-    """The dimensions whose curves are drawn; sines of a fast, a middle and two slow pairs first."""
+    """Return the setting of the dimensions drawn; sines of four pairs, fast to slow, by default."""
     columns = position_vectors.pair_columns(d_model, layout)
     picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
 
@@ -78,20 +78,20 @@ def draw_positions(
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
-    """The encoding as a picture, and single dimensions of it as curves."""
+    """Draw the encoding as a picture, and single dimensions of it as curves."""
     place = section(
         "Every position gets a pattern of its own",
-        "Attention by itself treats a sentence as a bag of tokens. So a vector that depends on the "
-        "position alone is added to each embedding:\n\n"
+        "By itself, attention treats a sentence as a bag of tokens. So a vector that depends only "
+        "on the position is added to each embedding:\n\n"
         r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n"
         r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
         "\n\n" r"with $\omega_i = 10000^{-2i/d_\text{model}}$. "
         "One row of the picture is one position, one column a dimension. "
         + (
-            "*Interleaved*, as in the paper, sine and cosine of a pair stand side by side."
+            "*Interleaved*, as in the paper: sine and cosine of a pair are side by side."
             if layout == "interleaved"
-            else "*Concatenated*, as in several implementations, all sines stand before all "
-            "cosines. The numbers are the same, in another order."
+            else "*Concatenated*, as in several implementations: all sines come before all "
+            "cosines. The numbers are the same, in a different order."
         ),
     )  # fmt: skip
     table = position_vectors.encoding(n, d_model, layout)
@@ -113,7 +113,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         "Each dimension is a wave",
         "Read a column from top to bottom and you see a wave. The first pair turns once in about 6 "
         f"positions, the last in {position_vectors.wavelengths(d_model)[-1]:,.0f}. Like the "
-        "digits of a counter, fast waves tell neighbours apart and slow ones tell early from late.",
+        "digits of a counter, fast waves tell neighbours apart and slow ones early from late.",
     )
     dims = dimensions_param(d_model, layout)
     url_state.show(dims)
@@ -136,11 +136,11 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
 
 
 def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
-    """PE · PE^T, as a matrix and along the offset."""
+    """Draw PE · PE^T, as a matrix and by offset."""
     place = section(
         "Only the distance counts",
         r"The dot product of two encodings is $\sum_i \cos\big((pos-pos')\,\omega_i\big)$: it "
-        "depends on how far apart two positions are, not on where they stand. So every diagonal "
+        "depends on how far apart two positions are, not on where they are. So every diagonal "
         "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions fall on "
         f"each other. A position with itself gives d/2 = {d_model // 2}.",
     )
@@ -169,22 +169,22 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
 
 @st.fragment
 def draw_shift(d_model: int, layout: PositionLayout) -> None:
-    """The shift property on numbers: turn the pairs of PE(pos), compare with PE(pos + k)."""
+    """Draw the shift property: the turned pairs of PE(pos), and PE(pos + k)."""
     place = section(
         "A shift is a rotation",
         "The paper's reason for sinusoids: for every offset $k$ one matrix gives\n\n"
         r"$$PE_{pos+k} = M_k\,PE_{pos}$$" "\n\n"
         r"$M_k$ turns each (sin, cos) pair like the hand of a clock, by the angle $k\,\omega_i$, "
-        "wherever it stands. Choose a position and an offset: the turned hand has to meet the "
-        "ring, which comes from the formula.",
+        "wherever it points. Choose a position and an offset: the turned hand must meet the ring, "
+        "which comes from the formula.",
     )  # fmt: skip
     inputs = place.columns(2)
     pos = inputs[0].number_input(
-        "Position pos", 0, 100_000, **bound(POS), help="Where a token stands; the first is at 0."
+        "Position pos", 0, 100_000, **bound(POS), help="A token's position; the first is 0."
     )
     k = inputs[1].number_input(
         "Offset k", -1_000, 1_000, **bound(SHIFT),
-        help="How many places to go on from there, or back where it is negative.",
+        help="The number of positions to move on from there, or back if it is negative.",
     )  # fmt: skip
     result = position_vectors.shift(pos, k, d_model, layout)
     pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
@@ -223,23 +223,23 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
 def draw_beyond(
     view: View, d_model: int, n: int, trained: int | None, tables: dict[str, Floats], kind: str
 ) -> None:
-    """What the formula and a table say about positions that training did not reach."""
+    """Draw the formula and a table beyond the positions seen in training."""
     limit = trained or n
     waves = position_vectors.wavelengths(d_model)
     slow = int((waves > limit).sum())
     known = (
-        f"The longest sentence of this checkpoint's training took {trained} positions."
+        f"The longest sentence in this checkpoint's training had {trained} positions."
         if trained
-        else "This checkpoint does not say how long its training sentences were; here is what "
+        else "This checkpoint does not say how long its training sentences were; this shows what "
         f"lies beyond {limit} positions."
     )
     ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
     place = section(
         "Beyond the longest training sentence",
-        f"{known} The formula simply goes on (section 3.5 hoped for that); a {kind} table has no "
-        f"next row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
-        "for one turn: in the shaded part they take values that training never showed, and nothing "
-        "promises that the model can use them.",
+        f"{known} The formula simply continues (as section 3.5 hoped); a {kind} table has no next "
+        f"row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
+        "for one turn: in the shaded part they take values never seen in training, and nothing "
+        "guarantees that the model can use them.",
     )
     positions = np.arange(2 * limit)
     values, names = position_vectors.around(limit, d_model, tables, kind)
@@ -254,7 +254,7 @@ def draw_beyond(
 
 
 def say_nothing_learned(view: View) -> None:
-    """Why no learned table is shown."""
+    """Say why no learned table is shown."""
     name = view.checkpoint
     st.caption(
         (f"The checkpoint {code(name)} computes its positions by the formula" if name
@@ -265,12 +265,12 @@ def say_nothing_learned(view: View) -> None:
 
 
 def draw_learned(view: View, learned: dict[str, Floats]) -> None:
-    """A learned table beside the formula."""
+    """Draw a learned table beside the formula."""
     place = section(
         "Learned instead of computed",
         f"The checkpoint {code(view.checkpoint)} learned a vector for each position (table 3, row "
-        "E). Where it discovered nearness, a band along the diagonal appears. Cosine similarity "
-        "compares directions only, so both pictures share one scale.",
+        "E). If it learned that near positions are alike, there is a band along the diagonal. "
+        "Cosine similarity compares directions only, so both pictures share one scale.",
     )
     place.segmented_control(
         "Table", list(learned), label_visibility="collapsed", required=True, **bound(SIDE)

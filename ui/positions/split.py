@@ -1,4 +1,4 @@
-"""The section of the Positions page about layer 1: its logits as content and position."""
+"""The section of the Positions page on layer 1: its logits as content and position."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
 
 
 def draw_split(view: View, config: ModelConfig) -> None:
-    """Where it is exact: the maps, their sum, and what is left over. Else: why it is not."""
+    """Draw the maps, their sum and the residual, or say why the split is not exact."""
     st.markdown("#### Content and position in the first layer")
     reason = why_not(config)
     if reason is not None:
         st.info(plain(reason), icon=":material/block:")
         return
-    # Here, where its progress and messages replace the section.
+    # Outside the fragment, so its progress and messages replace the section.
     get_trace(view, _opening)
     _maps(view)
 
 
 def _opening(trace: Trace) -> Plan:
-    """The split that the section opens with, made in the job of the trace."""
+    """Compute the section's first split in the same job as the trace."""
     kind, head = _place_in(trace)
     yield _split(kind, head)
 
 
 def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
-    """The kind and the head that are split: as chosen, else a head that works by position."""
+    """Return the kind and head to split: as chosen, else the most positional head."""
     kind = SIDES[url_state.get(SPLIT)][1]
     maps = trace.attention(kind)[0]  # [H, n, n]
     asked = url_state.get(HEAD)
@@ -90,10 +90,12 @@ def _maps(view: View) -> None:
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
     )
-    bias = "" if split.bias is None else " The fifth part is all that biases of W_Q or W_K add."
+    bias = (
+        "" if split.bias is None else " The fifth part is everything that biases of W_Q or W_K add."
+    )
     st.caption(
-        f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what a "
-        f"whole row shares). So one reads off whether this head goes by content or by place.{bias}"
+        f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what is "
+        f"constant in a row). This shows whether the head works by content or by position.{bias}"
     )
     st.markdown(
         f"The parts add up to the model's own logits within **{split.residual:.1e}** (logits reach "
@@ -107,9 +109,10 @@ def _maps(view: View) -> None:
 
 
 def most_positional(maps: Floats) -> int:
-    """The head whose weight stays most at one distance: [H, n, n] to an index.
+    """Return the head with the most weight at one distance, which shows the split best.
 
-    A head that works by position shows best what the split is about.
+    Args:
+        maps: [H, n, n].
     """
     n = maps.shape[-1]
     shares = [
@@ -147,7 +150,7 @@ def _figure(view: View, kind: AttentionKind, head: int) -> Exhibit:
 
 
 def _map_difference(split: LogitSplit, trace: Trace) -> float:
-    """How far the softmax of the parts' sum is from the recorded map."""
+    """Return the largest difference of the softmax of the parts' sum from the recorded map."""
     total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
     masked = np.where(split.mask, total, -np.inf)
     powers = np.exp(masked - masked.max(axis=1, keepdims=True))

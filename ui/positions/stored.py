@@ -1,4 +1,4 @@
-"""The section of the Positions page about a stored table: what a model adds, beside the formula."""
+"""The section of the Positions page on a stored table, compared with the formula."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.positions.sections import LENGTH, SIDE, draw_positions
 
 
 def draw_stored(view: View, model: Transformer) -> None:
-    """The table itself and what it has more or less than the formula, number by number."""
+    """Draw the table and its difference from the formula."""
     tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
     place = section(
         "The table that this model adds",

@@ -1,1 +1,1 @@
-"""The room of the Tokens page."""
+"""The Tokens page: pieces of a text, the vocabulary, and embeddings."""

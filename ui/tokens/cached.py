@@ -1,4 +1,4 @@
-"""What the Tokens page computes, made once for every session."""
+"""Results of the Tokens page, shared by all sessions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ui.core import url_state
 from ui.core.view import View
 from ui.tokens import settings
 from ui.tokens.views import (
-    OtherCut,
     Plane,
     Reading,
+    Segmentation,
     cuts_of,
     kinds_of,
     near,
@@ -24,23 +24,23 @@ from ui.work.results import once
 
 
 def get_reading(view: View, side: TextSide) -> Reading:
-    """The text of one side of a model whose vocabulary can be looked into."""
+    """Return one side's text in pieces, of a model whose vocabulary is available."""
     return computed(view, *reading_of(view, side))
 
 
 def reading_of(view: View, side: TextSide) -> Computation[Reading]:
-    """`get_reading` as a computation."""
+    """Return the computation of `get_reading`."""
     typed = view.request.sentence
     return Computation("reading", side, lambda model, trace: read_side(model, trace, side, typed))
 
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
-    """What every piece of a side's vocabulary can be."""
+    """Return the kind of every piece in a side's vocabulary."""
     return once(("kinds", view.path, view.entry.fingerprint, side), lambda: kinds_of(tokenizer))
 
 
-def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[OtherCut, ...]]:
-    """Other cuts of a text, as the settings say."""
+def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[Segmentation, ...]]:
+    """Return the computation of a text's segmentations, by the settings."""
     dropout, seed = url_state.get(settings.DROPOUT), url_state.get(settings.CUT_SEED)
     text = reading.typed
     return Computation(
@@ -50,14 +50,14 @@ def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[O
 
 
 def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
-    """The nearest tokens of one."""
+    """Return the computation of a token's nearest neighbours."""
     return Computation(
         "near", (side, token, count), lambda model, trace: near(model, token, count, side)
     )
 
 
 def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
-    """The vectors of one side's tokens, in a plane."""
+    """Return the computation of one side's embeddings in a plane."""
     return Computation(
         "plane", (side, n_background),
         lambda model, trace: plane_of(model, trace, side, n_background),

@@ -1,4 +1,4 @@
-"""The downloads of the Tokens page, one below each picture."""
+"""Downloads of the Tokens page, one below each picture."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ui.work.results import result_of
 
 
 def offer_pieces(place: DeltaGenerator, view: View, side: Side, token: int) -> None:
-    """Draw the button of the sentence in pieces."""
+    """Draw the download of the sentence in pieces."""
     _button(place, lambda: make_pieces(view, side, token), "take_pieces", f"{side}-pieces")
 
 
 def make_pieces(view: View, side: Side, token: int) -> Exhibit:
-    """Return the sentence in pieces as a figure, made outside of the session."""
+    """Return the figure of the sentence in pieces; needs no session."""
     reading = result_of(view.request, reading_of(view, side))
     return pieces_exhibit(reading, _tokenizer(view, side), token, source_of(view))
 
 
 def offer_lengths(place: DeltaGenerator, view: View, side: Side) -> None:
-    """Draw the button of the lengths of pieces."""
+    """Draw the download of the lengths of pieces."""
 
     def make() -> Exhibit:
         return lengths_exhibit(_tokenizer(view, side), side, source_of(view))
@@ -44,7 +44,7 @@ def offer_lengths(place: DeltaGenerator, view: View, side: Side) -> None:
 
 
 def offer_neighbours(place: DeltaGenerator, view: View, side: Side, token: int, count: int) -> None:
-    """Draw the button of a token's neighbours."""
+    """Draw the download of a token's neighbours."""
 
     def make() -> Exhibit:
         found = result_of(view.request, near_token(side, token, count))
@@ -55,7 +55,7 @@ def offer_neighbours(place: DeltaGenerator, view: View, side: Side, token: int, 
 
 
 def offer_plane(place: DeltaGenerator, view: View, side: Side, n_background: int) -> None:
-    """Draw the button of the vectors in their plane."""
+    """Draw the download of the embeddings in their plane."""
 
     def make() -> Exhibit:
         found = result_of(view.request, vectors(side, n_background))
@@ -65,7 +65,7 @@ def offer_plane(place: DeltaGenerator, view: View, side: Side, n_background: int
 
 
 def _button(place: DeltaGenerator, make: Callable[[], Exhibit], key: str, name: str) -> None:
-    """Draw the button of one picture, at the end of its place."""
+    """Draw a download at the end of a picture's container."""
     with place.container(horizontal=True, horizontal_alignment="right"):
         download_button(make, key=key, name=name)
 

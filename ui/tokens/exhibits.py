@@ -22,7 +22,7 @@ _PIECES = {"source": "trace.src_tokens", "translation": "trace.predicted_tokens"
 
 
 def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: Source) -> Exhibit:
-    """The sentence in pieces, the token with the id `token` marked."""
+    """Return the sentence in pieces, with the token of this id marked."""
     side = reading.side
     ids = np.array(reading.ids, dtype=np.int64)
     scores = np.array([tokenizer.scores[i] for i in reading.ids])
@@ -30,7 +30,7 @@ def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: S
     return Exhibit(
         name=f"{side}-pieces",
         title=f"The {side} in pieces",
-        caption="Every piece with its number"
+        caption="Every piece with its id"
         + (" and its log-probability in nats." if unigram else "."),
         parts=(
             Series("pieces", _numbered(reading.pieces), {"id": ids}, "piece", "id", "bar"),
@@ -54,14 +54,14 @@ def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: S
 
 
 def traced_pieces_exhibit(trace: Trace, side: Side, source: Source) -> Exhibit:
-    """The pieces of one side as its trace says, of a model whose vocabulary is not at hand."""
+    """Return one side's pieces from its trace, for a model whose vocabulary is not available."""
     reading = read_trace(trace, side)
     ids = np.array(reading.ids, dtype=np.int64)
     stem = "predicted" if side == "translation" else "src" if trace.src_tokens else "tgt"
     return Exhibit(
         name=f"{side}-pieces",
         title=f"The {side} in pieces",
-        caption="Every piece with its number.",
+        caption="Every piece with its id.",
         parts=(Series("pieces", _numbered(reading.pieces), {"id": ids}, "piece", "id", "bar"),),
         arrays={"pieces": np.array(reading.pieces), "ids": ids},
         snippet=header(source)
@@ -71,7 +71,7 @@ def traced_pieces_exhibit(trace: Trace, side: Side, source: Source) -> Exhibit:
 
 
 def lengths_exhibit(tokenizer: Tokenizer, side: Side, source: Source) -> Exhibit:
-    """The lengths of all pieces of a side's vocabulary."""
+    """Return the lengths of all pieces in a vocabulary."""
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
     longest = max((length for each in counts.values() for length in each), default=0)
     lengths = np.arange(longest + 1)
@@ -82,7 +82,7 @@ def lengths_exhibit(tokenizer: Tokenizer, side: Side, source: Source) -> Exhibit
     return Exhibit(
         name="vocabulary-lengths",
         title="Pieces of the vocabulary by length",
-        caption="Characters without the mark of a word's start; special and byte pieces left out.",
+        caption="Characters, without the mark of a word's start; no special or byte pieces.",
         parts=(Series("pieces", lengths, lines, "characters", "pieces", "bar"),),
         arrays={"pieces": np.array(tokenizer.pieces), "scores": np.array(tokenizer.scores)},
         snippet=header(source)
@@ -98,12 +98,12 @@ def neighbours_exhibit(
     count: int,
     source: Source,
 ) -> Exhibit:
-    """The nearest tokens of one token.
+    """Return the nearest neighbours of a token.
 
     Args:
-        found: by what the matrix of embeddings is for, see `ui.tokens.views.near`.
+        found: by use of the embedding matrix, see `ui.tokens.views.near`.
         pieces: of the vocabulary.
-        count: how many were looked for in each.
+        count: number asked for in each matrix.
     """
     arrays: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]] = {}
     for number, nearest in enumerate(found.values(), start=1):
@@ -136,7 +136,7 @@ def neighbours_exhibit(
 
 
 def plane_exhibit(found: Plane, side: Side, source: Source) -> Exhibit:
-    """The sentence's vectors in their plane."""
+    """Return the sentence's embeddings in their plane."""
     tokens = "trace.src_tokens" if side == "source" else "trace.tgt_tokens"
     ids = "trace.src_ids" if side == "source" else "trace.tgt_ids"
     n = len(found.tokens)
@@ -181,5 +181,5 @@ def plane_exhibit(found: Plane, side: Side, source: Source) -> Exhibit:
 
 
 def _numbered(pieces: tuple[str, ...]) -> tuple[str, ...]:
-    """Pieces as labels of an axis, repeats kept apart by their places."""
+    """Return pieces as axis labels, told apart by their positions."""
     return tuple(f"{position} {piece}" for position, piece in enumerate(pieces, start=1))

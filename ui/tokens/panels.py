@@ -1,4 +1,4 @@
-"""Two parts of the Tokens page: other cuts of the text, and the vocabulary."""
+"""Parts of the Tokens page: the text in pieces, other segmentations, and the vocabulary."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from ui.tokens import settings, words
 from ui.tokens.cached import get_kinds, other_cuts_of
 from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import (
-    OtherCut,
     Reading,
+    Segmentation,
     cuts_shown,
     pieces_shown,
 )
 from ui.work.cache import computed
 
-#: Rows of the vocabulary that are listed at a time.
+#: Maximum number of rows in the list of pieces.
 _MOST_ROWS = 500
 _TEXTS = {"source": "Source sentence", "translation": "Translation"}
 _SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", "char": "log p"}
 
 
 def draw_texts(where: DeltaGenerator) -> None:
-    """The control of which text is cut."""
+    """Draw the choice of text."""
     where.segmented_control(
         "Text", settings.SIDES, label_visibility="collapsed", required=True,
         format_func=_TEXTS.__getitem__, **bound(settings.SIDE),
@@ -48,11 +48,11 @@ def draw_texts(where: DeltaGenerator) -> None:
 def draw_sentence(
     side: Side, reading: Reading, tokenizer: Tokenizer | None, token: int, label: str
 ) -> None:
-    """The text in pieces; a click on one follows it.
+    """Draw the text in pieces; a click selects one.
 
     Args:
-        tokenizer: None where the vocabulary cannot be looked into.
-        token: the id to outline.
+        tokenizer: None if the vocabulary is not available.
+        token: id of the outlined piece.
         label: for screen readers.
     """
     param = side.own(settings.TOKEN)
@@ -63,8 +63,8 @@ def draw_sentence(
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
-    """Other ways to cut the same text, and what the model makes of one."""
-    place = section("Other cuts of the same text", words.about_cuts(reading, tokenizer))
+    """Draw other segmentations of the text, and the translation of the chosen one."""
+    place = section("Other ways to split this text", words.about_cuts(reading, tokenizer))
     if tokenizer.kind == "bpe":
         left, right = place.columns(2)
         left.slider(
@@ -76,31 +76,31 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         )
     cuts = computed(view, *other_cuts_of(reading, tokenizer))
     if len(cuts) < 2:
-        place.caption("There is no other cut to show.")
+        place.caption("There is no other way to split it.")
         return
     chosen = min(url_state.get(settings.CUT), len(cuts)) - 1
     with place:
         other_cuts(
             cuts_shown(cuts), chosen=chosen, on_choose=settings.choose_cut,
-            label="Cuts of the same text", key="cuts",
+            label="Ways to split the text", key="cuts",
         )  # fmt: skip
         if chosen > 0 and reading.side == "source":
             draw_recut(view, cuts[0], cuts[chosen], chosen)
 
 
-def draw_recut(view: View, first: OtherCut, other: OtherCut, number: int) -> None:
-    """The same sentence translated from two cuts."""
+def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int) -> None:
+    """Draw the translations of two segmentations of the sentence."""
     ids, beam, alpha = [first.ids, other.ids], view.beam_size, view.alpha
     found = computed(
         view, "recut", tuple(ids),
         lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha),
     )  # fmt: skip
-    for label, each in (("From the first cut", found[0]), (f"From cut {number + 1}", found[1])):
+    for label, each in (("From split 1", found[0]), (f"From split {number + 1}", found[1])):
         st.markdown(f"{label}: **{plain(each.text)}** · log P {signed(sum(each.log_probs), 2)}")
 
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """All pieces: find one, and what they are."""
+    """Draw the vocabulary: a searchable list, and the lengths of its pieces."""
     kinds, pieces = get_kinds(view, tokenizer, side), tokenizer.pieces
     wanted = url_state.get(settings.FIND)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))

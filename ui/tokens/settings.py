@@ -1,4 +1,4 @@
-"""What can be chosen on the Tokens page, all of it in the link."""
+"""Settings of the Tokens page, all of them in its link."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from ui.tokens.views import MOST_CUTS, Reading
 SIDES = ("source", "translation")
 
 SIDE: Param[str] = Param("tokens_of", url_state.one_of(SIDES), "source")
-#: Id of the token that is followed; None is the one that `default_token` picks.
-TOKEN: Param[int | None] = Param(
-    "token", url_state.whole(0, 9_999_999), None, lambda value: "" if value is None else str(value)
-)
+#: Id of the selected token; None for `default_token`.
+TOKEN: Param[int | None] = Param("token", url_state.whole(0, 9_999_999), None)
 CUT: Param[int] = Param("cut", url_state.whole(1, MOST_CUTS), 1)
-DROPOUT: Param[float] = Param("merge_dropout", url_state.number(0, 1), 0.1, lambda x: f"{x:g}")
+DROPOUT: Param[float] = Param("merge_dropout", url_state.number(0, 1), 0.1)
 CUT_SEED: Param[int] = Param("cut_seed", url_state.whole(0, 9_999), 0)
 FIND: Param[str] = Param("find", str, "")
 COUNT: Param[int] = Param("neighbours", url_state.whole(3, 30), 10)
@@ -34,8 +32,8 @@ ALL: tuple[Param[object], ...] = (
 _SEEN = "headlight_tokens_of"
 
 
-def settle(view: View) -> None:
-    """Forget choices that belonged to another sentence or vocabulary."""
+def forget_stale(view: View) -> None:
+    """Reset choices that belonged to another sentence or vocabulary."""
     now = {
         "checkpoint": view.checkpoint,
         "text": (
@@ -54,22 +52,22 @@ def settle(view: View) -> None:
 
 
 def side_now() -> Side:
-    """Which text is cut."""
+    """Return the chosen text."""
     return "source" if url_state.get(SIDE) == "source" else "translation"
 
 
 def choose_token(index: int) -> None:
-    """Follow the token with this id."""
+    """Select the token with this id."""
     url_state.put(TOKEN, index)
 
 
 def choose_cut(number: int) -> None:
-    """Look at the cut with this number, from 0."""
+    """Choose a segmentation by its number, from 0."""
     url_state.put(CUT, number + 1)
 
 
 def token_now(reading: Reading, vocab_size: int) -> int:
-    """The token to follow: the one chosen, else one worth a look."""
+    """Return the selected token, else the default."""
     chosen = url_state.get(TOKEN)
     if chosen is not None and chosen < vocab_size:
         return chosen
@@ -77,7 +75,7 @@ def token_now(reading: Reading, vocab_size: int) -> int:
 
 
 def default_token(reading: Reading) -> int:
-    """The longest piece that the vocabulary holds, the first of them; else the first piece."""
+    """Return the first of the longest pieces in the vocabulary, else the first piece."""
     known = [
         position
         for position in range(len(reading.ids))

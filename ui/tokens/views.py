@@ -1,7 +1,7 @@
-"""What the Tokens page shows of a sentence: its pieces, other cuts, and its vectors.
+"""Data of the Tokens page: a text's pieces, other segmentations, and embeddings.
 
-Everything here is made from a translator and a trace, without Streamlit, so that downloads can make
-it again outside of a session.
+Everything is computed from a translator and a trace, without Streamlit, so that downloads can
+compute it outside a session.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from transformer.translator import Translator
 from transformer.types import Floats
 from ui.components.cut import Cut, Mark, Piece
 
-#: Cuts listed, the first one included.
+#: Maximum number of segmentations listed.
 MOST_CUTS = 6
 
-#: Stretches and changes beyond these are counted and not shown.
+#: Differing stretches and normalised spellings beyond these numbers are only counted.
 _MOST_STRETCHES, _MOST_CHANGES = 10, 8
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One side's text as the model has it.
+    """One side's text as the model reads it.
 
     Attributes:
         side: "source" or "translation".
-        typed: the text before it was cut.  normal: after normalisation, with `▁` for spaces.
+        typed: the text.  normal: after normalisation, with `▁` for spaces.
         pieces, ids: `</s>` included.
-        texts: what each piece stands for; "" for special ones.
+        texts: the text of each piece; "" for special ones.
         unknown, special: positions.
-        words: which word each position belongs to; special tokens have one of their own.
-        changed: what normalisation replaced, (before, after), each change once.
-        more_changes: how many further ones there are.
-        own_cut: whether the tokenizer would cut the text in just this way.
+        words: the word of each position; special tokens are words of their own.
+        changed: (before, after) of each replacement by normalisation, once.
+        more_changes: number of further ones.
+        own_cut: whether the tokenizer itself would split the text like this.
     """
 
     side: Side
@@ -64,23 +64,23 @@ class Reading:
 
     @property
     def n_pieces(self) -> int:
-        """Pieces without special tokens."""
+        """The number of pieces, without special tokens."""
         return len(self.pieces) - len(self.special)
 
     @property
     def n_words(self) -> int:
-        """Words between spaces."""
+        """The number of words between spaces."""
         return len({self.words[i] for i in range(len(self.words)) if i not in self.special})
 
 
 @dataclass(frozen=True)
-class OtherCut:
-    """One segmentation of the text.
+class Segmentation:
+    """One way to split the text.
 
     Attributes:
-        ids: without `</s>`.  texts: what each piece stands for.
-        log_prob: in nats, None where the vocabulary has no probabilities.
-        share: of the probability of all cuts, 0..1.
+        ids: without `</s>`.  texts: the text of each piece.
+        log_prob: in nats, None if the vocabulary has no probabilities.
+        share: of the total probability of all segmentations, 0 to 1.
     """
 
     ids: tuple[int, ...]
@@ -91,14 +91,14 @@ class OtherCut:
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The tokens that enter a stack, in the plane in which they vary most.
+    """The vectors that enter a stack, in the plane in which they vary most.
 
     Attributes:
         content: [n, 2], embeddings times `scale`.  entering: [n, 2], with positions added.
         axes: fitted on both together.
         tokens, ids: [n].
         scale: what the model multiplies embeddings by.
-        content_norm, position_norm: mean lengths of what is added.
+        content_norm, position_norm: mean lengths of embeddings and position vectors.
         background: [m, 2], embeddings of other pieces, times `scale`.  background_ids: [m].
         note: a sentence on positions that are a stored table, else "".
     """
@@ -117,15 +117,15 @@ class Plane:
 
 
 def tokenizer_of(model: Translator, side: Side) -> Tokenizer:
-    """The tokenizer of a side; both sides may have the same."""
+    """Return the tokenizer of a side; both may be the same."""
     return model.tokenizer if side == "source" else model.tokenizer.target
 
 
 def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Reading:
-    """The pieces of one side.
+    """Return one side's text in pieces.
 
     Args:
-        typed: the sentence as it was typed; of a translation its own text counts.
+        typed: the sentence as typed; unused for the translation.
     """
     tokenizer = tokenizer_of(model, side)
     if side == "source":
@@ -163,7 +163,7 @@ def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Readin
 
 
 def read_trace(trace: Trace, side: Side) -> Reading:
-    """The pieces of one side as the trace says, of a model whose vocabulary cannot be looked into.
+    """Return one side's text in pieces from its trace, for models without a known vocabulary.
 
     A model without an encoder has one text, which is its source here.
     """
@@ -187,10 +187,10 @@ def read_trace(trace: Trace, side: Side) -> Reading:
 
 
 def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
-    """The pieces of a reading, with what is to be said about each.
+    """Return the component's pieces, each with its note.
 
     Args:
-        tokenizer: None where the vocabulary cannot be looked into.
+        tokenizer: None if the vocabulary is not available.
     """
     if tokenizer is None:
         return _bare_pieces(reading)
@@ -230,11 +230,11 @@ def _bare_pieces(reading: Reading) -> list[Piece]:
     return shown
 
 
-def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple[OtherCut, ...]:
-    """The tokenizer's own cut and, where the vocabulary has any, others of the same text.
+def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple[Segmentation, ...]:
+    """Return the tokenizer's own segmentation and others of the same text.
 
-    Unigram: the most probable ones. BPE: cuts with merges left out at random, in the order of the
-    draws, each once. Single characters: none.
+    Unigram: the most probable ones. BPE: with merges left out at random, in the order drawn, each
+    once. Single characters: none.
     """
     normal = tokenizer.normalize(text)
     if not normal:
@@ -244,7 +244,7 @@ def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple
     if tokenizer.kind == "unigram":
         total = total_log_probability(normal, numbers)
         return tuple(
-            OtherCut(
+            Segmentation(
                 ids=cut.ids,
                 texts=piece_texts(cut.pieces, cut.ids, tokenizer.byte_ids),
                 log_prob=log_prob,
@@ -253,7 +253,7 @@ def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple
             for cut, log_prob in tokenizer.n_best(text, MOST_CUTS)
         )
     own = tokenizer.tokenize(text)
-    cuts = [OtherCut(own.ids, piece_texts(own.pieces, own.ids, tokenizer.byte_ids))]
+    cuts = [Segmentation(own.ids, piece_texts(own.pieces, own.ids, tokenizer.byte_ids))]
     if tokenizer.kind == "bpe" and dropout:
         rng = np.random.default_rng(seed)
         for _ in range(4 * MOST_CUTS):
@@ -264,8 +264,8 @@ def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple
     return tuple(cuts)
 
 
-def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
-    """The cuts as rows: the first as it is, of the others only what is cut differently."""
+def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
+    """Return the component's rows: the first whole, of the others only what differs."""
     rows = []
     for number, cut in enumerate(cuts):
         spans = differing(cuts[0].texts, cut.texts)
@@ -278,20 +278,21 @@ def cuts_shown(cuts: tuple[OtherCut, ...]) -> list[Cut]:
             stretches.append((f"and {len(spans) - _MOST_STRETCHES} more",))
             places.append("")
         label = f"{number + 1}" if cut.share is None else percent(cut.share)
-        what = f"cut {number + 1}" + ("" if cut.share is None else f", {label} of the probability")
+        what = f"split {number + 1}" + (
+            "" if cut.share is None else f", {label} of the probability"
+        )
         said = "; ".join(" ".join(map(show_token, each)) for each in stretches)
-        text = "the tokenizer's own cut" if number == 0 else ""
+        text = "the tokenizer's own" if number == 0 else ""
         note = f"{what}: {said or text}"
         rows.append(Cut(label, cut.share, tuple(stretches), tuple(places), text, note))
     return rows
 
 
 def near(model: Translator, index: int, count: int, side: Side = "source") -> dict[str, Neighbours]:
-    """Neighbours of a token in every different embedding matrix, by what the matrix is for.
+    """Return a token's neighbours in every embedding matrix, by the matrix's use.
 
-    Where the sides have vocabularies of their own, in those of its side.
-
-    `<pad>` is left out: its embedding is never trained.
+    With separate vocabularies, only matrices of its side count. `<pad>` is left out, since its
+    embedding is never trained.
     """
     one = model.tokenizer.pieces == model.tokenizer.target.pieces
     return {
@@ -302,9 +303,9 @@ def near(model: Translator, index: int, count: int, side: Side = "source") -> di
 
 
 def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> Plane:
-    """The tokens that enter the encoder or the decoder, and the most frequent pieces beside them.
+    """Return the vectors that enter the encoder or the decoder, and the most frequent pieces.
 
-    The axes are those of the tokens, with and without positions; the background does not turn them.
+    The axes are fitted to the tokens, with and without positions, and not to the other pieces.
     """
     source = side == "source"
     ids = trace.src_ids if source else trace.tgt_ids
@@ -329,7 +330,7 @@ def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> 
 
 
 def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
-    """Ids of the `count` most frequent ordinary pieces; of a BPE vocabulary those merged first."""
+    """Return the ids of the most frequent ordinary pieces; for BPE, those merged first."""
     special = {*range(len(SPECIAL_PIECES)), *tokenizer.byte_ids}
     ordinary = [index for index in range(tokenizer.vocab_size) if index not in special]
     ordinary.sort(key=lambda index: -tokenizer.scores[index])
@@ -337,12 +338,12 @@ def most_frequent(tokenizer: Tokenizer, count: int) -> tuple[int, ...]:
 
 
 def kinds_of(tokenizer: Tokenizer) -> tuple[PieceKind, ...]:
-    """What every piece of a vocabulary can be."""
+    """Return the kind of every piece in a vocabulary."""
     return piece_kinds(tokenizer.pieces, range(len(SPECIAL_PIECES)), tokenizer.byte_ids)
 
 
-def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> OtherCut:
-    """Pieces as a cut; a character without a piece in bytes, or unknown."""
+def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> Segmentation:
+    """Return pieces as a segmentation; characters without a piece become bytes or unknown."""
     ids: list[int] = []
     texts: list[str] = []
     for piece in pieces:
@@ -356,4 +357,4 @@ def _spelled(tokenizer: Tokenizer, pieces: tuple[str, ...]) -> OtherCut:
         else:
             ids.append(index)
             texts.append(piece)
-    return OtherCut(tuple(ids), tuple(texts))
+    return Segmentation(tuple(ids), tuple(texts))

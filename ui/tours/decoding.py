@@ -167,7 +167,7 @@ DECODING = Tour(
             "3.1", "translate", _what_it_reads, {**_PAPER, "shifted": "on"}, _at_open_step,
         ),
         Stop(
-            "How open is the choice",
+            "How uncertain is the choice",
             "Some tokens follow almost by themselves, others are a real choice.",
             "3.4", "translate", _least_sure, _PAPER, _at_hardest,
         ),

@@ -35,9 +35,7 @@ Guess = int | None
 
 TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
 STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
-GUESS: Param[Guess] = Param(
-    "guess", url_state.whole(0, 99), None, lambda value: "" if value is None else str(value)
-)
+GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
 
 _AT = "headlight_tour_at"
 _LOOKED = "headlight_tour_looked"

@@ -1,1 +1,1 @@
-"""Models and what is computed with them: caches, progress, folders that may be read."""
+"""Models and computations: caches, progress, and the folders that may be read."""

@@ -1,7 +1,7 @@
-"""What pages ask for: a view's model, its trace, and what is computed from them.
+"""A view's model, its trace, and results computed from them, for pages.
 
-Each is made once for every session (see `ui.work.results`), in one background job with one progress
-bar and one button to stop it. If it cannot be made, the page says why and the run ends.
+Results are shared by all sessions (see `ui.work.results`). Each is made in one background job with
+a progress bar and a button to stop it. If it cannot be made, the page says why and the run ends.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ _REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
 
 def get_translator(view: View) -> Translator:
-    """The view's model. Where it cannot be loaded the page says why and the run ends."""
+    """Return the view's model. If it cannot be loaded, the page says why and the run ends."""
     with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
         return translator(view)
 
 
 def get_tracer(view: View) -> Tracer:
-    """What the view looks into, whatever it is. Like `get_translator` where it cannot be loaded."""
+    """Return the view's model of any kind; otherwise like `get_translator`."""
     with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
         return tracer(view)
 
 
 def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
-    """The view's trace, with progress shown and a way to stop.
+    """Return the view's trace, showing progress and a way to stop.
 
     Args:
         then: what the page is about to ask for. It runs once, in this session, as soon as there is
             a trace; what it yields is made in the same job, and sent back to it.
 
-    Where there is nothing to translate, the sentence is too long, the model cannot be loaded, or
-    the user stopped, the page says so in one line and the run ends.
+    If there is nothing to translate, the sentence is too long, the model cannot be loaded, or the
+    user stopped, the page says so in one line and the run ends.
     """
     _end_where_blank(view)
     request = view.request
@@ -102,7 +102,7 @@ def _trace_or_none(request: Request, job: Job[Trace]) -> Trace | None:
 
 
 def _advance(plan: Plan, result: Any) -> Computation[Any] | Request | None:
-    """Send a result to a plan. Returns: what it wants next, None at its end."""
+    """Send a result to a plan; return what it wants next, None at its end."""
     try:
         return plan.send(result)
     except StopIteration:
@@ -110,7 +110,7 @@ def _advance(plan: Plan, result: Any) -> Computation[Any] | Request | None:
 
 
 def _first_missing(plan: Plan, request: Request) -> Computation[Any] | Request | None:
-    """Run a plan as far as the cache has what it wants; return the first that is missing."""
+    """Run a plan on cached results; return the first that is missing, None if none is."""
     wanted = _advance(plan, None)
     while wanted is not None:
         key = wanted if isinstance(wanted, Request) else wanted.key(request)
@@ -122,22 +122,22 @@ def _first_missing(plan: Plan, request: Request) -> Computation[Any] | Request |
 
 
 def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace], T]) -> T:
-    """The result of `make` for this view, from the cache or made now, together with the trace.
+    """Return the result of `make` for this view, from the cache or made now with the trace.
 
     Args:
         name, args, make: see `Computation`.
 
     Returns: what `make` returned; its arrays are read-only.
 
-    Where there is no trace to be had, `make` raises `InputError`, `CheckpointError` or runs out of
-    memory, or the user stopped it, the page says so in one line and the run ends.
+    If there is no trace, `make` raises `InputError`, `CheckpointError` or runs out of memory, or
+    the user stopped, the page says so in one line and the run ends.
     """
     result: T = prepare(view, [Computation(name, args, make)])[0]
     return result
 
 
 def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
-    """The results of several computations; what is missing is made in one job. See `computed`."""
+    """Return several results, making those that are missing in one job. See `computed`."""
     wanted = list(wanted)
     request = view.request
     work = tuple(each.key(request) for each in wanted)
@@ -156,7 +156,7 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
 
 
 def end_where_stopped(work: Hashable, again: str) -> None:
-    """Where the user stopped this work: say so, offer it under the name `again`, end the run."""
+    """End the run if the user stopped this work, offering to resume it under the label `again`."""
     if stopped(work):
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button(again, on_click=resume, key="resume_work")
@@ -177,14 +177,14 @@ def _doing(request: Request) -> str:
 
 
 def _end() -> NoReturn:
-    """End the run here. The frame does not come to write the URL then, so this does."""
+    """End the run; the frame will not get to write the URL, so this does."""
     url_state.write_url()
     st.stop()
 
 
 @contextmanager
 def errors_on_page() -> Iterator[None]:
-    """Turn what may go wrong into one line on the page, and end the run there."""
+    """Turn expected errors into one line on the page, and end the run."""
     try:
         yield
         return

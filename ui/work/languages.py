@@ -1,9 +1,10 @@
-"""Which languages a model takes, found out from its files or from the loaded model."""
+"""The languages that a model takes, read from its files or from the loaded model."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -16,17 +17,15 @@ from transformer.text.table import tags_among
 from ui.core.language_names import label_of, name_of
 from ui.core.languages import Languages
 from ui.work.models import load
-from ui.work.results import once
 
-#: Taken in this order where neither a link nor the model says which.
+#: Default languages in order of preference, if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 
 
 def languages_of(entry: Entry, device: str) -> Languages:
     """Return a model's languages; a model of the `transformers` library is loaded for that."""
     if entry.kind == "checkpoint":
-        key = ("language tags", entry.path, entry.fingerprint)
-        tags = once(key, lambda: _read_tags(entry.path))
+        tags = _tags(entry.path, entry.fingerprint)
         return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
     if entry.kind != "huggingface":
         return Languages()
@@ -45,19 +44,20 @@ def languages_of(entry: Entry, device: str) -> Languages:
 
 
 def _first(codes: Sequence[str], names: Sequence[str]) -> str:
-    """The code of the first of these languages, else the first code."""
+    """Return the code of the first of these languages, else the first code."""
     found = (each for name in names for each in codes if name_of(each) == name)
     return next(iter((*found, *codes, "")))
 
 
-def _read_tags(folder: Path) -> tuple[str, ...]:
-    """The languages that a checkpoint's vocabulary has tags for, by name."""
+@lru_cache(maxsize=32)
+def _tags(folder: Path, mark: str) -> tuple[str, ...]:
+    """Return the languages that a checkpoint's vocabulary has tags for, by name."""
     table = folder / TABLE_FILE
     if not is_there(table):
         return ()
     try:
         pieces = json.loads(read_small(table))
-    except ValueError:  # also a `CheckpointError`; the page says it when the model is loaded
+    except ValueError:  # also a `CheckpointError`, which the page reports when it loads the model
         return ()
     named = tags_among(pieces) if isinstance(pieces, list) else ()
     return tuple(sorted(named, key=label_of))

@@ -14,7 +14,7 @@ from plotly.graph_objects import Figure
 
 from transformer.search.compact import Compact
 
-#: Counted for each result beside its arrays, so that small ones are bounded too.
+#: Counted for each result on top of its arrays, so that small ones are bounded too.
 ENTRY_BYTES = 4096
 
 _MISSING = object()
@@ -24,7 +24,7 @@ class Lru:
     """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
 
     def __init__(self, limit: int) -> None:
-        """Args: limit: bytes to keep. The newest result is kept whatever its size."""
+        """Create a cache of up to `limit` bytes; the newest result is kept whatever its size."""
         self.limit = limit
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
@@ -73,17 +73,17 @@ class Lru:
         return len(self._results)
 
     def __iter__(self) -> Iterator[Hashable]:
-        """The keys, the least recently used first."""
+        """Iterate over the keys, least recently used first."""
         with self._lock:
             return iter(list(self._results))
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes in the cache."""
         return self._bytes
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all results."""
         with self._lock:
             self._results.clear()
             self._bytes = 0

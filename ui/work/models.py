@@ -1,7 +1,7 @@
-"""What can be chosen and what is loaded: checkpoints, files of arrays, other libraries' models.
+"""Listing and loading: checkpoints, files of arrays, models of other libraries.
 
-Each is loaded once for every session. Where it comes from is checked against the configured roots
-each time (see `ui.work.roots`).
+Each is loaded once and shared by all sessions. Its path is checked against the configured roots
+every time (see `ui.work.roots`).
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ from ui.core.request import Request
 from ui.core.view import View
 from ui.work.roots import checkpoint_roots, within_roots
 
-#: Models kept in memory, the least recently loaded one goes first.
+#: Models kept in memory; the least recently loaded goes first.
 MODELS_KEPT = 4
 
-#: Models up to this many parameters are faster, and steadier under load, with one thread each.
+#: Models of up to this many parameters are faster, and steadier under load, on one thread each.
 _ONE_THREAD_PARAMETERS = 100_000_000
 
-
-#: Above so many entries a list stands for a while: this many times as long as it took to make,
-#: and so many seconds at most. What is added or taken away shows at once all the same.
+#: A listing of more than `MANY` entries is reused for `_TIMES` as long as it took to make, up to
+#: `_LONGEST` seconds. Additions and removals show at once all the same.
 MANY, _TIMES, _LONGEST = 100, 10, 3.0
 
 _listing = threading.Lock()
@@ -40,7 +39,7 @@ _listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
 
 
 def entries() -> list[Entry]:
-    """All that the roots hold, by name, broken ones with the reason."""
+    """Return all entries of the roots by name, broken ones with the reason."""
     global _listed
     roots = checkpoint_roots()
     with _listing:
@@ -63,15 +62,15 @@ def _changed(folder: Path) -> int:
 
 
 def fresh(entry: Entry) -> Entry:
-    """Return an entry of `entries` as it is now, where that list may be a few seconds old."""
+    """Return an up-to-date copy of an entry, since a long listing may be a few seconds old."""
     return replace(inspect_entry(entry.path), name=entry.name) if len(_listed[2]) > MANY else entry
 
 
 def load(what: Entry | Request, device: str = "") -> Tracer:
-    """Load an entry on a device, or what a request names on its own, once for every session.
+    """Load an entry on a device, or a request's model on its device; shared by all sessions.
 
-    Raises: what `open_tracer` raises, and `CheckpointError` if the files are not any more what they
-        were when they were listed.
+    Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed since they
+        were listed.
     """
     if isinstance(what, Request):
         return _load(what.path, what.mark, what.device)
@@ -79,12 +78,12 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
 
 
 def tracer(view: View) -> Tracer:
-    """Load what the view looks into; see `load`."""
+    """Load the view's model; see `load`."""
     return load(view.entry, view.device)
 
 
 def translator(view: View) -> Translator:
-    """Load the view's checkpoint. Raises `CheckpointError` for anything else too."""
+    """Load the view's checkpoint. Raises `CheckpointError` for any other kind of model."""
     loaded = tracer(view)
     if not isinstance(loaded, Translator):
         raise CheckpointError(f"{view.path}: not a checkpoint of this project")
@@ -92,7 +91,7 @@ def translator(view: View) -> Translator:
 
 
 def recorded_sentence(entry: Entry) -> str | None:
-    """The one sentence of a file of arrays, None where it cannot be read."""
+    """Return the sentence of a file of arrays, None if it cannot be read."""
     try:
         archive = load(entry, "cpu")
     except (CheckpointError, MemoryError):
@@ -101,7 +100,7 @@ def recorded_sentence(entry: Entry) -> str | None:
 
 
 def writes(entry: Entry, device: str) -> bool:
-    """Whether what is there translates; it is loaded for that. False where it cannot be loaded."""
+    """Load an entry's model; return whether it translates, False if it cannot be loaded."""
     try:
         return "cross" in load(entry, device).kinds
     except (CheckpointError, MemoryError, torch.OutOfMemoryError):
@@ -126,9 +125,9 @@ _frozen = threading.Event()
 
 
 def _freeze_garbage() -> None:
-    """Take what is loaded by now out of garbage collection, once.
+    """Exempt all current objects from garbage collection, once.
 
-    With PyTorch loaded a collection takes 74 ms, and every session that is answered would wait.
+    With PyTorch loaded, a collection takes 74 ms, and Streamlit runs one after every answer.
     """
     if not _frozen.is_set():
         _frozen.set()

@@ -1,7 +1,7 @@
-"""Long work on screen: a bar that appears only when it is needed, and a way to stop.
+"""Progress of long work: a bar that appears only when needed, and a button to stop.
 
-The bar and its button stand in one place, which the frame draws: a button inside a fragment, or put
-elsewhere by one, would wait for the run that it is to end.
+Both are drawn in a place of the frame: a button inside a fragment, or drawn elsewhere by one, would
+wait for the very run that it is to end.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-#: Called with (step, most steps) while something is made; `most` 0 means waiting for others.
+#: Progress callback, called with (step, steps at most); 0 steps means waiting for other work.
 Report = Callable[[int, int], None]
 
 DECODING = "Decoding: step {step} of at most {most}"
 READING = "Reading: layer {step} of {most}"
 WORKING = "Working: {seconds:.0f} s so far"
 
-#: What is reported where nobody knows how far it is.
+#: Reported when progress is unknown.
 UNKNOWN = (0, -1)
 
-#: Work shorter than this shows nothing, in seconds.
+#: Seconds before the bar appears.
 _PATIENCE = 0.4
-#: The bar is drawn at most so often, in seconds.
+#: Seconds between updates of the bar.
 _EVERY = 0.1
 
 _STOPPED = "headlight_stopped"
@@ -47,45 +47,45 @@ def unreported(step: int, most: int) -> None:
 
 
 class StoppedError(Exception):
-    """Raised in work that nobody waits for any more."""
+    """Raised in background work whose caller has gone."""
 
 
 def place_for_progress() -> None:
-    """Draw the place of the bar, invisible while it is empty. For the frame, before any page."""
+    """Draw the bar's place, invisible while empty; called by the frame, before any page."""
     with st.container(key="work"):
         st.session_state[_SLOT] = st.empty()
         st.button("Stop", icon=":material/stop:", key="stop_work", on_click=_mark)
 
 
-def fragment(story: Callable[P, None]) -> Callable[P, None]:
-    """A fragment of Streamlit's in which work may be long.
+def fragment(draw: Callable[P, None]) -> Callable[P, None]:
+    """Streamlit's `fragment` for functions whose work may be long.
 
-    One that runs again by itself may draw in a place outside only if it did so when the whole page
-    ran last. So it draws nothing there, each time.
+    A fragment that reruns by itself may draw in an outside container only if it did so when the
+    whole page ran last. So it empties the frame's place each time.
     """
 
     @st.fragment
-    @functools.wraps(story)
+    @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
         _frames_place()
-        story(*args, **options)
+        draw(*args, **options)
 
     return run
 
 
 class Progress:
-    """Draws how far something is, when called with (step, most steps).
+    """Progress bar, called with (step, steps at most).
 
-    Drawing is also where Streamlit ends this run once the user asked for something else, the Stop
-    button included: the call does not return then.
+    Drawing is also where Streamlit ends this run when the user asks for something else, such as by
+    the Stop button: the call does not return then.
     """
 
     def __init__(self, work: Hashable, doing: str = DECODING) -> None:
-        """Make one; it draws nothing yet.
+        """Create a bar without drawing it.
 
         Args:
-            work: what is being made; pressing Stop marks it, see `stopped`.
-            doing: how far it is in words, with {step}, {most} and {seconds}.
+            work: key of the work; pressing Stop marks it, see `stopped`.
+            doing: text of the bar, with {step}, {most} and {seconds}.
         """
         self._work, self._doing = work, doing
         self._slot: DeltaGenerator | None = None
@@ -93,7 +93,7 @@ class Progress:
         self._drawn = 0.0
 
     def __call__(self, step: int, most: int) -> None:
-        """Say how far it is; `most` 0 means waiting for others, below 0 that nobody knows."""
+        """Report progress; `most` is 0 while waiting for other work and negative if unknown."""
         now = time.monotonic()
         seconds = now - self._started
         if seconds < _PATIENCE or now - self._drawn < _EVERY:
@@ -110,18 +110,18 @@ class Progress:
             self._slot.progress(0.0, "Waiting for other work to finish")
 
     def turn_to(self, work: Hashable, doing: str) -> None:
-        """Go on with other work in the same bar."""
+        """Continue with other work in the same bar."""
         self._work, self._doing = work, doing
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._slot is not None:
             self._slot.empty()
 
 
 def _frames_place() -> DeltaGenerator | None:
-    """The place that the frame drew, emptied; None outside of the frame, and in a fragment where a
-    run of the whole page ended before it came there.
+    """Empty and return the frame's place; None outside the frame, and in a fragment that the last
+    run of the whole page did not reach.
     """
     slot: DeltaGenerator | None = st.session_state.get(_SLOT)
     if slot is not None:
@@ -132,13 +132,13 @@ def _frames_place() -> DeltaGenerator | None:
 
 
 class Job(Generic[T]):
-    """Work in a background thread, while the run that waits for it draws its progress.
+    """Work in a background thread, with a run that waits for it and draws its progress.
 
-    The work calls its job with (step, most steps), as any `Report`.
+    The work calls its job as any `Report`.
     """
 
     def __init__(self, make: Callable[[Job[T]], T]) -> None:
-        """Start a job. Args: make: called with the job; it may use a session through `ask` only."""
+        """Start a job; `make` is called with it and may use the session through `ask` only."""
         self._make = make
         self._left = threading.Event()
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -147,15 +147,15 @@ class Job(Generic[T]):
         threading.Thread(target=self._work, name="headlight-work", daemon=True).start()
 
     def __call__(self, step: int, most: int) -> None:
-        """Say how far the work is. Raises: `StoppedError` if nobody waits for it any more."""
+        """Report progress. Raises: `StoppedError` if the waiting run has gone."""
         if self._left.is_set():
             raise StoppedError
         self._reached = step, most
 
     def ask(self, question: Callable[[], R]) -> R:
-        """Have the waiting run answer a question in its session.
+        """Have the waiting run call a function in its session; return the result.
 
-        Raises: `StoppedError` if the run leaves meanwhile, also by what `question` raises.
+        Raises: `StoppedError` if the run has gone, or if `question` raises there.
         """
         answers: list[R] = []
         answered = threading.Event()
@@ -170,7 +170,7 @@ class Job(Generic[T]):
         return answers[0]
 
     def wait(self, progress: Progress) -> T:
-        """Draw progress and answer questions until the job is done; return or raise its outcome."""
+        """Draw progress and answer `ask` until the job is done; return or raise its outcome."""
         try:
             while True:
                 try:
@@ -190,20 +190,18 @@ class Job(Generic[T]):
         try:
             result = self._make(self)
             self._outcome = lambda: result
-        except BaseException as failure:  # noqa: BLE001 - the thread that waits raises it
+        except BaseException as failure:  # noqa: BLE001 - raised in the waiting thread
             self._outcome = functools.partial(_raise, failure)
         finally:
             self._calls.put(None)
 
 
 def attended(make: Callable[[Job[T]], T], progress: Progress) -> T:
-    """Make something in a background job, which draws progress here and can be stopped.
+    """Call `make` in a background job, drawing its progress; return or raise its outcome.
 
     Args:
-        make: called with the job. It may use the caches of the process, but no session. What
-            reports often ends soon after the run that waits for it; what does not, ends by itself.
-
-    Returns: what `make` returned.  Raises: what it raised.
+        make: called with the job. It may use the caches of the process, but no session. It ends at
+            its next report once the waiting run has gone.
     """
     return Job(make).wait(progress)
 
@@ -213,12 +211,12 @@ def _raise(failure: BaseException) -> NoReturn:
 
 
 def stopped(work: Hashable) -> bool:
-    """Whether the user stopped this work and has not asked for it again."""
+    """Whether the user stopped this work and has not resumed it."""
     return bool(st.session_state.get(_STOPPED) == work)
 
 
 def resume() -> None:
-    """Let stopped work go on."""
+    """Resume stopped work."""
     st.session_state.pop(_STOPPED, None)
 
 

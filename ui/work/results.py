@@ -1,8 +1,8 @@
-"""What is computed once and shared by every session: traces of sentences, and what is made of them.
+"""Results shared by all sessions: traces of sentences, and what is computed from them.
 
-One cache, bounded in bytes, holds both under the request they belong to, their arrays read-only.
-Two computations run at a time: small models gain nothing from more, and a classroom pressing the
-button together is served in turn. Nothing here needs a session, so downloads use it too.
+One cache, bounded in bytes, holds both by their request, arrays read-only. Two computations run at
+a time: small models gain nothing from more, and a classroom that presses the button together is
+served in turn. Nothing here needs a session, so downloads use it too.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ T = TypeVar("T")
 #: A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with its search record.
 CACHE = Lru(320 * 2**20)
 
-#: A trace that takes more than one part in so many of the cache is kept without its search record.
+#: A trace larger than 1 / _LARGEST of the cache is kept without its search record.
 _LARGEST = 5
 
 PERMITS = threading.Semaphore(2)
 
 
 class Computation(NamedTuple, Generic[T]):
-    """Something made of a model and a trace.
+    """A result to be computed from a model and a trace.
 
     Attributes:
-        name, args: say what is computed; with the request they are all that `make` may depend on.
-        make: called with the model and the trace while a permit is held, so it must not ask for
-            other results itself.
+        name, args: identify it; `make` may depend on these and the request only.
+        make: called with the model and the trace while it holds a permit, so it must not ask for
+            other results.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Computation(NamedTuple, Generic[T]):
     make: Callable[[Any, Trace], T]
 
     def key(self, request: Request) -> Hashable:
-        """The key of its result."""
+        """Return the result's cache key."""
         return (request, self.name, self.args)
 
 
@@ -52,8 +52,7 @@ def trace(request: Request, report: Report = unreported) -> Trace:
     """Return the trace of a request, from the cache or made now.
 
     Args:
-        report: called with (step, most steps) while decoding and with (0, 0) while waiting for
-            others. It may raise, which stops the work and leaves nothing behind.
+        report: progress callback; it may raise, which stops the work and leaves nothing behind.
 
     Raises: what `ui.work.models.load` and `Tracer.trace` raise.
     """
@@ -102,10 +101,10 @@ def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T
 
 
 def _bounded(made: Trace) -> Trace:
-    """Leave out a search record that would push too much else out of the cache.
+    """Drop a search record that would push too much else out of the cache.
 
-    That of a long sentence holds every row of the beam and is many times larger than the trace
-    proper.
+    For a long sentence it holds every row of the beam, many times the size of the rest of the
+    trace.
     """
     large = made.search is not None and seal(made) > CACHE.limit // _LARGEST
     return dataclasses.replace(made, search=None) if large else made

@@ -1,7 +1,7 @@
-"""Where the app may read from: the configured folders of checkpoints, and nothing else.
+"""The folders that the app may read: the configured roots of checkpoints, and nothing else.
 
-What is opened may be named by an address, by a link inside a folder or by whoever types a path.
-Whatever its spelling, it is followed to the end first and has to end below one of the roots.
+A path may come from a URL, from a symbolic link or from what a visitor types. However it is spelt,
+it is resolved first and must end below one of the roots.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from pathlib import Path
 
 from transformer.errors import CheckpointError
 
-#: Where the folders of checkpoints are named, several of them as in PATH.
+#: Environment variable that names the folders of checkpoints, separated as in PATH.
 VARIABLE = "HEADLIGHT_CHECKPOINTS"
 
 #: No file system takes longer paths.
 _LONGEST = 4_096
 
-#: In a folder with more files than this nobody's checkpoint is looked for.
+#: A folder with more files than this is no checkpoint.
 _MOST_FILES = 10_000
 
 
 def checkpoint_roots() -> tuple[Path, ...]:
-    """The folders that checkpoints are read from, links followed; they need not exist.
+    """Return the resolved folders of checkpoints, which need not exist.
 
-    HEADLIGHT_CHECKPOINTS in the environment names them, several as in PATH; else it is the folder
-    beside app.py.
+    HEADLIGHT_CHECKPOINTS names them; the default is the folder beside app.py.
     """
     named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each.strip()]
     if not named:
@@ -34,17 +33,16 @@ def checkpoint_roots() -> tuple[Path, ...]:
 
 
 def checkpoints_root() -> Path:
-    """The first of the roots: what is imported goes here."""
+    """Return the first root, to which models are imported."""
     return checkpoint_roots()[0]
 
 
 def within_roots(path: str | Path) -> Path:
-    """A file or folder to read, links followed; a relative path is looked for in each root.
+    """Resolve a file or folder to read; a relative path is looked up in each root.
 
-    The files in a folder have to lie below a root as well: one that is a link out of it is as
-    good as a path out of it.
+    Files in a folder that are links must end below a root as well.
 
-    Raises: `CheckpointError`, one line without this machine's folders, where it leads outside.
+    Raises: `CheckpointError`, one line without folders of this machine, if the path leads outside.
     """
     text = os.fspath(path)
     if not text or "\0" in text or len(text) > _LONGEST:
@@ -66,14 +64,14 @@ def within_roots(path: str | Path) -> Path:
 
 
 def without_root(message: str) -> str:
-    """A message about a checkpoint's file, without the folders of this machine in front."""
+    """Return a message without the folders of this machine."""
     for root in checkpoint_roots():
         message = message.replace(f"{root}{os.sep}", "").replace(str(root), root.name)
     return message
 
 
 def shown(path: str | Path) -> str:
-    """A path in a message: without this machine's folders, on one line and not too long."""
+    """Return a path for a message: one line of bounded length, without this machine's folders."""
     text = without_root(os.fspath(path))
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= 100 else f"{text[:99]}…"

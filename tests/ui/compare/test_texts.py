@@ -47,16 +47,16 @@ def test_letters_are_compared_one_by_one() -> None:
     assert found.log_probs == tuple(map(float, trace.log_probs[:3]))
     assert source_words(make_trace(S=4), "token") == ("▁the", "▁cat", "▁sat")
     other = text_of(replace(trace, predicted_tokens=("▁", "c", "a", "</s>")), "token")
-    assert "They part at token 3" in where_they_differ(found, other)
+    assert "They diverge at token 3" in where_they_differ(found, other)
 
 
 def test_the_sentence_names_the_first_word_that_differs() -> None:
     said = where_they_differ(text("das", "Tier", "*war*"), text("das", "Tier", "ging"))
-    assert said.startswith("They part at word 3: A writes `*war*`")
+    assert said.startswith("They diverge at word 3: A writes `*war*`")
     assert "(log p −0.50), B `ging` (−0.50)." in said
-    assert "no first word" in where_they_differ(text("a"), text("b"))
+    assert "Even the first word differs" in where_they_differ(text("a"), text("b"))
     assert "B nothing more" in where_they_differ(text("a", "b"), text("a"))
-    assert "part at word 2" in where_they_differ(text("a", "b"), text("a"))
+    assert "diverge at word 2" in where_they_differ(text("a", "b"), text("a"))
 
 
 def test_equal_words_are_told_apart_by_their_probability() -> None:

@@ -12,7 +12,7 @@ from ui.core.url_state import Param
 from ui.frame import decoding, sidebar
 
 ALPHA, BEAM, SENTENCE = decoding.ALPHA, decoding.BEAM, sidebar.SENTENCE
-SWITCH: Param[bool] = Param("on", url_state.parse_switch, False, url_state.write_switch)
+SWITCH: Param[bool] = url_state.switch("on")
 
 
 @given(st.integers(1, 10))

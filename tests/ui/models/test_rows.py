@@ -24,6 +24,9 @@ def test_figures_are_measured_ones() -> None:
     assert figures_of({"tests": {"a": {"bleu": 0.0, "exact_match": 0.999}}}, letters=True) == [
         r"exact 99\.9 \% on `a`"
     ]
+    default = {"beam_size": 4, "alpha": 0.6}
+    named = figures_of({"tests": tests, "default_decoding": default})
+    assert named[2:] == ["decoded with beam 4, alpha 0.6"]
     many = {f"t{index}": {"bleu": index} for index in range(5)}
     assert figures_of({"tests": many})[-1] == "and 2 more in its card"
     assert len(figures_of({"tests": many})) == 4

@@ -142,10 +142,10 @@ def _draw_published(setup: Setup) -> None:
     """Draw the test scores in each side's metrics.json, if there are any."""
     views = (setup.left, setup.right)
     figures = [published(view.entry.metrics) for view in views]
-    st.markdown("**Measured by their makers**")
+    st.markdown("**Published scores**")
     rows = list(dict.fromkeys((*figures[0], *figures[1])))
     if not rows:
-        st.caption("Neither checkpoint brings figures of its own (metrics.json).")
+        st.caption("Neither checkpoint comes with scores (metrics.json).")
         return
     names = _headings(setup)
     st.table(
@@ -161,8 +161,8 @@ def _draw_published(setup: Setup) -> None:
         hide_index=True,
     )
     st.caption(
-        "From each checkpoint's metrics.json, decoded as its card says; only figures of the same "
-        "test set and measure compare."
+        "From each checkpoint's metrics.json, decoded as its card says. Only scores on the same "
+        "test set by the same measure can be compared."
     )
 
 

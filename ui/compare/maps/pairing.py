@@ -71,7 +71,7 @@ def fit_of(
         apart = "from the first word on" if at < 1 else f"at word {at + 1}"
         return Fit(
             "",
-            f"The translations part {apart}, so rows of one have no partner in the other.",
+            f"The translations diverge {apart}, so rows of one have no partner in the other.",
             not right.forced or right.text != left.text,
         )
     raise AssertionError("one of the sides differs")

@@ -66,7 +66,7 @@ def _draw(pair: Pair) -> Download | None:
         search = searches[side.letter]
         at = chosen(search.tree, _SLOTS[side.letter].a)
         if at is None:
-            st.caption("Click a node in the tree to see its numbers.")
+            st.caption("Click a node in the tree to see its numbers and its attention.")
         else:
             draw_node(search, at, side.letter)
 
@@ -92,15 +92,15 @@ def _lacks(setup: Setup, side: Side) -> str | None:
         return None
     if not side.trace.forced:
         return (
-            "The record of this search was too large to keep. Take a smaller beam under Decoding "
-            "on the left, or a shorter sentence."
+            "This search was not recorded: the record would be too large. Choose a smaller beam "
+            "under Decoding on the left, or a shorter sentence."
         )
     if side.letter == "B" and setup.follow:
         return (
-            "B follows A’s translation, so nothing was searched for. Switch that off, and B "
-            "searches for a translation of its own."
+            "No search to show: B follows A’s translation. Switch that off, and B will search for "
+            "its own translation."
         )
-    return "This translation was given as a whole, so nothing was searched for."
+    return "No search to show: the whole translation was given (teacher forcing)."
 
 
 ROOM = CompareRoom(

@@ -84,7 +84,7 @@ Object.assign(Player.prototype, {
     const penalised = running[t] / ((5 + t + 1) / 6) ** alpha;
     const parts = [
       fact("entropy", entropy[t].toFixed(2), " bit",
-        "How open the choice is: 0 bit where one token is certain, 1 bit for a fair coin"),
+        "How uncertain the choice is: 0 bits if one token is certain, 1 bit for a fair coin"),
       fact("log P", signed(running[t]), "",
         `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
       fact("score", signed(penalised), "",

@@ -68,8 +68,8 @@ class TreeView {
       legend.append(item);
     };
     sample("won", "winner");
-    sample("other", "ended too");
-    sample("dead", "led nowhere");
+    sample("other", "also finished");
+    sample("dead", "abandoned");
     legend.append(make("span", "numbers", "numbers: log P · score"));
     bar.append(legend);
     const zooms = make("span", "zooms");
