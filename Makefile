@@ -13,6 +13,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 TORCH_INDEX ?=
 PORT ?= 8501
 
+# Some environments keep Python from caching what it compiles; every process would compile it all.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports; compiling everything beforehand takes longer than the rest.

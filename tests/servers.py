@@ -82,8 +82,9 @@ def serving(
     checkpoints: Path | None = None,
     fresh: bool = False,
     importing: bool = True,
+    port: int = 0,
 ) -> Iterator[Server]:
-    """A server on a free port, from when it answers.
+    """A running server, from when it answers.
 
     Args:
         log: what it writes, anew.
@@ -91,12 +92,11 @@ def serving(
         checkpoints: where the app looks for checkpoints; None: where it does by itself.
         fresh: in a new Python, which has to import everything.
         importing: whether anyone may import models; otherwise only those with the server's token.
+        port: where it listens; 0: on any that is free.
 
     Raises: `RuntimeError`, with what it has written, where it does not start.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = port or free_port()
     address = f"http://127.0.0.1:{port}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
     environment = {"HEADLIGHT_IMPORT": "on" if importing else ""}
@@ -108,6 +108,13 @@ def serving(
         yield Server(address, pid)
     finally:
         _end(pid)
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:

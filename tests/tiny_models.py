@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch.nn.functional import cross_entropy
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer.config import ModelConfig
@@ -46,13 +47,19 @@ def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:
     src = pad_sequence([torch.cat([each, eos]) for each in ids[::2]], batch_first=True)
     tgt_in = pad_sequence([torch.cat([bos, each]) for each in ids[1::2]], batch_first=True)
     tgt_out = pad_sequence([torch.cat([each, eos]) for each in ids[1::2]], batch_first=True)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in range(120):
+    # Adam by hand: importing torch.optim takes longer than all of this training.
+    parameters = list(model.parameters())
+    values = parameters_to_vector(parameters).detach()
+    mean, square = torch.zeros_like(values), torch.zeros_like(values)
+    for update in range(1, 121):
         logits = model(src, tgt_in)  # [B, T, V]
         loss = cross_entropy(logits.transpose(1, 2), tgt_out, ignore_index=config.pad_id)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
+        slope = torch.cat([each.flatten() for each in torch.autograd.grad(loss, parameters)])
+        mean.lerp_(slope, 0.1)
+        square.lerp_(slope.square(), 0.001)
+        size = (square / (1 - 0.999**update)).sqrt_().add_(1e-8)
+        values -= 0.01 / (1 - 0.9**update) * mean / size
+        vector_to_parameters(values, parameters)
     return model.eval().requires_grad_(False)
 
 

@@ -20,7 +20,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
-from tests.servers import serving
+from tests.servers import free_port, serving
 from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -98,17 +98,26 @@ def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[st
         yield url
 
 
+@pytest.fixture(scope="session")
+def spare_port() -> int:
+    """Where servers of single tests and files listen, one after another.
+
+    At an address that it knows, the browser has the app's scripts already, compiled.
+    """
+    return free_port()
+
+
 @pytest.fixture
-def unvisited_app(tmp_path: Path) -> Iterator[str]:
+def unvisited_app(tmp_path: Path, spare_port: int) -> Iterator[str]:
     """Address of an app that nobody has opened yet."""
-    with serving(tmp_path / "log.txt") as (address, _):
+    with serving(tmp_path / "log.txt", port=spare_port) as (address, _):
         yield address
 
 
 @pytest.fixture
-def cold_app(tmp_path: Path) -> Iterator[str]:
+def cold_app(tmp_path: Path, spare_port: int) -> Iterator[str]:
     """The same, while its libraries are still being loaded."""
-    with serving(tmp_path / "log.txt", fresh=True) as (address, _):
+    with serving(tmp_path / "log.txt", fresh=True, port=spare_port) as (address, _):
         yield address
 
 

@@ -76,16 +76,6 @@ def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     np.testing.assert_allclose(large[np.ix_(rows, columns)].astype(int), expected, atol=1)
 
 
-def test_pixels_are_the_weights_and_follow_the_theme_without_a_reload(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
-    check_pixels(page, trace, "light")
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function(IS_DARK)
-    check_pixels(page, trace, "dark")
-
-
 #: Whether the lens has been drawn for the dark theme.
 IS_DARK = """() => {
     const [host] = [...document.querySelectorAll("*")].filter((each) =>
@@ -117,10 +107,8 @@ APART = """() => {
 }"""
 
 
-def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None:
-    """One canvas holds them all, so whatever moves the cells has to move what it shows."""
-    page = opened(open_page, address, kind="cross")
-    grid_map(page, 0, 0)
+def check_places(page: Page) -> None:
+    """One canvas holds all maps, so whatever moves the cells has to move what it shows."""
     near = f"() => ({APART})() <= 0.51"
     page.wait_for_function(near)
     before = page.locator("button.map").first.bounding_box()
@@ -147,10 +135,21 @@ def test_maps_stay_behind_their_cells(open_page: OpenPage, address: str) -> None
     screen.detach()
 
 
-def test_hover_reads_the_exact_weight_and_tokens_are_text(
+def test_pixels_are_the_weights_and_follow_theme_and_size_without_a_reload(
     open_page: OpenPage, address: str, trace: Trace
 ) -> None:
-    page = opened(open_page, address, kind="cross", layer="2", head="3")
+    page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
+    check_pixels(page, trace, "light")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(IS_DARK)
+    check_pixels(page, trace, "dark")
+    check_places(page)
+
+
+def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_grey(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
     n, m = trace.cross.shape[-2:]
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
         point_at(page, query, key, (n, m))
@@ -165,74 +164,52 @@ def test_hover_reads_the_exact_weight_and_tokens_are_text(
         plain(token) for token in trace.src_tokens
     ]
     assert page.locator(".lens b, .lens script").count() == 0
+    hidden = trace.cross[1, 2][:, -1].mean()
+    expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
+    assert (grid_map(page, 1, 2)[:, -1] == [0xE4, 0xE1, 0xD8]).all()
 
 
-def test_a_click_chooses_and_the_link_reopens_it(open_page: OpenPage, address: str) -> None:
-    page = opened(open_page, address, kind="decoder_self")
+def test_clicks_and_keys_choose_and_the_link_reopens_it(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    page = opened(open_page, address, kind="cross", layer="1", head="1")
     page.get_by_role("gridcell", name="Layer 3, head 2:").click()
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("layer=3&head=2"))
-    page.get_by_role("gridcell", name="Layer 1, mean over heads:").click()
-    expect(page).to_have_url(re.compile("layer=1&head=mean"))
+    for query, key in [(0, 1), (2, 0), (3, 4)]:
+        point_at(page, query, key, trace.cross.shape[-2:])
+        weight = trace.cross[2, 1, query, key]
+        expect(page.locator(".readout")).to_contain_text(f": {weight:.4f}")
+    page.get_by_role("gridcell", name="Layer 1, head 1:").focus()
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    expect(page.get_by_text("Layer 2, head 2", exact=True)).to_be_visible()
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
+    expect(page).to_have_url(re.compile("layer=2&head=mean"))
     again = open_page(page.url)
-    expect(again.get_by_text("Layer 1, mean over heads", exact=True)).to_be_visible()
+    expect(again.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
     chosen = again.locator("button.map[aria-selected=true]")
-    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 1, mean over heads:"))
+    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, mean over heads:"))
     again.get_by_role("gridcell", name="Layer 3, head 2:").click()
     expect(again).to_have_url(re.compile("layer=3&head=2"))
 
-
-def test_the_keyboard_moves_and_enter_chooses(open_page: OpenPage, address: str) -> None:
-    page = opened(open_page, address, layer="1", head="1")
-    page.get_by_role("gridcell", name="Layer 1, head 1:").focus()
-    for key in ("ArrowRight", "ArrowDown", "ArrowDown", "ArrowLeft", "ArrowRight", "Enter"):
-        page.keyboard.press(key)
-    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    page.keyboard.press("End")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
-
-
-def test_a_choice_survives_another_kind_and_another_page(open_page: OpenPage, address: str) -> None:
-    page = opened(open_page, address, kind="cross", layer="1", head="1")
-    page.get_by_role("gridcell", name="Layer 2, head 3:").click()
-    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
-    page.get_by_role("radio", name="Encoder self-attention").click()
-    expect(page).to_have_url(re.compile("kind=encoder_self"))
-    chosen = page.locator("button.map[aria-selected=true]")
+    # The choice survives another kind and another page.
+    again.get_by_role("radio", name="Encoder self-attention").click()
+    expect(again).to_have_url(re.compile("kind=encoder_self"))
+    again.get_by_role("gridcell", name="Layer 2, head 3:").click()
+    expect(again.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    again.get_by_role("link", name="Glossary").click()
+    expect(again.get_by_role("textbox", name="Find a word")).to_be_visible()
+    again.get_by_role("link", name="Attention", exact=True).first.click()
     expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, head 3:"))
-    page.get_by_role("link", name="Positions").click()
-    expect(page.get_by_text("Each dimension is a wave")).to_be_visible()
-    page.get_by_role("link", name="Attention").click()
-    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, head 3:"))
-    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
-
-
-def test_dimmed_columns_are_grey_and_counted(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
-    hidden = trace.cross[1, 2][:, -1].mean()
-    expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
-    drawn = grid_map(page, 1, 2)
-    assert (drawn[:, -1] == [0xE4, 0xE1, 0xD8]).all()
+    expect(again.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
 
 
 def strokes(page: Page, count: int) -> None:
     """The lines, seen and scrolled away, are as many as they should be."""
     expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
-
-
-def test_a_clicked_cell_is_the_map_under_the_lens(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, kind="cross", layer="1", head="1")
-    page.get_by_role("gridcell", name="Layer 3, head 2:").click()
-    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    readout = page.locator(".readout")
-    for query, key in [(0, 1), (2, 0), (3, 4)]:
-        point_at(page, query, key, trace.cross.shape[-2:])
-        expect(readout).to_contain_text(f": {trace.cross[2, 1, query, key]:.4f}")
 
 
 def test_whole_words_are_summed_and_averaged_under_the_lens(

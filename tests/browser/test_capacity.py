@@ -36,9 +36,9 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokeni
 
 
 def test_a_sentence_at_the_token_limit_is_drawn_weight_by_weight(
-    open_page: Callable[..., Page], checkpoints: Path, tmp_path: Path
+    open_page: Callable[..., Page], checkpoints: Path, tmp_path: Path, spare_port: int
 ) -> None:
-    with serving(tmp_path / "log.txt", checkpoints=checkpoints) as (address, _):
+    with serving(tmp_path / "log.txt", checkpoints=checkpoints, port=spare_port) as (address, _):
         check_every_way_to_combine(open_page, address, checkpoints)
 
 

@@ -33,12 +33,11 @@ def text_of(value: float) -> str:
     return f"{value:.{1 if size >= 100 else 2 if size >= 10 else 3}f}".replace("-", "−")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_key_is_followed_through_all_stages(
-    open_page: OpenPage, address: str, stages: HeadStages, theme: str
+    open_page: OpenPage, address: str, stages: HeadStages
 ) -> None:
     query = f"sentence={quote(SENTENCE)}&kind=cross&layer=2&head=3&query=2&key=1"
-    page = open_page(f"{address}/head?{query}", theme)
+    page = open_page(f"{address}/head?{query}", "dark")
     view = page.locator(".stages")
     expect(view.locator("section.stage")).to_have_count(8)
     expect(view.locator("canvas")).to_have_count(7)  # cross-attention has no mask to draw

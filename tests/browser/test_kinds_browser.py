@@ -237,14 +237,14 @@ def test_the_place_of_the_kinds_is_the_same_in_every_view(
 
 
 def test_many_weights_come_one_kind_at_a_time(
-    tab: tuple[Page, Wire, list[str]], tmp_path: Path
+    tab: tuple[Page, Wire, list[str]], tmp_path: Path, spare_port: int
 ) -> None:
     page, wire, _ = tab
     tensors = make_tensors(512, 2, 4)
     assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
     np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
     script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
-    with serving(tmp_path / "log.txt", script) as (address, _):
+    with serving(tmp_path / "log.txt", script, port=spare_port) as (address, _):
         page.goto(f"{address}/?tokens=512")
         table = page.locator(".grid .table")
         expect(table).to_have_attribute("aria-label", "Encoder")

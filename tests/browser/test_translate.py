@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import numpy as np
@@ -17,7 +18,6 @@ from tests.servers import serving
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
-from ui.core.url_state import _SETTLING
 from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
@@ -51,6 +51,13 @@ def until_the_url_says(page: Page, **wanted: str) -> None:
     )
 
 
+#: Whether the matrix shows another picture than this one.
+REDRAWN = """before => [...document.querySelectorAll("*")].some((each) => {
+    const canvas = each.shadowRoot?.querySelector("canvas.matrix");
+    return canvas && canvas.toDataURL() !== before;
+})"""
+
+
 def type_and_translate(page: Page, sentence: str) -> None:
     page.locator("textarea").fill(sentence)
     page.get_by_test_id("stBaseButton-primaryFormSubmit").click()
@@ -81,11 +88,10 @@ def heatmap(page: Page, theme: Theme, shape: tuple[int, int]) -> NDArray[np.floa
     return distance.argmin(axis=1).reshape(shape) / 255
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
-    app: str, open_page: OpenPage, theme: Theme
+    app: str, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}", theme=theme)
+    page = open_page(f"{app}/?checkpoint={REVERSE}")
     player_is_ready(page)
     type_and_translate(page, "headlight")
     expect(page.locator(".st-key-headline")).to_have_text("thgildaeh")
@@ -94,31 +100,38 @@ def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
         f"step 1 of {len(expected.predicted_tokens)}"
     )
     assert page.locator(".player button.chip").all_inner_texts() == list(expected.predicted_tokens)
-    shown = heatmap(page, theme, expected.cross.shape[2:])
-    np.testing.assert_allclose(shown, expected.cross.mean(axis=(0, 1)), atol=0.01)
+    shape, mean = expected.cross.shape[2:], expected.cross.mean(axis=(0, 1))
+    np.testing.assert_allclose(heatmap(page, "light", shape), mean, atol=0.01)
+    light = page.locator("canvas.matrix").evaluate("canvas => canvas.toDataURL()")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(REDRAWN, arg=light)
+    np.testing.assert_allclose(heatmap(page, "dark", shape), mean, atol=0.01)
     # One head of one layer, chosen in the browser.
     page.get_by_role("button", name="Layer 2").click()
     page.get_by_role("button", name="Head 1").click()
-    shown = heatmap(page, theme, expected.cross.shape[2:])
+    shown = heatmap(page, "dark", shape)
     np.testing.assert_allclose(shown, expected.cross[1, 0], atol=0.01)
     # Every letter of the word is looked for from right to left: the anti-diagonal.
     looked_at = expected.cross[1].max(axis=0)[1:-1].argmax(axis=1)
     assert np.corrcoef(looked_at, np.arange(len(looked_at)))[0, 1] < -0.8
 
+    # The cell under the pointer tells its exact weight.
+    t, s = 3, 4
+    canvas = page.locator("canvas.matrix")
+    frame = canvas.evaluate("canvas => JSON.parse(canvas.dataset.frame)")
+    x, y = frame["left"] + (s + 0.5) * frame["w"], frame["top"] + (t + 0.5) * frame["h"]
+    canvas.hover(position={"x": x, "y": y})
+    tip = page.locator(".player .tip")
+    expect(tip).to_be_visible()
+    for told in (f"{expected.cross[1, 0, t, s]:.4f}", expected.src_tokens[s],
+                 expected.predicted_tokens[t]):  # fmt: skip
+        expect(tip).to_contain_text(told)
 
-def test_the_default_checkpoint_translates_its_example(app: str, open_page: OpenPage) -> None:
+
+def test_the_first_screen_needs_no_scrolling_and_translates(app: str, open_page: OpenPage) -> None:
     page = open_page(app)
     player_is_ready(page)
-    name = query(page)["checkpoint"]
-    sentence = "The cat sat on the mat because it was tired."
-    type_and_translate(page, sentence)
-    expect(page.locator(".st-key-source")).to_have_text(sentence)
-    expect(page.locator(".st-key-headline")).to_have_text(trace(name, sentence).text)
-
-
-def test_the_first_screen_needs_no_scrolling(app: str, open_page: OpenPage) -> None:
-    page = open_page(app)
-    player_is_ready(page)
+    expect(page.get_by_role("link", name="Translate")).to_have_attribute("aria-current", "page")
     assert page.locator(".player button.chip").count() <= 18
     box = page.locator("canvas.matrix").bounding_box()
     assert box is not None
@@ -126,6 +139,11 @@ def test_the_first_screen_needs_no_scrolling(app: str, open_page: OpenPage) -> N
     assert box["x"] + box["width"] <= 1280
     overflow = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not overflow
+    sentence = "The cat sat on the mat because it was tired."
+    type_and_translate(page, sentence)
+    expect(page.locator(".st-key-source")).to_have_text(sentence)
+    name = query(page)["checkpoint"]
+    expect(page.locator(".st-key-headline")).to_have_text(trace(name, sentence).text)
 
 
 def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: OpenPage) -> None:
@@ -181,48 +199,13 @@ def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
         button = again.get_by_role("button", name=name)
         expect(button).to_have_attribute("aria-pressed", "true")
 
-
-def test_back_brings_the_earlier_view(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef")
-    player_is_ready(page)
-    page.get_by_role("button", name="Layer 2").click()
-    until_the_url_says(page, layer="2")
-    # Until then an address from before is taken for the browser's late word.
-    page.evaluate("ms => new Promise((resolve) => setTimeout(resolve, ms))", 1100 * _SETTLING)
-    page.go_back()
-    until_the_url_says(page, layer="mean")
-    expect(page.get_by_role("button", name="Layer mean")).to_have_attribute("aria-pressed", "true")
-
-
-def test_playing_runs_to_the_end_and_stops(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=ab")
-    player_is_ready(page)
-    steps = len(trace(REVERSE, "ab").predicted_tokens)
-    page.get_by_role("button", name="Play").click()
-    expect(page.get_by_role("button", name="Pause")).to_be_visible()
-    expect(page.locator(".player .count")).to_have_text(f"step {steps} of {steps}")
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
-    until_the_url_says(page, step=str(steps))
-
-
-def test_hovering_a_cell_tells_its_exact_weight(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef&layer=2&head=2")
-    player_is_ready(page)
-    expected = trace(REVERSE, "abcdef")
-    t, s = 3, 4
-    box = page.locator("canvas.matrix").bounding_box()
-    frame = page.locator("canvas.matrix").evaluate("canvas => JSON.parse(canvas.dataset.frame)")
-    assert box is not None
-    page.mouse.move(
-        box["x"] + frame["left"] + (s + 0.5) * frame["w"],
-        box["y"] + frame["top"] + (t + 0.5) * frame["h"],
-    )
-    tip = page.locator(".player .tip")
-    expect(tip).to_be_visible()
-    told = tip.inner_text()
-    assert f"{expected.cross[1, 1, t, s]:.4f}" in told
-    assert expected.src_tokens[s] in told
-    assert expected.predicted_tokens[t] in told
+    # Playing runs to the end and stops.
+    again.get_by_label("Decoding step").fill(str(steps - 2))
+    again.get_by_role("button", name="Play").click()
+    expect(again.get_by_role("button", name="Pause")).to_be_visible()
+    expect(again.locator(".player .count")).to_have_text(f"step {steps} of {steps}")
+    expect(again.get_by_role("button", name="Play")).to_be_visible()
+    until_the_url_says(again, step=str(steps))
 
 
 HOSTILE = [
@@ -233,26 +216,21 @@ HOSTILE = [
 ]
 
 
-def test_hostile_text_is_shown_and_not_run(app: str, open_page: OpenPage) -> None:
+def test_hostile_text_is_shown_and_not_run_and_too_long_a_sentence_is_refused(
+    app: str, open_page: OpenPage
+) -> None:
+    linked = open_page(f"{app}/?checkpoint={REVERSE}&sentence={quote(HOSTILE[1])}")
+    player_is_ready(linked)
     page = open_page(f"{app}/?checkpoint={REVERSE}")
     player_is_ready(page)
     for sentence in HOSTILE:
         type_and_translate(page, sentence)
         expect(page.locator(".st-key-source")).to_have_text(clean(sentence))
         expect(page.get_by_test_id("stAlert")).to_be_visible()
-    linked = open_page(f"{app}/?checkpoint={REVERSE}&sentence={quote(HOSTILE[1])}")
-    player_is_ready(linked)
     for each in (page, linked):
         assert each.evaluate("window.hit") is None
         assert each.locator("[data-testid=stMain] img, [data-testid=stMain] script").count() == 0
         assert each.get_by_test_id("stException").count() == 0
-
-
-def test_too_long_a_sentence_is_refused_and_the_next_one_works(
-    app: str, open_page: OpenPage
-) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}")
-    player_is_ready(page)
     type_and_translate(page, "a" * 10_000)
     expect(page.get_by_test_id("stAlert")).to_contain_text("at most 512 are allowed")
     type_and_translate(page, "abc")
@@ -260,14 +238,14 @@ def test_too_long_a_sentence_is_refused_and_the_next_one_works(
     assert page.get_by_test_id("stAlert").count() == 0
 
 
-@pytest.fixture(scope="module")
-def endless_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def endless_app(tmp_path: Path, spare_port: int) -> Iterator[str]:
     """An app whose model never ends a sentence, beside one that is cut short on disk."""
-    root = tmp_path_factory.mktemp("root")
+    root = tmp_path / "root"
     checkpoint = load_checkpoint(ENTRIES[REVERSE].path)
     # Deep and narrow: hundreds of slow steps that take little memory.
     config = checkpoint.config.replace(
-        n_heads=1, n_decoder_layers=160, output_bias=True, max_positions=512
+        n_heads=1, n_decoder_layers=80, output_bias=True, max_positions=512
     )
     torch.manual_seed(0)
     model = type(checkpoint.model)(config)
@@ -279,11 +257,14 @@ def endless_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     weights = root / "cut" / "model.safetensors"
     with weights.open("r+b") as file:
         file.truncate(weights.stat().st_size // 2)
-    with serving(tmp_path_factory.mktemp("server") / "log.txt", checkpoints=root) as (address, _):
+    app = ("-m", "tests.browser.settled_app")
+    with serving(tmp_path / "log.txt", app, checkpoints=root, port=spare_port) as (address, _):
         yield address
 
 
-def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page: OpenPage) -> None:
+def test_long_work_shows_progress_and_can_be_stopped_and_back_brings_the_earlier_view(
+    endless_app: str, open_page: OpenPage
+) -> None:
     page = open_page(f"{endless_app}/?sentence=abc&beam=1")
     player_is_ready(page)
     type_and_translate(page, "abcdefgh" * 60)
@@ -297,41 +278,41 @@ def test_long_work_shows_progress_and_can_be_stopped(endless_app: str, open_page
     page.get_by_text("1 checkpoint cannot be used").click()
     expect(page.get_by_text("cut/model.safetensors")).to_be_visible()
 
+    page.get_by_role("button", name="Head 1").click()
+    until_the_url_says(page, head="1")
+    page.go_back()
+    until_the_url_says(page, head="mean")
+    pressed = page.get_by_role("button", name="Head mean")
+    expect(pressed).to_have_attribute("aria-pressed", "true")
 
-@pytest.mark.parametrize("stem", ["translate_page", "attention_page"])
-def test_a_page_opened_by_its_file_name_on_a_fresh_server_leads_to_the_app(
-    unvisited_app: str, open_page: OpenPage, stem: str
+
+@pytest.mark.parametrize("path", ["translate_page", "attention_page", "attention"])
+def test_an_address_opens_its_page_on_a_fresh_server(
+    unvisited_app: str, open_page: OpenPage, path: str
 ) -> None:
-    page = open_page(f"{unvisited_app}/{stem}?checkpoint={REVERSE}&sentence=abc")
+    """Also that of a page's file; Streamlit's dialog that there is no such page does not stay."""
+    page = open_page(f"{unvisited_app}/{path}?checkpoint={REVERSE}&sentence=abc")
     expect(page.get_by_role("link", name="Attention")).to_be_visible()
     expect(page.locator("textarea")).to_have_value("abc")
-    if stem == "translate_page":
+    if path == "translate_page":
         expect(page.locator(".st-key-headline")).to_have_text("cba")
     else:
         expect(page.get_by_role("grid").first).to_be_visible()
-    page.get_by_role("link", name="Positions").click()
-    expect(page.get_by_test_id("stMain")).to_contain_text("order")
-    page.wait_for_url("**/positions?**sentence=abc**")
+    if path == "attention":
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        page.wait_for_url("**/attention?**sentence=abc**")
+    page.get_by_role("link", name="Glossary").click()
+    page.wait_for_url("**/glossary?**sentence=abc**")
+    expect(page.get_by_role("textbox", name="Find a word")).to_be_visible()
     assert page.get_by_test_id("stException").count() == 0
 
 
-def test_a_link_to_a_page_opens_it_on_a_fresh_server(
-    unvisited_app: str, open_page: OpenPage
+def test_the_file_name_of_a_page_opens_it_once_there_are_visitors(
+    app: str, open_page: OpenPage
 ) -> None:
-    """Streamlit's dialog that there is no such page does not stay."""
-    page = open_page(f"{unvisited_app}/attention?checkpoint={REVERSE}&sentence=abc")
-    expect(page.locator("textarea")).to_have_value("abc")
-    expect(page.get_by_test_id("stMain").locator("canvas").first).to_be_visible()
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    page.wait_for_url("**/attention?**sentence=abc**")
-
-
-def test_every_page_has_an_address_that_opens_it(app: str, open_page: OpenPage) -> None:
     page = open_page(app)
-    page.wait_for_selector("textarea")  # the server is not fresh any more
-    for url_path in ("attention", "positions", "translate", "", "attention_page"):
-        page.goto(f"{app}/{url_path}?checkpoint={REVERSE}&sentence=abc")
-        expect(page.locator("textarea")).to_have_value("abc")
-        name = url_path.removesuffix("_page").capitalize() or "Translate"
-        expect(page.get_by_role("link", name=name)).to_have_attribute("aria-current", "page")
-        assert page.get_by_role("dialog").count() == 0
+    player_is_ready(page)  # the server is not fresh any more
+    page.goto(f"{app}/attention_page?checkpoint={REVERSE}&sentence=abc")
+    expect(page.locator("textarea")).to_have_value("abc")
+    expect(page.get_by_role("link", name="Attention")).to_have_attribute("aria-current", "page")
+    assert page.get_by_role("dialog").count() == 0

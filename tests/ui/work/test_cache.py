@@ -4,7 +4,6 @@ import dataclasses
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from ui.core.request import Request
 from ui.core.view import View
 from ui.work import models, results
 from ui.work.lru import Lru
@@ -32,6 +32,11 @@ def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
     folder = tmp_path / "tiny"
     shutil.copytree(tiny_checkpoint, folder)
     return make_view(folder)
+
+
+def traces() -> int:
+    """How many traces are kept."""
+    return sum(isinstance(key, Request) for key in results.CACHE)
 
 
 def silent(step: int, most: int) -> None:
@@ -125,7 +130,7 @@ def test_errors_pass_and_are_not_kept(view: View) -> None:
     (view.path / "model.safetensors").write_bytes(b"no")
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         results.trace(make_view(view.path).request, silent)
-    assert len(results.CACHE) == 0
+    assert traces() == 0
 
 
 def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> None:
@@ -137,7 +142,7 @@ def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> No
 
     with pytest.raises(Stop):
         results.trace(view.request, stop)
-    assert len(results.CACHE) == 0
+    assert traces() == 0
     assert results.trace(view.request, silent).predicted_tokens
 
 
@@ -145,6 +150,13 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
     running: list[int] = [0]
     most: list[int] = [0]
     lock = threading.Lock()
+    waiting, four_wait = set[int](), threading.Event()
+
+    def report(step: int, at_most: int) -> None:
+        if at_most == 0:  # waiting for others
+            waiting.add(threading.get_ident())
+            if len(waiting) == 4:
+                four_wait.set()
 
     shape = models.translator(view).config
 
@@ -155,17 +167,17 @@ def test_two_forward_passes_run_at_a_time(view: View, monkeypatch: pytest.Monkey
             with lock:
                 running[0] += 1
                 most[0] = max(most[0], running[0])
-            time.sleep(0.05)
+            assert four_wait.wait(60)
             with lock:
                 running[0] -= 1
             return make_trace()
 
     monkeypatch.setattr(results, "load", lambda request: Slow())
     keys = [dataclasses.replace(view, sentence=f"sentence {i}").request for i in range(6)]
-    threads = [threading.Thread(target=results.trace, args=(key, silent)) for key in keys]
+    threads = [threading.Thread(target=results.trace, args=(key, report)) for key in keys]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert most[0] == 2
-    assert len(results.CACHE) == 6
+    assert traces() == 6

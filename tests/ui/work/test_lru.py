@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -75,15 +74,20 @@ def test_none_is_a_result_too() -> None:
 
 def test_many_threads_make_one_result() -> None:
     cache, made, found = Lru(10**9), [], []
+    waiting, all_wait = set[int](), threading.Event()
+
+    def wait() -> None:
+        waiting.add(threading.get_ident())
+        if len(waiting) == 5:
+            all_wait.set()
 
     def make() -> object:
-        time.sleep(0.05)
+        assert all_wait.wait(60)
         made.append(1)
         return object()
 
     threads = [
-        threading.Thread(target=lambda: found.append(cache.once("a", make, nothing)))
-        for _ in range(6)
+        threading.Thread(target=lambda: found.append(cache.once("a", make, wait))) for _ in range(6)
     ]
     for thread in threads:
         thread.start()

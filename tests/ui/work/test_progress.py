@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -19,9 +18,12 @@ class Watched(Progress):
         super().__init__("work")
         self.seen: list[tuple[int, int]] = []
         self.leave_at = leave_at
+        self.news = threading.Condition()
 
     def __call__(self, step: int, most: int) -> None:
-        self.seen.append((step, most))
+        with self.news:
+            self.seen.append((step, most))
+            self.news.notify_all()
         if (step, most) == self.leave_at:
             raise InterruptedError
 
@@ -39,9 +41,8 @@ def test_it_is_made_elsewhere_while_progress_is_drawn_here() -> None:
     def make(report: Report) -> threading.Thread:
         for step in range(3):
             report(step, 3)
-            deadline = time.monotonic() + PATIENCE
-            while (step, 3) not in drawn.seen and time.monotonic() < deadline:
-                time.sleep(0.01)
+            with drawn.news:
+                drawn.news.wait_for(lambda at=(step, 3): at in drawn.seen, PATIENCE)
         return threading.current_thread()
 
     assert attended(make, drawn) is not here
@@ -68,11 +69,19 @@ def test_who_leaves_does_not_wait_and_the_work_ends_at_its_next_report() -> None
 
 
 def _page() -> None:
-    import time
+    import threading
 
     import streamlit as st
 
     from ui.work.progress import Progress, attended, place_for_progress, resume, stopped
+
+    shown = threading.Event()
+
+    class Shown(Progress):
+        def __call__(self, step: int, most: int) -> None:
+            super().__call__(step, most)
+            if self._slot is not None:
+                shown.set()
 
     place_for_progress()
     work = ("slow", 1)
@@ -80,7 +89,7 @@ def _page() -> None:
         st.text("stopped")
         st.button("again", on_click=resume)
     else:
-        st.text(attended(lambda report: time.sleep(0.8) or "made", Progress(work)))
+        st.text(attended(lambda report: shown.wait(60) and "made", Shown(work)))
 
 
 def test_stop_marks_the_work_on_screen_until_it_is_asked_for_again() -> None:
