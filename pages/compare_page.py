@@ -8,7 +8,7 @@ import streamlit as st
 
 from ui.attention.settings import drop_stale_tokens
 from ui.compare import registry
-from ui.compare.choice import PARAMS, Setup, begin, better_known, opened, opening, settle
+from ui.compare.choice import PARAMS, Setup, begin, better_known, opened, opening, read_setup
 from ui.compare.languages import warning
 from ui.compare.registry import TOPIC, room_of
 from ui.compare.setup import draw_choice, read_right
@@ -60,7 +60,7 @@ shown = *PARAMS, TOPIC, *registry.params()
 url_state.show(*shown)
 begin(*shown)
 now = current_view()
-chosen = settle(now)
+chosen = read_setup(now)
 if is_opening_sentence() and (sentence := better_known(chosen)):
     open_with(sentence)
 first = get_trace(now, partial(opening, chosen))

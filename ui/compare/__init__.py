@@ -1,1 +1,1 @@
-"""The room of the Compare page."""
+"""The Compare page: other pages' views drawn twice, and differences, matching and numbers."""

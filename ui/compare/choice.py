@@ -66,7 +66,7 @@ PARAMS: tuple[Param[Any], ...] = (
 
 @dataclass(frozen=True)
 class Setup:
-    """What is compared.
+    """Both sides of a comparison.
 
     Attributes:
         pairing: "models" or "sentences".
@@ -125,8 +125,8 @@ def opening(setup: Setup, left: Trace) -> Plan:
         yield with_left(setup, left).right.request
 
 
-def settle(view: View) -> Setup:
-    """Read the setup from the settings, with defaults for what is missing or unusable."""
+def read_setup(view: View) -> Setup:
+    """Read the setup from the settings, with defaults for missing or unusable ones."""
     if st.session_state.get(_LEFT, view.sentence) != view.sentence and not url_state.arrived(
         SECOND
     ):

@@ -1,8 +1,8 @@
-"""Guided tours: where a reader is, and the bar at the top of each page that says so.
+"""Guided tours: the reader's current stop, and the bar above each page that shows it.
 
-A link holds the tour, the stop and the answer given, and with them whatever settings it names;
-`?tour=heads&stop=3` alone is enough. When a stop is entered its settings replace what was there;
-what the link itself says goes before them. From then on the controls are the reader's.
+A link holds the tour, the stop, the answer given and any settings; `?tour=heads&stop=3` is enough.
+Entering a stop replaces all settings by its own; those in the link take precedence. From then on
+the reader is free to change them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TOURS: tuple[Tour, ...] = (ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAININ
 
 _BY_NAME = {tour.name: tour for tour in TOURS}
 
-#: The answer given: 1 for the first option, 0 for "show me", None while nothing was chosen.
+#: The answer given: 1 for the first option, 0 for "Show me", None for no answer yet.
 Guess = int | None
 
 TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
@@ -57,7 +57,7 @@ class TourStop:
 
 
 def current_stop() -> TourStop | None:
-    """Where the reader is, or None outside of tours."""
+    """Return the reader's stop, or None outside tours."""
     tour = _BY_NAME.get(url_state.get(TOUR))
     if tour is None:
         return None
@@ -65,7 +65,7 @@ def current_stop() -> TourStop | None:
 
 
 def page_of(stop: Stop) -> PageSpec:
-    """The page that a stop is on."""
+    """Return the page of a stop."""
     return next((spec for spec in PAGES if spec.url_path == stop.page), PAGES[0])
 
 
@@ -78,12 +78,12 @@ def go_to(tour: str, number: int) -> None:
 
 
 def leave() -> None:
-    """Leave the tour where it is. A callback."""
+    """Leave the tour. A callback."""
     url_state.forget(TOUR, STOP, GUESS)
 
 
 def beside(here: TourStop, step: int) -> TourStop | None:
-    """The stop before or after, within the tour; after the last one, the next tour's first."""
+    """Return the previous or next stop; after a tour's last stop, the next tour's first."""
     number = here.number + step
     if 1 <= number <= len(here.tour.stops):
         return TourStop(here.tour, number)
@@ -94,13 +94,13 @@ def beside(here: TourStop, step: int) -> TourStop | None:
 
 
 def follow(view: View, step: int = 0) -> PageSpec | None:
-    """Enter the stop that the store names, where it was not entered yet.
+    """Enter the stored stop, unless it has been entered already.
 
     Args:
-        view: as the sidebar says.
-        step: how far a key asked to go.
+        view: the sidebar's.
+        step: number of stops to move, as asked by a key.
 
-    Returns: the page to show where a stop was entered; else None.
+    Returns: the page to show if a stop was entered, else None.
     """
     here = current_stop()
     if here is not None and step:
@@ -128,7 +128,7 @@ def follow(view: View, step: int = 0) -> PageSpec | None:
 
 
 def draw_bar(view: View, on: PageSpec) -> None:
-    """Draw where the reader is, above the page; until a question is answered, the page is hidden.
+    """Draw the bar above the page, which stays hidden until the question is answered.
 
     Args:
         on: the page on screen.
@@ -159,7 +159,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
 
 
 def scene_of(view: View) -> Scene:
-    """What a question may ask about the view."""
+    """Return what questions about the view may use."""
     entry = view.entry
     config = entry.config
     assert config is not None  # the sidebar offers no others
@@ -168,7 +168,7 @@ def scene_of(view: View) -> Scene:
 
 
 def show_subject(here: TourStop, view: View, scene: Scene) -> None:
-    """Have the page show what the question is about, once for each sentence."""
+    """Set the page to the subject of the question, once for each sentence."""
     looked = f"{here.tour.name} {here.number} {view.request!r}"
     before = st.session_state.get(_LOOKED)
     if before == looked:

@@ -1,6 +1,6 @@
-"""What a guided tour is made of: stops, and questions whose answers come from the view's own model.
+"""Parts of a guided tour: stops, and questions answered by the view's own model.
 
-No Streamlit here. A stop names settings by the names that the URL uses, so it can set any page.
+Nothing here needs Streamlit. A stop names settings as the URL does, so it can set up any page.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transformer.config import ModelConfig
 from transformer.trace.records import Trace
 from transformer.types import Floats
 
-#: Options of a question at most; more do not fit one line.
+#: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
 
 #: Options and the index of the right one.
@@ -25,13 +25,13 @@ Chosen = tuple[tuple[str, ...], int]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What a question may ask about: one sentence through one checkpoint.
+    """The subject of questions: one sentence through one checkpoint.
 
     Attributes:
         trace: of the sentence on the left.
         config: the checkpoint's.
-        metrics: its metrics.json; may hold nothing.
-        trained: positions of the longest training sentence, where the checkpoint says so.
+        metrics: its metrics.json; may be empty.
+        trained: positions of the longest training sentence, None if unknown.
     """
 
     trace: Trace
@@ -46,9 +46,9 @@ class Question:
 
     Attributes:
         ask: Markdown.
-        options: plain text, at least two, none twice.
+        options: plain text, at least two, all different.
         answer: index of the right one.
-        because: Markdown, what the numbers say; shown after a choice.
+        because: Markdown; the explanation shown after an answer.
     """
 
     ask: str
@@ -75,13 +75,13 @@ class Stop:
     """One stop of a tour.
 
     Attributes:
-        title, text: what it is about; `text` is Markdown, one or two sentences.
+        title, text: of the bar; `text` is Markdown, one or two sentences.
         section: of the paper.
         page: the page it is on, by url_path.
-        question: made from the view.
-        settings: what the page should show, by URL names, whatever the checkpoint.
-        look: more settings, found in the trace: a step, a layer, a head.
-        example: which example sentence, from 0.
+        question: makes the question from a scene.
+        settings: of the page, by their names in the URL.
+        look: returns further settings that depend on the trace: a step, a layer, a head.
+        example: index of the example sentence.
     """
 
     title: str
@@ -100,7 +100,7 @@ class Tour:
 
     Attributes:
         name: as in the URL.
-        title, about: on the list of tours.
+        title, about: in the list of tours.
         section: of the paper.
         icon: a Material icon.
     """
@@ -114,7 +114,7 @@ class Tour:
 
 
 def cell(layer: int | None, head: int | None) -> Settings:
-    """The settings of a layer and head, 0-based; None is the mean."""
+    """Return the settings of a layer and head, 0-based; None is the mean."""
     return {
         "layer": "mean" if layer is None else str(layer + 1),
         "head": "mean" if head is None else str(head + 1),
@@ -122,17 +122,17 @@ def cell(layer: int | None, head: int | None) -> Settings:
 
 
 def shown(token: str) -> str:
-    """A token for the eye: without the mark of a word's start, unless it is nothing else."""
+    """Return a token without the mark of a word's start, unless it is only that."""
     return token.lstrip("▁") or "▁"
 
 
 def quoted(text: str) -> str:
-    """Text of a user or a model in quotation marks, as Markdown that shows it as it is."""
+    """Return text in quotation marks, as Markdown that shows it literally."""
     return f"“{plain(shorten(text, 90))}”"
 
 
 def names(tokens: Sequence[str]) -> list[str]:
-    """The tokens for the eye, those that occur twice with their place, from 1."""
+    """Return the tokens without marks; repeated ones with their position, from 1."""
     plain = [shown(token) for token in tokens]
     return [
         f"{name} ({place})" if plain.count(name) > 1 else name
@@ -141,25 +141,25 @@ def names(tokens: Sequence[str]) -> list[str]:
 
 
 def words(trace: Trace, until: int) -> str:
-    """The translation before step `until`, quoted."""
+    """Return the translation before step `until`, quoted."""
     text = "".join(trace.predicted_tokens[:until]).replace("▁", " ").strip()
     return quoted(text) if text else "nothing yet"
 
 
 def two(options: Sequence[str]) -> tuple[str, ...]:
-    """The options, and one more where a very short sentence leaves no other."""
+    """Return the options, with a second one if there is only one."""
     return tuple(options) if len(options) > 1 else (*options, "none of these")
 
 
 def among(right: int, ranking: Sequence[int], labels: Sequence[str], most: int = 4) -> Chosen:
-    """Options out of `labels`: the right one and the first others of a ranking, in their order."""
+    """Return the right label and the first others of a ranking, in the order of `labels`."""
     others = [place for place in ranking if place != right][: most - 1]
     places = sorted({right, *others})
     return two([labels[place] for place in places]), places.index(right)
 
 
 def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str]) -> Chosen:
-    """Options that are numbers, smallest first; those that read like the right one are left out."""
+    """Return numbers as options, smallest first, without wrong ones that read like the right."""
     values = {write(value): value for value in wrong}
     values[write(right)] = right
     ordered = sorted(values, key=values.__getitem__)
@@ -167,7 +167,7 @@ def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str])
 
 
 def counts(right: int, low: int, high: int, most: int = MOST_OPTIONS) -> Chosen:
-    """Options that are whole numbers around the right one, from `low` to `high`."""
+    """Return whole numbers around the right one as options, from `low` to `high`."""
     high = max(high, low + 1, right)
     start = min(max(low, right - most // 2), max(low, high - most + 1))
     values = range(start, min(high, start + most - 1) + 1)
@@ -175,11 +175,11 @@ def counts(right: int, low: int, high: int, most: int = MOST_OPTIONS) -> Chosen:
 
 
 def quarters(weight: float) -> Chosen:
-    """Options that are ranges of a share from 0 to 1."""
+    """Return ranges of a share from 0 to 1 as options."""
     options = ("below 0.25", "0.25 to 0.5", "0.5 to 0.75", "above 0.75")
     return options, min(int(weight * 4), 3)
 
 
 def best(values: Floats) -> tuple[int, ...]:
-    """The indices of the largest value."""
+    """Return the indices of the largest value."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(values)), values.shape))

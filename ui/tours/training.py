@@ -1,4 +1,4 @@
-"""A tour of training (section 5), on the recipe and the results that a checkpoint brings along."""
+"""A tour of training (section 5), on a checkpoint's own recipe and results."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What a checkpoint says of its training; the paper's base model where it says nothing.
+    """A checkpoint's training by its metrics.json; the paper's base model's if that says nothing.
 
     Attributes:
-        own: whether these are the checkpoint's own numbers.
-        continued: whether they are those of a last part only, begun from weights trained before.
+        own: whether the numbers are the checkpoint's own.
+        continued: whether they are of a last part only, which began from trained weights.
         recipe: warm-up, peak rate, cooldown, label smoothing.
-        updates, epochs, target_tokens, hours: how long; epochs and hours are 0 where unknown.
-        longest: tokens of the longest target sentence, 0 where unknown.
-        val_nll: loss on held-out text in nats a token, None where unknown.
+        updates, epochs, target_tokens, hours: its length; epochs and hours are 0 if unknown.
+        longest: tokens of the longest target sentence, 0 if unknown.
+        val_nll: loss on held-out text in nats a token, None if unknown.
         tried: (decoding, BLEU on validation) of one set of weights.
         tests: BLEU by the name of the test set.
         d_model, vocab_size: of the model meant.
@@ -52,7 +52,7 @@ class TrainingFacts:
 
     @property
     def rates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
-        """Updates and the learning rate at each, about 400 of them."""
+        """About 400 updates, and the learning rate at each."""
         steps = np.unique(np.linspace(1, self.updates, 400).round().astype(np.int64))
         rates = [learning_rate(int(n), self.recipe, self.d_model, self.updates) for n in steps]
         return steps, np.array(rates, dtype=np.float32)
@@ -69,7 +69,7 @@ def _part(held: Any, name: str) -> Mapping[str, Any]:
 
 
 def training_facts(scene: Scene) -> TrainingFacts:
-    """Read metrics.json, which anyone may have written: what does not fit is as if not there."""
+    """Read a checkpoint's metrics.json, ignoring invalid values: anyone may have written it."""
     training = _part(scene.metrics, "training")
     said = _part(_part(training, "recipe"), "training")
     updates = min(int(_number(training.get("updates"))), 10**9)
@@ -123,14 +123,14 @@ def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def whose(facts: TrainingFacts) -> str:
-    """Whose numbers these are, as the start of a sentence."""
+    """Return whose numbers these are, as the start of a sentence."""
     if facts.continued:
         return "The last part of this checkpoint's training"
     return "This checkpoint" if facts.own else "The paper's base model"
 
 
 def how_long(hours: float) -> str:
-    """A time with its unit, in minutes below an hour."""
+    """Return a time with its unit, in minutes below an hour."""
     return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
 
 
