@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.servers import ROOT
+from tests import forks
 
 Costs = dict[str, dict[str, dict[str, int]]]
 
 
 @pytest.fixture(scope="module")
-def counted(random_checkpoints: Path) -> tuple[int, Costs]:
+def counted(
+    random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[int, Costs]:
     """Checkpoints listed, and what each page costs, counted in a process of its own."""
-    command = [
-        sys.executable, "benchmarks/reruns.py", "--json", "--checkpoints", str(random_checkpoints),
-    ]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr[-2000:]
-    found = json.loads(run.stdout)
+    log = tmp_path_factory.mktemp("reruns") / "log.txt"
+    command = ["benchmarks/reruns.py", "--json", "--checkpoints", str(random_checkpoints)]
+    written = forks.run(command, {}, log)
+    found, _ = json.JSONDecoder().raw_decode(written, written.index("{\n"))  # among warnings
     return found["checkpoints"], found["pages"]
 
 

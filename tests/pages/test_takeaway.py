@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.exhibit import Exhibit
-from tests.pages.programs import Programs, programs
+from tests import forks
 from ui.export import download
 from ui.frame.pages import PAGES, PageSpec
 
@@ -66,12 +66,6 @@ class Offered:
     name: str
 
 
-@pytest.fixture(scope="module")
-def python(random_checkpoints: Path) -> Iterator[Programs]:
-    with programs({"HEADLIGHT_CHECKPOINTS": str(random_checkpoints)}) as running:
-        yield running
-
-
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
     """What the page on screen offers to take away, by key."""
@@ -101,7 +95,7 @@ def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
 def test_every_figure_can_be_taken_away(
     run_app: RunApp,
     offered: dict[str, Offered],
-    python: Programs,
+    random_checkpoints: Path,
     tmp_path: Path,
     spec: PageSpec,
     query: dict[str, str],
@@ -128,7 +122,8 @@ def test_every_figure_can_be_taken_away(
         wanted[path] = made.arrays
     script = tmp_path / "run.py"
     script.write_text("import numpy as np\n" + "".join(programs), encoding="utf-8")
-    python.run(script)
+    checkpoints = {"HEADLIGHT_CHECKPOINTS": str(random_checkpoints)}
+    forks.run([str(script)], checkpoints, tmp_path / "log.txt", tmp_path)
     for path, arrays in wanted.items():
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as made:
             for name, expected in arrays.items():

@@ -1,0 +1,127 @@
+"""Processes for tests that need one with its imports made already.
+
+Importing PyTorch, Streamlit and what else the app needs takes several seconds of a processor. So
+one process imports it all, and each server, program or command is a copy of that process in which
+nothing else has run yet. Where the start itself is tested, it is a new Python.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Reads what a copy is to run, its environment, folder and log, and whether to wait for its end, a
+#: line each; says its exit status, or else its process. Children that ended are reaped at once, so
+#: that this process is charged for their time.
+COPIES = """
+import json, os, runpy, signal, sys, traceback
+import altair, pandas, plotly.graph_objects
+import streamlit.testing.v1, streamlit.web.bootstrap, streamlit.web.cli
+import transformer.arrays.trace_file, transformer.trace.inspection, transformer.translator
+
+ended = {}
+
+def reap(*_):
+    try:
+        while (child := os.waitpid(-1, os.WNOHANG))[0]:
+            ended[child[0]] = os.waitstatus_to_exitcode(child[1])
+    except ChildProcessError:
+        pass
+
+def run(arguments, environment, folder, log):
+    os.environ.update(environment)
+    os.chdir(folder)
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for theirs, ours in ((nothing, 0), (written, 1), (written, 2)):
+        os.dup2(theirs, ours)
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = arguments
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+signal.signal(signal.SIGCHLD, reap)
+for line in sys.stdin:
+    *asked, wait = json.loads(line)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    child = os.fork()
+    if child:
+        while wait and child not in ended:
+            signal.sigwait({signal.SIGCHLD})
+            reap()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        print(ended[child] if wait else child, flush=True)
+        continue
+    status = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        run(*asked)
+        status = 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+"""
+
+
+def start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
+    """Start a command, see `run`. Returns: its process."""
+    return _ask(command, environment, ROOT, log, False)
+
+
+def run(
+    command: Sequence[str], environment: Mapping[str, str], log: Path, folder: Path = ROOT
+) -> str:
+    """Run a command to its end.
+
+    Args:
+        command: `-m MODULE`, or a program's path, and arguments.
+        environment: variables beside those of this process.
+        log: what it writes, anew.
+
+    Returns: what it wrote. Raises: `AssertionError`, with that, where it fails.
+    """
+    status = _ask(command, environment, folder, log, True)
+    written = log.read_text(encoding="utf-8", errors="replace")
+    assert status == 0, written
+    return written
+
+
+def _ask(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, log: Path, wait: bool
+) -> int:
+    original = _original()
+    assert original.stdin and original.stdout
+    asked = [list(command), dict(environment), str(folder), str(log), wait]
+    original.stdin.write(json.dumps(asked) + "\n")
+    original.stdin.flush()
+    return int(original.stdout.readline())
+
+
+@functools.cache
+def _original() -> subprocess.Popen[str]:
+    """The process of which the others are copies, to the end of these tests."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", COPIES], cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    atexit.register(process.communicate)
+    return process
