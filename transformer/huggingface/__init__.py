@@ -14,7 +14,7 @@ __all__ = ["HuggingFaceModel"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the model only when it is asked for: looking at a folder needs none of it."""
+    """Import the model on first use: inspecting a folder does not need it."""
     if name == "HuggingFaceModel":
         from transformer.huggingface.model import HuggingFaceModel
 

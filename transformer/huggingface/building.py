@@ -1,7 +1,7 @@
-"""A model of the `transformers` library, built from values and tensors that were read as data.
+"""Builds a model of the `transformers` library from values and tensors that were read as data.
 
-How large a model the config asks for is counted while it is built without memory, and compared with
-what the weight file holds, before any memory is taken.
+The model is first built without memory; its size is counted meanwhile and compared with that of the
+weight file, before any memory is taken.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
 from transformer.huggingface.files import CONFIG, library, read_values, weight_files
 
-#: Largest model that is opened: 8 GB in float32, as for this project's own.
+#: Size limit: 8 GB in float32, as for this project's own models.
 MAX_PARAMETERS = 2_000_000_000
-#: Most parts of a model.
+#: Maximum number of modules.
 MAX_MODULES = 100_000
-#: Parameters that files leave out, like tables of sinusoids and unused heads.
+#: Parameters that files may omit, such as tables of sinusoids and unused heads.
 UNSTORED_SHARE, UNSTORED = 0.1, 4_000_000
 
-#: Stored types that hold masks and position numbers, which are computed anew.
+#: Stored types of masks and position numbers, which are computed anew.
 COUNTED = frozenset({
     "I64", "I32", "I16", "I8", "U8", "BOOL", "torch.int64", "torch.int32", "torch.int16",
     "torch.int8", "torch.uint8", "torch.bool",
@@ -43,12 +43,12 @@ COUNTED = frozenset({
 
 Family = Literal["encoder_decoder", "decoder", "encoder"]
 
-#: Building a model changes settings of the whole process for a moment.
+#: Building a model briefly changes settings of the whole process.
 _building = threading.Lock()
 
 
 def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Family]:
-    """The model in evaluation mode, float32, on the CPU, with eager attention.
+    """Build the model in evaluation mode, float32, on the CPU, with eager attention.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
@@ -85,7 +85,7 @@ def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Fami
 
 
 def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
-    """The library's config, the class of the model, and what it consists of."""
+    """Return the library's config, the model's class, and its family."""
     from transformers.models.auto import modeling_auto as auto
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
@@ -96,7 +96,7 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
         raise CheckpointError(
             f"{path}: model_type={model_type!r} is not one that the transformers library knows"
         ) from None
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+    except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: {one_line(error)}") from None
     architectures = values.get("architectures")
     named = architectures[0] if isinstance(architectures, list) and architectures else None
@@ -126,21 +126,21 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
 
 
 def _unsupported(path: Path, config: Any, models: Any) -> CheckpointError:
-    """What to raise for an architecture that is none of the families, with what it reads."""
+    """Return the error for an unsupported architecture, which names its input."""
     reads = "input_ids"
-    with suppress(Exception):  # some have no model of that kind, or need what is not installed
+    with suppress(Exception):  # no such model, or a missing dependency
         kind = models[type(config)]
         reads = (kind[0] if isinstance(kind, tuple | list) else kind).main_input_name
     return CheckpointError(
         f"{path}: model_type={config.model_type!r} "
         + ("" if reads == "input_ids" else f"reads {reads.replace('_', ' ')} and no tokens; it ")
-        + "is none of what is supported: encoder-decoders from text to text (T5, BART, M2M100), "
+        + "is not supported; supported are encoder-decoders from text to text (T5, BART, M2M100), "
         "decoders of text (GPT-2), and encoders of text (BERT, T5EncoderModel)"
     )
 
 
 def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
-    """How many ids the model takes as source and as target."""
+    """Return the sizes of the source and the target vocabulary."""
     source = int(model.get_input_embeddings().num_embeddings)
     if family != "encoder_decoder":
         return source, source
@@ -197,7 +197,7 @@ def _check_shapes(
     n_stored: int,
     most: int,
 ) -> None:
-    """Build the model without memory and compare its tensors with those that are stored."""
+    """Build the model without memory and compare its tensors with the stored ones."""
     from transformers import initialization
 
     path = folder / CONFIG
@@ -210,7 +210,7 @@ def _check_shapes(
         count = sum(parameter.numel() for parameter in model.parameters())
     except _TooLargeError as error:
         raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+    except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: no model can be made of it ({one_line(error)})") from None
     _check_count(path, count, most)
     prefix = f"{kind.base_model_prefix}."
@@ -228,7 +228,7 @@ def _check_shapes(
 
 
 def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None:
-    """What the library found missing, left over or of another shape, as one line."""
+    """Raise `CheckpointError` for tensors that the library reports as missing or mismatched."""
     mismatched = sorted(report.get("mismatched_keys") or ())
     if mismatched:
         name, found, wanted = mismatched[0]
@@ -236,12 +236,12 @@ def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None
             f"{path}: tensor {name!r} has shape {list(found)}, but {CONFIG} asks for {list(wanted)}"
         )
     missing = sorted(report.get("missing_keys") or ())
-    if family == "encoder":  # attention takes no part of what reads the encoder's output
+    if family == "encoder":  # the pooler reads the encoder's output and has no attention
         missing = [name for name in missing if "pooler" not in name]
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
-    # Other heads on the same model are no harm, another number of layers is.
+    # Extra heads on the same model are harmless; extra layers are not.
     extra = sorted(
         name
         for name in report.get("unexpected_keys") or ()

@@ -1,7 +1,7 @@
-"""A model's folder in the format of the `transformers` library, read without believing it.
+"""Reads a model folder in the format of the `transformers` library, trusting nothing in it.
 
-The config and the weights are read here, as data: no file's code is run, no address in a file is
-followed. `transformer.huggingface.building` hands the library values and tensors instead of a path.
+Config and weights are read as data: no code is run and no address in a file is followed.
+`transformer.huggingface.building` hands the library values and tensors instead of a path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
-#: Where weights are looked for, in this order.
+#: Names of weight files, in order of preference.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 INDEX = ".index.json"
 
@@ -32,11 +32,11 @@ FILES = (
     "pytorch_model.bin.index.json",
 )  # fmt: skip
 
-#: Largest whole numbers in a config, and most files of weights.
+#: Largest integers in a config, and the maximum number of weight files.
 MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
-#: Parts of names whose numbers make nothing large, like the bases of rotary positions.
+#: Parts of names whose numbers are not sizes, such as the base of rotary positions.
 HARMLESS = ("theta", "param", "flop", "seed", "max_length")
-#: Settings of the library's that have no say here, or that would make it look elsewhere.
+#: Settings that do not apply here, or that would make the library look elsewhere.
 IGNORED = frozenset({
     "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
     "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
@@ -57,7 +57,7 @@ UNUSED: dict[str, tuple[object, ...]] = {
 
 
 def library(path: Path) -> Any:
-    """The `transformers` library, kept quiet. Raises `CheckpointError` where it is missing."""
+    """Import the `transformers` library and silence it. Raises `CheckpointError` if missing."""
     check_installed(path)
     try:
         transformers: Any = importlib.import_module("transformers")
@@ -73,7 +73,7 @@ def library(path: Path) -> Any:
 
 
 def check_installed(path: Path) -> None:
-    """Raise `CheckpointError` where the library is not there; it is not imported."""
+    """Raise `CheckpointError` if the library is not installed, without importing it."""
     if importlib.util.find_spec("transformers") is None:
         raise CheckpointError(
             f"{path}: a model of the transformers library, which is not installed; "
@@ -82,7 +82,7 @@ def check_installed(path: Path) -> None:
 
 
 def read_values(folder: Path) -> dict[str, Any]:
-    """What config.json says, checked. Raises `CheckpointError` naming the file."""
+    """Read and check config.json. Raises `CheckpointError` naming the file."""
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder")
     path = folder / CONFIG
@@ -98,7 +98,7 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
         for key, value in values.items():
             if key == "auto_map" and value:
                 raise CheckpointError(
-                    f"{path}: auto_map asks for code of the model's own, which is never run"
+                    f"{path}: auto_map asks for the model's own code, which is never run"
                 )
             if key in ("quantization_config", "compression_config") and value:
                 raise CheckpointError(
@@ -128,8 +128,8 @@ def _without_ignored(values: Any) -> Any:
     return [_without_ignored(value) for value in values] if isinstance(values, list) else values
 
 
-def decoding_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """How the model generates; older ones have it in config.json among the rest."""
+def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the generation settings, which older models keep in config.json (`values`)."""
     path = folder / GENERATION
     if not path.exists():
         return dict(values)
@@ -145,7 +145,7 @@ def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
 
     Args: values: those of config.json.
     """
-    given = decoding_values(folder, values)
+    given = generation_values(folder, values)
     return tuple(
         f"{name}={given[name]!r:.40}"
         for name, idle in UNUSED.items()
@@ -154,9 +154,9 @@ def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The files that hold the weights, safetensors before others.
+    """Return the weight files, preferably safetensors.
 
-    Raises: `CheckpointError` where there are none, or the index names others than this folder's.
+    Raises: `CheckpointError` if there are none, or the index names a file outside this folder.
     """
     for name in WEIGHTS:
         if (folder / name).exists():
@@ -171,13 +171,13 @@ def weight_files(folder: Path) -> list[Path]:
         suffix = Path(name).suffix
         for each in names:
             if Path(each).name != each or "\\" in each or not each.endswith(suffix):
-                raise CheckpointError(f"{index}: {each!r} is no {suffix} file of this folder")
+                raise CheckpointError(f"{index}: {each!r} is not a {suffix} file of this folder")
         return [folder / each for each in names]
     raise CheckpointError(f"{folder / WEIGHTS[0]}: the file is missing")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `CheckpointError` for what is wrong as far as it shows without the library."""
+    """Check all that can be checked without the library. Raises `CheckpointError`."""
     read_values(folder)
     for path in weight_files(folder):
         if path.suffix == ".safetensors":

@@ -1,4 +1,4 @@
-"""How a model of the `transformers` library generates: its special tokens, and its `generate`."""
+"""The generation settings of a model of the `transformers` library, and its `generate`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformer.huggingface.files import library
 
 Progress = Callable[[int, int], None]
 
-#: Longest list of tokens that may not be generated.
+#: Maximum number of tokens that are never generated.
 MAX_BANNED = 10_000
 MAX_EXPONENT = 100.0
 
-#: Settings of the library's search that are the model's own, with their bounds; an `int` is whole.
+#: Settings of the library's search that models may set, with bounds; `int` bounds mean integers.
 RULES: dict[str, tuple[float, float]] = {
     "min_length": (0, 10_000),
     "min_new_tokens": (0, 10_000),
@@ -32,17 +32,17 @@ RULES: dict[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True)
-class Decoding:
-    """The tokens that frame and restrict what is generated, all of them ids of the vocabulary.
+class Generation:
+    """A model's own generation settings; tokens are ids of the vocabulary.
 
     Attributes:
-        start: what the decoder reads first; None for a model without an encoder.
-        eos: any of these ends a text.
-        pad: fills up rows of a batch.
-        forced_first: the first generated token, None where it is free.
+        start: the decoder's first input; None for a model without an encoder.
+        eos: tokens that end a text.
+        pad: padding.
+        forced_first: the first generated token, None if it is free.
         banned: sequences that are never generated.
         suppressed, suppressed_first: tokens that are never generated, and never first.
-        length_penalty: the exponent of |Y| that the model's files name.
+        length_penalty: the exponent of |Y|.
         rules: further settings of the library's search by name, see `RULES`.
     """
 
@@ -58,13 +58,13 @@ class Decoding:
 
     @property
     def special(self) -> tuple[int, ...]:
-        """Tokens that are no part of any text."""
+        """Tokens that are not text."""
         return tuple({*self.eos, self.pad, *(() if self.start is None else (self.start,))})
 
 
-def read_decoding(
+def read_generation(
     path: Path, values: Mapping[str, Any], config: Any, vocab_size: int, *, starts: bool
-) -> Decoding:
+) -> Generation:
     """Read and check the generation settings.
 
     Those that have no effect here are listed by `transformer.huggingface.files.unused_settings`.
@@ -72,9 +72,9 @@ def read_decoding(
     Args:
         path: the file to name in errors.
         values: of generation_config.json and config.json.
-        config: the library's, for what neither says.
-        vocab_size: ids run below this.
-        starts: whether there is a decoder apart from the encoder, which needs a first token.
+        config: the library's, for missing settings.
+        vocab_size: ids are below this.
+        starts: whether the decoder needs a first token, as in an encoder-decoder.
     """
 
     def tokens(name: str) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def read_decoding(
     if not isinstance(words, list) or len(words) > MAX_BANNED:
         raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
     banned = tuple(_checked(path, "bad_words_ids", word, vocab_size) for word in words)
-    return Decoding(
+    return Generation(
         start=start if starts else None,
         eos=eos,
         pad=pad if pad is not None else eos[0] if eos else 0,
@@ -111,7 +111,7 @@ def read_decoding(
 def _rules(
     path: Path, values: Mapping[str, Any], forced_eos: tuple[int, ...]
 ) -> dict[str, int | float | bool | str | list[int]]:
-    """The settings of `RULES` that the files name, checked."""
+    """Return the settings of `RULES` in the files, checked."""
     found: dict[str, int | float | bool | str | list[int]] = {}
     for name, (low, high) in RULES.items():
         value = _number(path, values, name, low, high)
@@ -129,7 +129,7 @@ def _rules(
 def _number(
     path: Path, values: Mapping[str, Any], name: str, low: float, high: float
 ) -> int | float | None:
-    """A number between bounds, None if it is not there; whole if its lower bound is."""
+    """Return a number between bounds, an integer if the lower bound is one; None if missing."""
     value = values.get(name)
     if value is None:
         return None
@@ -140,7 +140,7 @@ def _number(
 
 
 def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, ...]:
-    # -1 is an older way to say "none".
+    # Older files write -1 for none.
     given: list[int] = []
     for each in ids if isinstance(ids, list) else [ids]:
         if each == -1:
@@ -158,7 +158,7 @@ def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, 
 def generate(
     model: Any,
     name: str,
-    decoding: Decoding,
+    generation: Generation,
     ids: Sequence[int],
     *,
     new_tokens: int,
@@ -169,14 +169,14 @@ def generate(
     forced_first: int | None,
     progress: Progress | None,
 ) -> tuple[int, ...]:
-    """The ids that the library's beam search finds to follow, `</s>` included where it came.
+    """Return the ids that the library's beam search generates, up to and with `</s>`.
 
     Args:
-        ids: [S], what the encoder reads, or what the text begins with.
-        new_tokens: longest continuation.
-        alpha: the library's `length_penalty`: hypotheses are compared by log P / |Y|^alpha.
+        ids: [S], the encoder's input, or the beginning of the text.
+        new_tokens: maximum number of new tokens.
+        alpha: the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha.
         n_layers: of the decoder.
-        start, forced_first: in place of the model's own.
+        start, forced_first: replace the model's own.
         progress: called with (step, longest step); may raise to stop.
     """
     transformers = library(Path(name))
@@ -196,7 +196,7 @@ def generate(
         return torch.zeros(found.shape[0], dtype=torch.bool, device=found.device)
 
     settings = transformers.GenerationConfig(
-        **{"early_stopping": False, **decoding.rules},
+        **{"early_stopping": False, **generation.rules},
         max_new_tokens=new_tokens,
         num_beams=beam_size,
         length_penalty=alpha if beam_size > 1 else 1.0,
@@ -205,15 +205,15 @@ def generate(
         num_return_sequences=1,
         decoder_start_token_id=start,
         forced_bos_token_id=forced_first,
-        eos_token_id=list(decoding.eos) or None,
-        pad_token_id=decoding.pad,
-        bad_words_ids=[list(word) for word in decoding.banned] or None,
-        suppress_tokens=list(decoding.suppressed) or None,
-        begin_suppress_tokens=list(decoding.suppressed_first) or None,
+        eos_token_id=list(generation.eos) or None,
+        pad_token_id=generation.pad,
+        bad_words_ids=[list(word) for word in generation.banned] or None,
+        suppress_tokens=list(generation.suppressed) or None,
+        begin_suppress_tokens=list(generation.suppressed_first) or None,
     )
     extra: dict[str, Any] = {}
     if n_layers > getattr(model.config, "num_hidden_layers", n_layers):
-        # The library makes a decoder's cache as deep as the encoder, which T5's may not be.
+        # The library makes a decoder's cache as deep as the encoder, but T5's may be deeper.
         caches = (transformers.DynamicCache(), transformers.DynamicCache())
         extra["past_key_values"] = transformers.EncoderDecoderCache(*caches)
     try:
@@ -228,6 +228,6 @@ def generate(
         if error in stops:
             raise
         raise CheckpointError(f"{name}: the model cannot generate ({one_line(error)})") from None
-    ends = [at for at, each in enumerate(found) if each in decoding.eos]
-    # What stands after the end is padding.
+    ends = [at for at, each in enumerate(found) if each in generation.eos]
+    # The rest is padding.
     return tuple(found[: ends[0] + 1] if ends else found)

@@ -1,9 +1,9 @@
-"""Models of the `transformers` library, seen through their attention: `pip install .[hf]`.
+"""Traces of models of the `transformers` library: `pip install .[hf]`.
 
-Any encoder-decoder (T5, BART, M2M100, NLLB, mBART), decoder-only (GPT-2 and its like) or
-encoder-only model (BERT and its like) in a local folder gives the same `Trace` as a model of this
+Any encoder-decoder (T5, BART, M2M100, NLLB, mBART), decoder-only model (such as GPT-2) or
+encoder-only model (such as BERT) in a local folder gives the same `Trace` as a model of this
 project: every map that the library's `output_attentions` returns, with eager attention in float32.
-Nothing is fetched from anywhere; see `transformer.huggingface.files` for what is not believed.
+Nothing is downloaded, and files are read as data (`transformer.huggingface.files`).
 """
 
 from __future__ import annotations
@@ -23,20 +23,25 @@ from transformer.huggingface.building import MAX_PARAMETERS, Family, build, voca
 from transformer.huggingface.files import (
     CONFIG,
     FILES,
-    decoding_values,
+    generation_values,
     library,
     read_values,
 )
-from transformer.huggingface.generate import Decoding, Progress, generate, read_decoding
-from transformer.huggingface.passes import KINDS, Seen, check_memory, position_limits, run, trace_of
-from transformer.huggingface.tokenizer import Cut, Text, read_text
+from transformer.huggingface.generate import Generation, Progress, generate, read_generation
+from transformer.huggingface.passes import (
+    KINDS,
+    PassOutput,
+    build_trace,
+    check_memory,
+    position_limits,
+    run,
+)
+from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText, read_tokenizer
 from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, MAX_TOP_K, checked_whole
+from transformer.search.reader import EXTRA_LENGTH
 from transformer.search.request import SearchOptions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
-
-#: A translation may be this much longer than its source, as for this project's own models.
-EXTRA_LENGTH = 50
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,8 @@ class HuggingFaceModel:
         self,
         model: Any,
         family: Family,
-        text: Text,
-        decoding: Decoding,
+        text: HubTokenizer,
+        generation: Generation,
         *,
         device: str = "auto",
         name: str = "model",
@@ -68,14 +73,14 @@ class HuggingFaceModel:
         """Wrap a model in evaluation mode with eager attention; see `load`."""
         self._device = resolve_device(device)
         self._model = model.to(self._device)
-        # What is generated is said in each call, and by nothing else.
+        # Each call passes its own generation config, and nothing else applies.
         self._model.generation_config = library(path or Path(name)).GenerationConfig()
-        self._text, self._decoding = text, decoding
+        self._text, self._generation = text, generation
         self.family, self.kinds = family, KINDS[family]
         self.name, self.path = name, path
         limits = (max_tokens, text.own_limit(), *position_limits(model))
         self.max_tokens = min(limit for limit in limits if limit is not None)
-        self._seen = self._probe()
+        self._output = self._probe()
 
     @classmethod
     def load(
@@ -85,14 +90,14 @@ class HuggingFaceModel:
         max_tokens: int = 512,
         max_parameters: int = MAX_PARAMETERS,
     ) -> HuggingFaceModel:
-        """Read a folder as the library's `save_pretrained` or the hub gives it.
+        """Read a folder that the library's `save_pretrained` wrote, or a copy of one on the hub.
 
         Args:
             max_tokens: longest source and longest translation, special tokens included; less
-                where the model has fewer positions.
+                if the model has fewer positions.
             max_parameters: larger models are refused before memory is taken.
 
-        Raises: `CheckpointError` naming the file and what is wrong, or that the library is not
+        Raises: `CheckpointError` naming the file and what is wrong, or if the library is not
             installed; `InputError` for a device that does not exist.
         """
         resolve_device(device)
@@ -100,31 +105,31 @@ class HuggingFaceModel:
         values = read_values(folder)
         model, family = build(folder, max_parameters)
         sizes = vocabulary_sizes(model, family)
-        decoding = read_decoding(
+        generation = read_generation(
             folder / CONFIG,
-            decoding_values(folder, values),
+            generation_values(folder, values),
             model.config,
             sizes[1],
             starts=family == "encoder_decoder",
         )
-        text = read_text(folder, values, model.config, sizes, decoding.special)
+        text = read_tokenizer(folder, values, model.config, sizes, generation.special)
         name = folder.resolve().name
         return cls(
-            model, family, text, decoding,
+            model, family, text, generation,
             device=device, name=name, path=folder, max_tokens=max_tokens,
         )  # fmt: skip
 
     @classmethod
     def from_hub(cls, name: str, device: str = "auto", **options: Any) -> HuggingFaceModel:
-        """Fetch `owner/name` from the hub, where `huggingface_hub` is installed, and load it.
+        """Download `owner/name` from the hub with `huggingface_hub`, and load it.
 
-        Where there are safetensors, no other weights are fetched. `options` are those of `load`.
+        Args: options: those of `load`.
 
-        Raises: `CheckpointError` where the hub is not to be had, and like `load`.
+        Raises: `CheckpointError` if the hub cannot be reached, and like `load`.
         """
         from transformer.files.hub import opened
 
-        library(Path(name))  # before gigabytes are fetched
+        library(Path(name))  # before downloading gigabytes
         with opened(name, FILES, Path(tempfile.gettempdir())) as folder:
             loaded = cls.load(folder, device, **options)
         loaded.name, loaded.path = name, None
@@ -137,26 +142,26 @@ class HuggingFaceModel:
 
     @property
     def languages(self) -> tuple[str, ...]:
-        """What `src_lang` and `tgt_lang` can be; empty for most models."""
+        """Values of `src_lang` and `tgt_lang`; empty for most models."""
         return tuple(self._text.languages)
 
-    def spoken(
+    def resolve_languages(
         self, src_lang: str | None = None, tgt_lang: str | None = None
     ) -> tuple[str | None, str | None]:
-        """The languages that `trace` works with where these are asked for."""
+        """Return the languages that `trace` uses, given these arguments."""
         source = self._text.language("src_lang", src_lang)
         if self.family != "encoder_decoder":
             return source, None
         target = self._text.language("tgt_lang", tgt_lang)
         if self._text.languages and target is None:
             named = {index: name for name, index in self._text.languages.items()}
-            own = (self._decoding.forced_first, self._decoding.start)
+            own = (self._generation.forced_first, self._generation.start)
             target = next((named[each] for each in own if each in named), None)
             target = target or self._text.other_language(source)
         return source, target
 
     def lacks(self, ability: Ability) -> str | None:
-        """None for what it is able to do, else one plain sentence that says why it is not."""
+        """Return None for an ability the model has, else one plain sentence why it has not."""
         maker = "the transformers library"
         if ability == "search":
             if self.family == "encoder":
@@ -165,14 +170,14 @@ class HuggingFaceModel:
         if ability == "steering":
             if self.family == "encoder":
                 return "This model only reads, it has no decoder, so there is nothing to steer."
-            return f"This model's tokens are chosen by {maker}, which takes no choice in its place."
+            return f"This model's tokens are chosen by {maker}, and Headlight cannot override them."
         if ability == "internals":
             return (
-                f"This model is run by {maker}, which gives out its attention weights, but not the "
+                f"This model is run by {maker}, which returns its attention weights, but not the "
                 "queries, keys, values and gates behind them."
             )
         if ability == "vocabulary":
-            return f"This model's tokenizer is one of {maker}, which does not say how it cuts."
+            return f"This model's tokenizer belongs to {maker}, which does not show how it works."
         return None
 
     def trace(
@@ -192,27 +197,26 @@ class HuggingFaceModel:
         progress: Progress | None = None,
         **options: Any,
     ) -> Trace:
-        """Read one sentence, and translate it where there is a decoder for that.
+        """Read one sentence, and translate it if the model is an encoder-decoder.
 
-        The maps, log-probabilities and alternatives of an encoder-decoder are those of one
-        teacher-forced pass over what `generate` found, or over the target. A model without an
-        encoder has the text in `tgt_tokens`: each token is predicted by the one before it, and the
-        last prediction is the model's own. Special tokens that are typed are read as such, as the
-        library does.
+        The maps, log-probabilities and alternatives of an encoder-decoder come from one
+        teacher-forced pass over the output of `generate`, or over the target. A model without an
+        encoder has the text in `tgt_tokens`: each token is predicted from those before it, and the
+        last prediction is the model's own. As in the library, special tokens may be typed.
 
         Args:
-            sentence: the source; the text itself for a model that has no encoder.
-            target: a translation to follow instead of making one.
+            sentence: the source, or the text of a model without an encoder.
+            target: a translation to follow instead of searching for one.
             beam_size: 1 is greedy.
-            alpha: given to the library as `length_penalty`; None is the model's own. It compares
-                log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same number
-                weighs a little more.
+            alpha: the library's `length_penalty`; default: the model's own. Scores are
+                log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same
+                value has a slightly stronger effect.
             top_k: alternatives recorded for every step, at most the vocabulary.
-            max_length: longest translation in tokens; None is the source's length + 50.
-            new_tokens: continue the text of a model without an encoder by so many tokens.
-            src_lang, tgt_lang: of `languages`. None is what the tokenizer names; where it names
-                no target, German, French or the first other language.
-            prefix, sampling: not possible here, see `lacks`.
+            max_length: longest translation in tokens; default: the source's length + 50.
+            new_tokens: number of tokens by which a model without an encoder continues the text.
+            src_lang, tgt_lang: of `languages`; default: the tokenizer's, or without a target
+                language German, French or the first other one.
+            prefix, sampling: not supported, see `lacks`.
             progress: called with (step, longest step) while translating; may raise to stop.
             options: others of `Translator.trace`, which have no effect here.
 
@@ -223,7 +227,7 @@ class HuggingFaceModel:
         if unknown:
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         if alpha is None:
-            alpha = self._decoding.length_penalty
+            alpha = self._generation.length_penalty
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
         beam_size = checked_whole("beam size", beam_size, MAX_BEAM)
@@ -234,17 +238,17 @@ class HuggingFaceModel:
         settings = _Settings(beam_size, float(alpha), top_k, progress)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
-        spoken, wanted = self.spoken(src_lang, tgt_lang)
-        source = self._text.cut(sentence, self.max_tokens, src_lang=spoken)
+        src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
+        source = self._text.cut(sentence, self.max_tokens, src_lang=src_lang)
         with torch.inference_mode():
             if self.family == "encoder":
                 return self._read(source)
             if self.family == "decoder":
                 return self._continue(source, new_tokens, settings)
-            return self._translate(source, target, max_length, wanted, settings)
+            return self._translate(source, target, max_length, tgt_lang, settings)
 
-    def _probe(self) -> Seen:
-        """A first pass, so that a model without usable maps is refused when it is opened."""
+    def _probe(self) -> PassOutput:
+        """Run a first pass, so that a model without usable maps is refused when opened."""
         with torch.inference_mode():
             try:
                 ids = self._text.cut("a", self.max_tokens).ids
@@ -255,23 +259,23 @@ class HuggingFaceModel:
                     f"{self.path or self.name}: the tokenizer makes nothing of 'a'"
                 )
             if self.family == "encoder_decoder":
-                assert self._decoding.start is not None
-                return self._run(ids, (self._decoding.start,))
+                assert self._generation.start is not None
+                return self._run(ids, (self._generation.start,))
             return self._run(ids, ()) if self.family == "encoder" else self._run((), ids)
 
-    def _run(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> Seen:
+    def _run(self, src: tuple[int, ...], tgt: tuple[int, ...]) -> PassOutput:
         return run(self._model, self.family, self.name, src, tgt)
 
     def _check_memory(self, n_src: int, n_tgt: int) -> None:
-        check_memory(self._seen, n_src, n_tgt, self._text.sizes[1])
+        check_memory(self._output, n_src, n_tgt, self._text.sizes[1])
 
-    def _read(self, source: Cut) -> Trace:
-        """Encoder-only: the text's own maps, and no target."""
+    def _read(self, source: TokenizedText) -> Trace:
+        """Trace an encoder-only model: the text's own maps, and no target."""
         self._check_memory(len(source.ids), 0)
-        return trace_of(self._run(source.ids, ()), self._text, source)
+        return build_trace(self._run(source.ids, ()), self._text, source)
 
-    def _continue(self, source: Cut, new_tokens: int, settings: _Settings) -> Trace:
-        """Decoder-only: the text, perhaps continued, predicts each of its tokens and one more."""
+    def _continue(self, source: TokenizedText, new_tokens: int, settings: _Settings) -> Trace:
+        """Trace a decoder-only model, which may first continue the text."""
         ids = source.ids
         if new_tokens != 0:
             new_tokens = checked_whole("new_tokens", new_tokens)
@@ -283,14 +287,14 @@ class HuggingFaceModel:
         self._check_memory(0, len(ids) + new_tokens)
         if new_tokens:
             ids += self._generate(ids, new_tokens, settings, None, None)
-        seen = self._run((), ids)
-        assert seen.logits is not None
-        return trace_of(
-            seen,
+        output = self._run((), ids)
+        assert output.logits is not None
+        return build_trace(
+            output,
             self._text,
-            Cut(source.text, (), (), (), ()),
+            TokenizedText(source.text, (), (), (), ()),
             ids,
-            (*ids[1:], int(seen.logits[-1].argmax())),
+            (*ids[1:], int(output.logits[-1].argmax())),
             written=self._text.decode(ids),
             top_k=settings.top_k,
             forced=not new_tokens,
@@ -299,13 +303,13 @@ class HuggingFaceModel:
 
     def _translate(
         self,
-        source: Cut,
+        source: TokenizedText,
         target: str | None,
         max_length: int | None,
         tgt_lang: str | None,
         settings: _Settings,
     ) -> Trace:
-        start, first = self._decoding.start, self._decoding.forced_first
+        start, first = self._generation.start, self._generation.forced_first
         assert start is not None
         if tgt_lang is not None:
             start, first = self._frame(start, tgt_lang)
@@ -320,7 +324,7 @@ class HuggingFaceModel:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
         framed = int(first is not None and predicted[0] == first)
-        return trace_of(
+        return build_trace(
             self._run(source.ids, (start, *predicted[:-1])),
             self._text,
             source,
@@ -330,7 +334,7 @@ class HuggingFaceModel:
             top_k=settings.top_k,
             alpha=settings.alpha,
             unscored=framed,
-            complete=predicted[-1] in self._decoding.eos,
+            complete=predicted[-1] in self._generation.eos,
             forced=target is not None,
             n_forced=framed if target is None else len(predicted),
         )
@@ -346,19 +350,19 @@ class HuggingFaceModel:
         return generate(
             self._model,
             self.name,
-            self._decoding,
+            self._generation,
             ids,
             new_tokens=new_tokens,
             beam_size=settings.beam_size,
             alpha=settings.alpha,
-            n_layers=len(self._seen.maps["decoder_self"]),
+            n_layers=len(self._output.maps["decoder_self"]),
             start=start,
             forced_first=first,
             progress=settings.progress,
         )
 
     def _frame(self, start: int, tgt_lang: str) -> tuple[int, int | None]:
-        """Where a language's token goes: the decoder's first input, or its first output."""
+        """Return the decoder's first input and output; one of them is the language's token."""
         token = self._text.languages[tgt_lang]
         sample = self._text.cut_target("a", self.max_tokens, tgt_lang=tgt_lang).ids
         # mBART's targets end with the language, and its decoder starts from it.
@@ -367,15 +371,15 @@ class HuggingFaceModel:
         return start, token
 
     def _target_ids(self, target: str, tgt_lang: str | None, first: int | None) -> tuple[int, ...]:
-        """What the decoder is to predict for a given translation."""
+        """Return the tokens of a given translation that the decoder predicts."""
         ids = self._text.cut_target(target, self.max_tokens, tgt_lang=tgt_lang).ids
         if tgt_lang is not None:
             if ids[-1] == self._text.languages[tgt_lang]:
                 ids = ids[:-1]
             if first is not None and ids[:1] != (first,):
                 ids = (first, *ids)
-        if self._decoding.eos and ids[-1] not in self._decoding.eos:
-            ids = (*ids, self._decoding.eos[0])
+        if self._generation.eos and ids[-1] not in self._generation.eos:
+            ids = (*ids, self._generation.eos[0])
         if len(ids) > self.max_tokens:
             raise InputError(
                 f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"

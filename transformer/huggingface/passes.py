@@ -1,4 +1,4 @@
-"""One pass of a model of the `transformers` library, checked, and the `Trace` made of it."""
+"""One forward pass of a model of the `transformers` library, checked, and its `Trace`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from torch import Tensor
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.huggingface.building import Family
-from transformer.huggingface.tokenizer import Cut, Text
+from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText
 from transformer.search.scoring import entropy_nats
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats, Ints
 
-#: Rows of attention sum to 1 up to rounding; models with other rows are refused.
+#: Largest deviation of a row's sum from 1; models beyond it are refused.
 ROW_TOLERANCE = 1e-3
-#: A trace that might need more memory than this is refused.
+#: Traces that might need more memory than this are refused.
 MAX_TRACE_BYTES = 2 * 2**30
 
 KINDS: dict[Family, tuple[AttentionKind, ...]] = {
@@ -28,7 +28,7 @@ KINDS: dict[Family, tuple[AttentionKind, ...]] = {
     "decoder": ("decoder_self",),
     "encoder": ("encoder_self",),
 }
-#: What the library calls the maps of each kind.
+#: The library's names of the maps.
 OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
     "encoder_decoder": {
         "encoder_self": "encoder_attentions",
@@ -41,12 +41,12 @@ OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What one pass gave.
+class PassOutput:
+    """The output of one pass.
 
     Attributes:
-        maps: by kind, [L, H, queries, keys]; kinds that the model lacks have no layer, and no
-            query or key where there is no such side.
+        maps: by kind, [L, H, queries, keys]; missing kinds have no layers, and a missing side has
+            no queries or keys.
         logits: [T, V] on the model's device; None without a decoder.
     """
 
@@ -54,10 +54,12 @@ class Seen:
     logits: Tensor | None
 
 
-def run(model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]) -> Seen:
-    """One pass over a source and a target, each possibly empty, with every map.
+def run(
+    model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
+) -> PassOutput:
+    """Run one pass over a source and a target, either of which may be empty, with every map.
 
-    Raises: `CheckpointError` where the model gives no maps of the usual shape whose rows sum to 1.
+    Raises: `CheckpointError` if the model does not return maps whose rows sum to 1.
     """
     ids = torch.tensor([list(src or tgt)], device=model.device)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -67,7 +69,7 @@ def run(model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence
         inputs["use_cache"] = False
     try:
         output = model(**inputs, output_attentions=True, return_dict=True)
-    except Exception as error:  # noqa: BLE001 - the network and the hub can fail anyhow
+    except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{name}: the model cannot be run ({one_line(error)})") from None
     n_src, n_tgt = len(src), len(tgt)
     sizes = {
@@ -80,11 +82,11 @@ def run(model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence
     for kind in KINDS["encoder_decoder"]:
         maps.setdefault(kind, np.zeros((0, heads, *sizes[kind]), np.float32))
     logits = None if family == "encoder" else output.logits[0].float()
-    return Seen(maps, logits)
+    return PassOutput(maps, logits)
 
 
 def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:
-    """[L, H, queries, keys] of one sentence, checked."""
+    """Return the maps of one sentence, [L, H, queries, keys], checked."""
     what = kind.replace("_", " ")
     if not layers or any(layer is None for layer in layers):
         raise CheckpointError(f"{name}: the library gives no {what} attention for this model")
@@ -102,22 +104,22 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
         )
     if kind == "decoder_self" and np.triu(maps, 1).any():
         raise CheckpointError(
-            f"{name}: {what} attention looks at later tokens, so it is no decoder"
+            f"{name}: {what} attention looks at later tokens, so this is not a decoder"
         )
     return maps
 
 
-def check_memory(seen: Seen, n_src: int, n_tgt: int, vocab_size: int) -> None:
+def check_memory(output: PassOutput, n_src: int, n_tgt: int, vocab_size: int) -> None:
     """Refuse a trace that could outgrow `MAX_TRACE_BYTES`.
 
     Args:
-        seen: any pass of the same model, for its depths and heads.
+        output: any pass of the same model, for its depths and heads.
     """
     numbers = n_tgt * vocab_size
     for kind, (queries, keys) in {
         "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
     }.items():  # fmt: skip
-        n_layers, n_heads = seen.maps[kind].shape[:2]  # type: ignore[index]
+        n_layers, n_heads = output.maps[kind].shape[:2]  # type: ignore[index]
         numbers += n_layers * n_heads * queries * keys
     if 4 * numbers > MAX_TRACE_BYTES:
         raise InputError(
@@ -128,7 +130,7 @@ def check_memory(seen: Seen, n_src: int, n_tgt: int, vocab_size: int) -> None:
 
 
 def position_limits(model: Any) -> Iterator[int]:
-    """How many positions a model has, from its config and its tables of learned positions."""
+    """Yield limits on the number of positions, from the config and tables of learned positions."""
     config = model.config
     declared = [getattr(config, "max_position_embeddings", None)]
     yield from (each for each in declared if type(each) is int and each > 0)
@@ -137,16 +139,16 @@ def position_limits(model: Any) -> Iterator[int]:
         learned = isinstance(module, torch.nn.Embedding)
         if not learned or called not in ("embed_positions", "position_embeddings", "wpe"):
             continue
-        # RoBERTa counts positions from the padding's id on, BART and OPT from 2.
+        # RoBERTa counts positions from the id after padding, BART and OPT from 2.
         first = 0 if module.padding_idx is None else module.padding_idx + 1
         offset = getattr(module, "offset", first)
         yield module.num_embeddings - (offset if type(offset) is int else first)
 
 
-def trace_of(
-    seen: Seen,
-    text: Text,
-    source: Cut,
+def build_trace(
+    output: PassOutput,
+    text: HubTokenizer,
+    source: TokenizedText,
     tgt_ids: tuple[int, ...] = (),
     predicted: tuple[int, ...] = (),
     *,
@@ -158,20 +160,26 @@ def trace_of(
     forced: bool = False,
     n_forced: int = 0,
 ) -> Trace:
-    """The record of one pass.
+    """Build the record of one pass.
 
     Args:
-        source: what the encoder read; without tokens where there is none.
-        tgt_ids, predicted: [T], what the decoder read, and what followed each of it.
+        source: the encoder's input; without tokens if there is no encoder.
+        tgt_ids, predicted: [T], the decoder's input, and the token that follows each.
         written: the text of the target.
         alpha: the score is log P / T^alpha.
-        unscored: the first so many predictions do not count in log P.
+        unscored: number of first predictions that do not count in log P.
     """
     log_probs, entropy = np.zeros(0, np.float32), np.zeros(0, np.float32)
     top_ids, top_log_probs = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
-    if seen.logits is not None:
-        log_probs, entropy, top_ids, top_log_probs = _predictions(seen.logits, predicted, top_k)
-    arrays: list[Floats | Ints] = [*seen.maps.values(), log_probs, entropy, top_ids, top_log_probs]
+    if output.logits is not None:
+        log_probs, entropy, top_ids, top_log_probs = _predictions(output.logits, predicted, top_k)
+    arrays: list[Floats | Ints] = [
+        *output.maps.values(),
+        log_probs,
+        entropy,
+        top_ids,
+        top_log_probs,
+    ]
     for array in arrays:
         array.setflags(write=False)
     total = float(log_probs[unscored:].astype(np.float64).sum())
@@ -182,9 +190,9 @@ def trace_of(
         src_ids=source.ids,
         tgt_ids=tgt_ids,
         predicted_ids=predicted,
-        encoder_self=seen.maps["encoder_self"],
-        decoder_self=seen.maps["decoder_self"],
-        cross=seen.maps["cross"],
+        encoder_self=output.maps["encoder_self"],
+        decoder_self=output.maps["decoder_self"],
+        cross=output.maps["cross"],
         log_probs=log_probs,
         top_ids=top_ids,
         top_log_probs=top_log_probs,
@@ -208,7 +216,7 @@ def trace_of(
 def _predictions(
     logits: Tensor, predicted: Sequence[int], top_k: int
 ) -> tuple[Floats, Floats, Ints, Floats]:
-    """Log-probabilities [T], entropy [T], and the most probable tokens [T, K] with theirs."""
+    """Return log-probabilities [T], entropy [T], and the top tokens [T, K] with theirs."""
     every = torch.log_softmax(logits, dim=-1)  # [T, V]
     top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
     chosen = every.gather(1, torch.tensor(list(predicted), device=logits.device)[:, None])[:, 0]

@@ -1,8 +1,8 @@
-"""Pieces of other tokenizers in this project's spelling: `▁` (U+2581) marks the start of a word.
+"""Spells other tokenizers' pieces in this project's way: `▁` (U+2581) marks the start of a word.
 
-SentencePiece writes them so already. Byte-level BPE (GPT-2, BART) has a character for every byte,
-`Ġ` for a space among them; WordPiece (BERT) marks the pieces that go on with a word by `##`; older
-BPE (XLM, GPT) marks those that end one by `</w>`. Nothing here needs the library itself.
+SentencePiece does so itself. Byte-level BPE (GPT-2, BART) has a character for every byte, `Ġ` for a
+space; WordPiece (BERT) marks pieces that continue a word by `##`; older BPE (XLM, GPT) marks pieces
+that end one by `</w>`. Nothing here needs the library itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BYTE_SPACE = "\u0120"
 
 
 def style_of(vocabulary: Iterable[str]) -> Style:
-    """The style that most pieces of a vocabulary are written in."""
+    """Return the style of most pieces of a vocabulary."""
     counts: dict[Style, int] = {"sentencepiece": 0, "bytes": 0, "wordpiece": 0, "word_end": 0}
     for piece in vocabulary:
         counts["sentencepiece"] += piece.startswith(START)
@@ -33,10 +33,10 @@ def style_of(vocabulary: Iterable[str]) -> Style:
 
 @cache
 def byte_characters() -> dict[str, int]:
-    """The byte that each character of byte-level BPE stands for.
+    """Return the byte for each character of byte-level BPE.
 
-    Bytes that are visible characters of Latin-1 stand for themselves, the other 68, in order, are
-    written as the characters from U+0100 on.
+    Visible characters of Latin-1 stand for themselves; the other 68 bytes, in order, are written
+    as the characters from U+0100.
     """
     visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     hidden = (byte for byte in range(256) if byte not in visible)
@@ -46,10 +46,9 @@ def byte_characters() -> dict[str, int]:
 
 
 def rewritten(piece: str, style: Style, *, starts: bool | None = None) -> str:
-    """A piece with `▁` where a word starts, and bytes as the text they spell.
+    """Return a piece with `▁` at the start of a word, and bytes as the text they spell.
 
-    Args:
-        starts: whether a word starts here, where the text says so; None goes by the piece alone.
+    Args: starts: whether a word starts here, if known from the text; None decides by the piece.
     """
     if style == "bytes":
         table = byte_characters()
@@ -62,7 +61,7 @@ def rewritten(piece: str, style: Style, *, starts: bool | None = None) -> str:
         goes_on = piece.startswith(CONTINUES) and piece != CONTINUES
         body = piece.removeprefix(CONTINUES) if goes_on else piece
         if starts is None:
-            # Without the text, a mark that stands alone is taken to close the word before it.
+            # Without the text, a single punctuation mark is assumed to follow a word directly.
             starts = not goes_on and not (len(body) == 1 and _is_mark(body))
         return START + body if starts else body
     if style == "word_end":
@@ -80,8 +79,8 @@ def _is_mark(character: str) -> bool:
 
 
 def _spelled(data: bytes) -> str:
-    """The text of some bytes; what is no text, like part of a character, as `<0xE2>`."""
-    # Bytes that are no UTF-8 come out as lone surrogates, from U+DC80 on.
+    """Decode bytes; those that are not text, such as part of a character, become `<0xE2>`."""
+    # Bytes that are not UTF-8 become lone surrogates from U+DC80.
     written = []
     for character in data.decode("utf-8", "surrogateescape"):
         code = ord(character)

@@ -1,4 +1,4 @@
-"""The tokenizer of a model of the `transformers` library: text to ids, and ids to our pieces."""
+"""The tokenizer of a model of the `transformers` library: text to ids, ids to displayed pieces."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, json_object, read_small
 from transformer.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.huggingface.pieces import ENDS, Style, rewritten, style_of
+from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.tokenizer import clean
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
-#: Endings of the files that tokenizers are made of.
+#: Suffixes of tokenizer files.
 SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".tiktoken")
-#: Longest sentence, in characters, that is cut into pieces at all.
-MAX_CHARACTERS = 10_000
 
-#: Names of languages in vocabularies that keep no list of them: `deu_Latn`, `de_DE`.
+#: Language codes in vocabularies without a list of them: `deu_Latn`, `de_DE`.
 LANGUAGE = re.compile(r"[a-z]{2,3}_([A-Z]{2}|[A-Z][a-z]{3})")
-#: Tried in this order where neither the caller nor the model says what to translate into.
+#: Default target languages, in order of preference.
 PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
 
 
 @dataclass(frozen=True)
-class Cut:
+class TokenizedText:
     """A text as the model reads it.
 
     Attributes:
         text: cleaned (`transformer.text.tokenizer.clean`).
-        ids, pieces: with the special tokens that the tokenizer adds.
+        ids, pieces: including special tokens added by the tokenizer.
         unknown, special: positions of unknown pieces, and of special tokens.
     """
 
@@ -47,14 +46,14 @@ class Cut:
     special: tuple[int, ...]
 
 
-class Text:
-    """A tokenizer that several threads may use."""
+class HubTokenizer:
+    """A thread-safe tokenizer."""
 
     def __init__(self, tokenizer: Any, sizes: tuple[int, int], own_special: Sequence[int]) -> None:
-        """Wrap a tokenizer of the library's.
+        """Wrap one of the library's tokenizers.
 
         Args:
-            sizes: number of ids that the model takes as source and as target.
+            sizes: of the model's source and target vocabularies.
             own_special: ids that the model itself treats as special.
         """
         self._tokenizer = tokenizer
@@ -70,7 +69,7 @@ class Text:
         self._added = frozenset(getattr(tokenizer, "added_tokens_decoder", ()))
         raw = type(tokenizer).__name__.startswith("ByT5")
         self.style: Style = "raw_bytes" if raw else style_of(tokenizer.get_vocab())
-        # Where the two sides number pieces differently, the library names only the target's.
+        # If the two sides number pieces differently, the library names only the target's.
         self._source_names: Mapping[int, str] | None = None
         if getattr(tokenizer, "separate_vocabs", False):
             self._source_names = {index: piece for piece, index in tokenizer.encoder.items()}
@@ -81,7 +80,7 @@ class Text:
         self.special_ids |= frozenset(self.languages.values())
 
     def _find_languages(self) -> dict[str, int]:
-        """Languages that can be asked for, with their tokens' ids; none for most models."""
+        """Return the ids of language tokens by language; empty for most models."""
         tokenizer = self._tokenizer
         if not hasattr(tokenizer, "src_lang"):
             return {}
@@ -92,7 +91,7 @@ class Text:
         return {name: index for name, index in given.items() if index < min(self.sizes)}
 
     def language(self, which: str, asked: str | None) -> str | None:
-        """The language called `asked`, or the tokenizer's own; None where there is no choice.
+        """Return the language `asked`, or the tokenizer's own; None if there is no choice.
 
         Args:
             which: "src_lang" or "tgt_lang".
@@ -110,16 +109,16 @@ class Text:
         return own if own in self.languages else None
 
     def other_language(self, source: str | None) -> str | None:
-        """What to translate into where nobody says."""
+        """Return the default target language."""
         others = (name for name in (*PREFERRED, *self.languages) if name in self.languages)
         return next((name for name in others if name != source), None)
 
-    def cut(self, text: str, most: int, *, src_lang: str | None = None) -> Cut:
-        """A source sentence. Raises `InputError` where it is blank or longer than `most` tokens."""
+    def cut(self, text: str, most: int, *, src_lang: str | None = None) -> TokenizedText:
+        """Tokenize a source sentence. Raises `InputError` if blank or longer than `most` tokens."""
         return self._cut("sentence", text, most, src_lang=src_lang)
 
-    def cut_target(self, text: str, most: int, *, tgt_lang: str | None = None) -> Cut:
-        """A text in the target language, likewise."""
+    def cut_target(self, text: str, most: int, *, tgt_lang: str | None = None) -> TokenizedText:
+        """Tokenize a text in the target language, likewise."""
         return self._cut("target", text, most, tgt_lang=tgt_lang, target=True)
 
     def _cut(
@@ -131,7 +130,7 @@ class Text:
         target: bool = False,
         src_lang: str | None = None,
         tgt_lang: str | None = None,
-    ) -> Cut:
+    ) -> TokenizedText:
         if not isinstance(text, str):
             raise InputError(f"a {what} must be text, not {type(text).__name__}")
         if len(text) > MAX_CHARACTERS:
@@ -144,7 +143,7 @@ class Text:
         asked = {"text_target": text} if target else {"text": text}
         offsets = self.style == "wordpiece" and bool(getattr(self._tokenizer, "is_fast", False))
         with self._speaking(src_lang, tgt_lang) as tokenizer:
-            # No sentence is cut short in silence, whatever the tokenizer's files ask for.
+            # Nothing is truncated silently, whatever the tokenizer's files say.
             found = tokenizer(
                 **asked, truncation=False, padding=False, return_offsets_mapping=offsets
             )
@@ -162,7 +161,7 @@ class Text:
                 f"{size - 1}: the tokenizer does not match it"
             )
         spans = found["offset_mapping"] if offsets else None
-        return Cut(
+        return TokenizedText(
             text=text,
             ids=ids,
             pieces=self._pieces_in(text, ids, spans, target=target),
@@ -172,7 +171,7 @@ class Text:
 
     @contextmanager
     def _speaking(self, src_lang: str | None, tgt_lang: str | None) -> Iterator[Any]:
-        """The tokenizer, to itself, with its languages set."""
+        """Yield the locked tokenizer, with its languages set."""
         with self._lock:
             for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
                 if language is not None:
@@ -180,13 +179,13 @@ class Text:
             yield self._tokenizer
 
     def special(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """Positions of special tokens."""
+        """Return the positions of special tokens."""
         return tuple(at for at, each in enumerate(ids) if each in self.special_ids)
 
     def _pieces_in(
         self, text: str, ids: Sequence[int], spans: Any, *, target: bool
     ) -> tuple[str, ...]:
-        """Pieces of a text; where each came from says whether a word starts there."""
+        """Return the pieces of a text; their spans tell where words start."""
         if spans is None:
             return self.pieces(ids, source=not target)
         starts = [begin == 0 or text[begin - 1].isspace() for begin, _ in spans]
@@ -198,11 +197,11 @@ class Text:
     def pieces(
         self, ids: Sequence[int], *, source: bool = False, after: int | None = None
     ) -> tuple[str, ...]:
-        """Consecutive tokens' pieces.
+        """Return the pieces of consecutive tokens.
 
         Args:
-            source: the ids number the source's pieces.
-            after: id of the token before the first, where there is one.
+            source: the ids belong to the source vocabulary.
+            after: id of the token before the first, if any.
         """
         names = self._names(ids, source=source)
         if self.style != "word_end":
@@ -216,7 +215,7 @@ class Text:
         )
 
     def _names(self, ids: Sequence[int], *, source: bool = False) -> list[str]:
-        """What the vocabulary calls these tokens; ids beyond it by their number."""
+        """Return the vocabulary's names of tokens; ids beyond it are named by their number."""
         if source and self._source_names is not None:
             return [self._source_names.get(index, f"<{index}>") for index in ids]
         with self._lock:
@@ -234,33 +233,33 @@ class Text:
         return rewritten(name, self.style, starts=starts)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of generated ids, without special tokens."""
+        """Return the text of generated ids, without special tokens."""
         known = [each for each in ids if each not in self.special_ids and each < self._n_known]
         with self._lock:
             return str(self._tokenizer.decode(known, skip_special_tokens=True)).strip()
 
     def own_limit(self) -> int | None:
-        """Longest text that the tokenizer's files name, None where they name none."""
+        """Return the maximum length in the tokenizer's files, if any."""
         limit = getattr(self._tokenizer, "model_max_length", None)
         return limit if isinstance(limit, int) and 0 < limit < 10**6 else None
 
 
-def read_text(
+def read_tokenizer(
     folder: Path,
     values: Mapping[str, Any],
     config: Any,
     sizes: tuple[int, int],
     special: Sequence[int],
-) -> Text:
-    """The tokenizer in a model's folder.
+) -> HubTokenizer:
+    """Read the tokenizer in a model's folder.
 
-    The library is shown copies of the tokenizer's own files, without names of other files that the
-    settings may hold.
+    The library gets copies of the tokenizer's own files; names of other files are removed from the
+    settings.
 
     Args:
-        values: what config.json says, checked.
-        config: the same, as the library's.
-        sizes, special: see `Text`.
+        values: the checked values of config.json.
+        config: the library's config.
+        sizes, special: see `HubTokenizer`.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
@@ -295,16 +294,14 @@ def read_text(
             f"{folder}: the tokenizer has {n_pieces:,} pieces, "
             f"but the model's vocabulary has {sizes[0]:,}"
         )
-    return Text(tokenizer, sizes, special)
+    return HubTokenizer(tokenizer, sizes, special)
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """tokenizer_config.json without the names of files, which are found by their own names."""
+    """Return tokenizer_config.json without names of files, which have standard names."""
     values = json_object(path, MAX_TABLE)
     if values.get("auto_map"):
-        raise CheckpointError(
-            f"{path}: auto_map asks for code of the model's own, which is never run"
-        )
+        raise CheckpointError(f"{path}: auto_map asks for the model's own code, which is never run")
     dropped = ("name_or_path", "_commit_hash", "chat_template", "vocab", "merges")
     return {
         key: value

@@ -38,7 +38,7 @@ def languages_of(entry: Entry, device: str) -> Languages:
     if not isinstance(model, HuggingFaceModel) or not model.languages:
         return Languages()
     codes = tuple(sorted(model.languages, key=label_of))
-    source, target = model.spoken()
+    source, target = model.resolve_languages()
     source = source or _first(codes, _SOURCES)
     return Languages(codes, codes if target else (), source, target or "")
 
