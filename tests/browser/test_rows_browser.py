@@ -17,6 +17,16 @@ SENTENCE = "the little dog sat on the mat"
 #: The cell that every page is asked about: row and column, from 0.
 STEP, SOURCE = 2, 3
 
+#: Counts what is moved by the script of a component.
+COUNT_MOVES = """() => {
+    window.moves = 0;
+    const animate = Element.prototype.animate;
+    Element.prototype.animate = function (...how) {
+        window.moves += 1;
+        return animate.apply(this, how);
+    };
+}"""
+
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator: Translator) -> Trace:
@@ -76,7 +86,15 @@ def test_every_page_calls_a_row_by_one_name(
     # What is read was written one step before: shifted right.
     expect(page.locator(".position .output").nth(STEP - 1)).to_have_text(reads.replace("_", "▁"))
     opener = page.get_by_role("button", name="shifted right")
+    page.evaluate(COUNT_MOVES)
     opener.press("ArrowRight")
+    assert page.evaluate("window.moves") > 0  # it drops into its place
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate("window.moves = 0")
+    for key in ("ArrowLeft", "ArrowRight"):
+        opener.press(key)
+    assert page.evaluate("window.moves") == 0
+    page.emulate_media(reduced_motion=None)
     expect(page.locator(".position.now .input")).to_have_text(predicts.replace("_", "▁"))
     opener.press("Enter")
     expect(page.locator(".shift")).to_be_hidden()

@@ -65,8 +65,9 @@ def _what_it_reads(scene: Scene) -> Question:
         f"{t + 1}, where it predicts **{quoted(shown(trace.predicted_tokens[t]))}**?",
         options,
         answer,
-        f"The one before it; at position 1 that is `<s>`. So the row is called {row}. In training, "
-        "all positions of a known translation run at once, and none reads what it is to predict.",
+        f"The decoder wrote it one step before; position 1 reads `<s>`. The row is called {row}. "
+        "In training, all positions of a known translation run at once, and none reads what it is "
+        "to predict.",
     )
 
 
