@@ -44,7 +44,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "ui.attention", "ui.beam", "ui.head", "ui.models", "ui.positions", "ui.tokens",
         "ui.translate",
     ),
-    ("ui.compare", "ui.tours"),
+    ("ui.compare", "ui.floor", "ui.tours"),
     ("headlight",),
     ("pages",),
     ("app", "benchmarks"),

@@ -73,6 +73,7 @@ COMPONENTS: dict[str, Files] = {
     "cut": _files("cut"),
     "stages": _files("stages", "pictures", "drawing", "equations"),
     "parts": _files("parts", styles=("cells",)),
+    "plan": _files("plan", "layout", "panel", "travel"),
     "match": _files("match", styles=("scale", "cells")),
     "strip": _files("strip"),
     "tree": _files("tree", "draw"),

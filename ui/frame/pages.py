@@ -71,6 +71,9 @@ PAGES: tuple[PageSpec, ...] = (
         needs=("internals",),
     ),
     PageSpec(
+        "pages/floor_page.py", "floor", "Floor plan", ":material/floor:", needs=("internals",)
+    ),
+    PageSpec(
         "pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:",
         needs=("vocabulary",),
     ),

@@ -1,0 +1,285 @@
+"""The residual stream and its feed-forward networks: charts, and figures to take away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from figures.charts import quiet
+from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.labels import show_token
+from figures.palette import CHROME, Theme, as_altair, attention_table
+from transformer.measures.stream import added_norms, block_shares, stream_norms
+from transformer.trace.records import FeedForwardReading, StackName, StackStream
+from transformer.types import Floats
+
+_BLOCKS = {"self": "self-attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
+
+
+def block_labels(stream: StackStream) -> tuple[str, ...]:
+    """Return a name for every block of a stack: "1 self-attention", ..."""
+    return tuple(
+        f"{layer} {_BLOCKS[block]}"
+        for layer in range(1, len(stream.hidden) + 1)
+        for block in stream.blocks
+    )
+
+
+def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> alt.LayerChart:
+    """Draw the tokens whose logits a network raises and lowers most; one is the prediction.
+
+    Raises: `ValueError` for a network of the encoder, which promotes nothing.
+    """
+    if reading.promoted is None or reading.lowered is None:
+        raise ValueError("a network of the encoder adds nothing to the logits")
+    chrome = CHROME[theme]
+    raised = zip(reading.promoted.tokens, reading.promoted.logits, strict=True)
+    lowered = [*zip(reading.lowered.tokens, reading.lowered.logits, strict=True)][:4]
+    rows = [
+        {"token": _shown(token), "logit": round(float(value), 4),
+         "predicted": token == predicted}
+        for token, value in (*raised, *reversed(lowered))
+    ]  # fmt: skip
+    return _bars(
+        rows, "logit", "added to the logit", theme, label="token",
+        colour=alt.condition("datum.predicted", alt.value(chrome.accent), alt.value(chrome.muted)),
+    )  # fmt: skip
+
+
+def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
+    """Draw the neurons that fire most, with the tokens that each promotes."""
+    rows: list[dict[str, Any]] = []
+    for i, neuron in enumerate(reading.neurons):
+        tokens = reading.neuron_promoted[i].tokens[:5] if reading.neuron_promoted else ()
+        rows.append({
+            "neuron": f"neuron {int(neuron) + 1}",
+            "activation": round(float(reading.inner[neuron]), 4),
+            "length": round(float(reading.sizes[i]), 4),
+            "tokens": "  ".join(_shown(token, 10) for token in tokens),
+        })  # fmt: skip
+    return _bars(
+        rows, "activation", "activation", theme, label="neuron", note="tokens",
+        colour=alt.value(CHROME[theme].muted),
+    )  # fmt: skip
+
+
+def share_map(
+    shares: Floats, blocks: Sequence[str], tokens: Sequence[str], theme: Theme
+) -> alt.Chart:
+    """Draw the share of every block for every token, [L K, n]; the last block is at the top."""
+    columns = [f"{j} {_shown(token, 14)}" for j, token in enumerate(tokens, start=1)]
+    rows = [
+        {"block": blocks[i], "token": columns[j], "share": round(float(value), 4)}
+        for (i, j), value in np.ndenumerate(shares)
+    ]
+    limit = max(0.01, float(shares.max()))
+    chart = (
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_rect(stroke=CHROME[theme].surface, strokeWidth=1)
+        .encode(
+            x=alt.X("token:N", sort=columns, title=None,
+                    axis=alt.Axis(orient="top", labelAngle=-45, ticks=False, domain=False)),
+            y=alt.Y("block:N", sort=list(reversed(blocks)), title=None,
+                    axis=alt.Axis(ticks=False, domain=False, labelLimit=200)),
+            color=alt.Color(
+                "share:Q", scale=alt.Scale(
+                    domain=[0, limit], range=as_altair(attention_table(theme))
+                ),
+                legend=alt.Legend(title="share", format=".0%", gradientLength=120, tickCount=3),
+            ),
+            tooltip=[
+                alt.Tooltip("block:N"), alt.Tooltip("token:N"),
+                alt.Tooltip("share:Q", format=".1%"),
+            ],
+        )
+        .properties(width="container", height=22 * len(blocks))
+    )  # fmt: skip
+    result: alt.Chart = quiet(chart, theme)
+    return result
+
+
+def norm_lines(
+    norms: Floats, blocks: Sequence[str], tokens: Sequence[str], chosen: int, theme: Theme
+) -> alt.LayerChart:
+    """Draw the stream's length at the input and behind each block; one token stands out.
+
+    Args:
+        norms: [1 + L K, n].
+    """
+    chrome, steps = CHROME[theme], ["input", *blocks]
+    rows = [
+        {"block": steps[i], "token": f"{j + 1} {_shown(tokens[j], 14)}", "j": j,
+         "length": round(float(value), 4)}
+        for (i, j), value in np.ndenumerate(norms)
+    ]  # fmt: skip
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("block:N", sort=steps, title=None,
+                axis=alt.Axis(labelAngle=-35, labelLimit=200, grid=False)),
+        y=alt.Y("length:Q", title="length", scale=alt.Scale(zero=False),
+                axis=alt.Axis(tickCount=4)),
+        detail="token:N",
+        tooltip=[alt.Tooltip("token:N"), alt.Tooltip("block:N"),
+                 alt.Tooltip("length:Q", format=".2f")],
+    )  # fmt: skip
+    faint = base.mark_line(strokeWidth=1, opacity=0.35, color=chrome.muted)
+    bold = base.transform_filter(f"datum.j === {int(chosen)}").mark_line(
+        strokeWidth=2.5, color=chrome.accent, point=alt.OverlayMarkDef(size=30, color=chrome.accent)
+    )
+    layered = alt.layer(faint, bold).properties(width="container", height=240)
+    chart: alt.LayerChart = quiet(layered, theme)
+    return chart
+
+
+def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
+    """Return the file stem of a network's figure; indices count from 0."""
+    return file_stem("feed-forward", stack, "layer", layer + 1, "token", position + 1)
+
+
+def feed_forward_exhibit(
+    reading: FeedForwardReading, header: str, offline: Offline | None = None
+) -> Exhibit:
+    """Build the figure of what a network adds to a token, and of its neurons.
+
+    Args: header: Python that defines `translator` and `trace`.
+    """
+    parts: list[Series] = []
+    arrays: dict[str, Any] = {
+        "added": reading.added, "inner": reading.inner, "neurons": reading.neurons,
+        "sizes": reading.sizes,
+    }  # fmt: skip
+    lines = [f"{name} = reading.{name}" for name in arrays]
+    if reading.promoted is not None:
+        tokens = _numbered(reading.promoted.tokens)
+        parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
+                            "token", "logit", "bar"))  # fmt: skip
+        arrays["promoted_ids"] = reading.promoted.ids
+        arrays["promoted_logits"] = reading.promoted.logits
+        lines.append("promoted_ids = reading.promoted.ids")
+        lines.append("promoted_logits = reading.promoted.logits")
+    leading = [each.tokens[0] for each in reading.neuron_promoted] or [""] * len(reading.neurons)
+    neurons = tuple(
+        f"{neuron + 1} {token}".rstrip()
+        for neuron, token in zip(reading.neurons, leading, strict=True)
+    )
+    axis = "neuron, and the token it promotes" if reading.neuron_promoted else "neuron"
+    parts.append(Series("neurons that fire most", neurons,
+                        {"activation": reading.inner[reading.neurons]},
+                        axis, "activation", "bar"))  # fmt: skip
+    place = f"{reading.stack} layer {reading.layer + 1}"
+    return Exhibit(
+        name=feed_forward_name(reading.stack, reading.layer, reading.position),
+        title=f"Feed-forward network of {place}: {reading.position + 1} {reading.token}",
+        caption=_caption(reading),
+        parts=tuple(parts),
+        arrays=arrays,
+        snippet=header + _READING.format(
+            stack=reading.stack, layer=reading.layer, position=reading.position
+        ) + "\n".join([*lines, ""]),
+        offline=offline,
+        columns=1,
+    )  # fmt: skip
+
+
+def stream_name(stack: StackName) -> str:
+    """Return the file stem of the figure of a stack's stream."""
+    return file_stem("residual stream", stack)
+
+
+def stream_exhibit(
+    stream: StackStream, stack: StackName, position: int, header: str,
+    offline: Offline | None = None,
+) -> Exhibit:  # fmt: skip
+    """Build the figure of each block's share and of the stream's length.
+
+    Args:
+        position: the token whose line stands beside the mean of all.
+        header: Python that defines `translator` and `trace`.
+    """
+    blocks, tokens = block_labels(stream), _numbered(stream.tokens)
+    shares, norms = block_shares(stream), stream_norms(stream)
+    lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
+    return Exhibit(
+        name=stream_name(stack),
+        title=f"Residual stream of the {stack}",
+        caption="The share of a block is |added| / (|stream| + |added|); the length of the stream "
+        "is measured at the input and behind each block (section 3.1).",
+        parts=(
+            Panel("share of each block", shares.reshape(len(blocks), -1), blocks, tokens,
+                  "block", "token"),
+            Series("length of the stream", ("input", *blocks), lines, "block", "length"),
+        ),
+        arrays={"shares": shares, "norms": norms, "added": added_norms(stream)},
+        snippet=header + _STREAM.format(stack=stack),
+        offline=offline,
+        columns=1,
+    )  # fmt: skip
+
+
+_READING = """
+from transformer.trace.stream import read_feed_forward
+
+stream = translator.stream(trace)
+pieces = translator.tokenizer.target
+reading = read_feed_forward(
+    translator.model, pieces, stream, {stack!r}, layer={layer}, position={position}
+)
+"""
+
+_STREAM = """
+from transformer.measures.stream import added_norms, block_shares, stream_norms
+
+stream = translator.stream(trace).{stack}
+shares, norms, added = block_shares(stream), stream_norms(stream), added_norms(stream)
+"""
+
+
+def _caption(reading: FeedForwardReading) -> str:
+    if reading.promoted is None:
+        return "Activations only: in the encoder no neuron reaches the output matrix (section 3.3)."
+    exact = (
+        "exactly what it adds to the logits" if reading.exact else "as if no layer came after it"
+    )
+    return f"Logits of the tokens that it raises most, {exact}; and its neurons (section 3.3)."
+
+
+def _bars(
+    rows: Sequence[dict[str, Any]], value: str, title: str, theme: Theme, *, label: str,
+    colour: Any, note: str = "",
+) -> alt.LayerChart:  # fmt: skip
+    """Horizontal bars in the order of the rows, labelled on the left; `note` stands behind them."""
+    chrome = CHROME[theme]
+    # Two rows may have one text; what tells them apart is not seen.
+    named = [{**row, "name": f"{row[label]}{chr(0x200B) * i}"} for i, row in enumerate(rows)]
+    low, high = (float(f(0.0, *(row[value] for row in rows))) for f in (min, max))
+    noted = bool(note) and any(row[note] for row in rows)
+    scale = alt.Scale(domain=[low, (2.4 if noted else 1) * high or 1], nice=not noted)
+    axis = alt.Axis(
+        tickCount=5, grid=not noted, labels=not noted, ticks=not noted, domain=not noted
+    )
+    base = alt.Chart(alt.InlineData(values=named)).encode(
+        y=alt.Y("name:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25),
+                axis=alt.Axis(ticks=False, domain=False, labelLimit=160, grid=False)),
+        x=alt.X(f"{value}:Q", title=None if noted else title, scale=scale, axis=axis),
+        tooltip=[
+            alt.Tooltip(f"{name}:N") for name in rows[0] if name not in ("name", "predicted")
+        ],
+    )  # fmt: skip
+    layers = [base.mark_bar(cornerRadius=2).encode(color=colour)]
+    if noted:
+        text = base.mark_text(align="left", dx=8, fontSize=12.5, color=chrome.ink)
+        layers.append(text.encode(text=f"{note}:N"))
+    layered = alt.layer(*layers).properties(width="container", height=24 * len(rows))
+    chart: alt.LayerChart = quiet(layered, theme)
+    return chart
+
+
+def _shown(token: str, limit: int = 24) -> str:
+    """Return a token for the screen, with a light mark where a word starts."""
+    return show_token(token, limit).replace("\u2581", "_")
+
+
+def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

@@ -1,0 +1,57 @@
+"""Floor plan: figure 1 of the paper for this checkpoint, with the sentence's numbers in it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from transformer.trace.records import Trace
+from ui.core import url_state
+from ui.core.url_state import LAYER, STEP
+from ui.core.view import View, current_view
+from ui.floor.downloads import STREAM
+from ui.floor.exhibits import reading_of
+from ui.floor.settings import BLOCK, SOURCE, choice_now, place_of
+from ui.floor.views import draw_below, draw_plan, explain
+from ui.frame.pages import require_frame
+from ui.work.cache import Computation, Plan, computed, get_trace
+from ui.work.progress import fragment
+
+require_frame()
+
+
+def opening(view: View, trace: Trace) -> Plan:
+    """Compute the stream and the first network in the same job as the trace."""
+    stream = yield STREAM
+    place = place_of(choice_now(view, trace, stream), stream)
+    yield Computation("feed_forward", place, reading_of(stream, place))
+
+
+@fragment
+def body(view: View) -> None:
+    """Draw the model and what is below it; a fragment, so a choice here reruns only this."""
+    trace = get_trace(view)
+    stream = computed(view, *STREAM)
+    config = view.entry.config
+    assert config is not None  # a checkpoint of this project has one
+    chosen = choice_now(view, trace, stream)
+    draw_plan(stream, trace, config, chosen)
+    draw_below(view, config, trace, stream, chosen)
+    url_state.write_url()
+
+
+url_state.show(LAYER, SOURCE, STEP, BLOCK)
+words, more = st.columns([6, 1], vertical_alignment="center")
+words.markdown(
+    "Figure 1 of the paper, with your sentence in it. **Point at a block, choose a token, press "
+    "Play;** a click opens it."
+)
+with (
+    more.container(horizontal=True, horizontal_alignment="right"),
+    st.popover("What is this?", type="tertiary"),
+):
+    explain()
+now = current_view()
+get_trace(now, partial(opening, now))
+body(now)

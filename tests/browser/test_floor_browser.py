@@ -1,0 +1,67 @@
+"""The Floor plan in a real browser: read with keys, played, and left by a click."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from transformer.measures.stream import block_shares
+from transformer.translator import Translator
+
+OpenPage = Callable[..., Page]
+
+
+def test_blocks_say_their_numbers_and_open_their_views(
+    open_page: OpenPage, address: str, tiny_translator: Translator
+) -> None:
+    page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&step=2&source=2", "dark")
+    plan, details = page.locator(".plan"), page.locator(".plan .details")
+    stream = tiny_translator.stream(tiny_translator.trace("A dog runs."))
+    expect(plan.locator(".block.plate")).to_have_count(1 + 2)  # beside the opened layers
+    expect(details).to_contain_text("Decoder layer 3: Feed-forward")
+    share = block_shares(stream.decoder)[2, 2, 1]
+    expect(details).to_contain_text(f"{100 * share:.1f}%")
+    plan.get_by_role("button", name="Encoder layer 2: Multi-head attention").hover()
+    share = block_shares(stream.encoder)[1, 0, 1]
+    expect(details).to_contain_text(f"{100 * share:.1f}%")
+    # Keys: to the decoder, up, and open the stream below.
+    plan.locator(".block.shown").focus()
+    page.keyboard.press("ArrowRight")
+    expect(details).to_contain_text("Decoder")
+    plan.get_by_role("button", name="Decoder layer 3: Feed-forward").focus()
+    page.keyboard.press("ArrowUp")
+    expect(details).to_contain_text("Add & Norm")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("How much each block of the decoder adds")).to_be_visible()
+    expect(page).to_have_url(re.compile("block=decoder_stream"))
+    plan.get_by_role("button", name="Decoder, layer 1").click()
+    expect(page).to_have_url(re.compile("layer=1"))
+    plan.locator(".tokens.source button").nth(2).click()
+    expect(page).to_have_url(re.compile("source=3"))
+
+
+def test_it_plays_once_and_leads_to_other_pages(open_page: OpenPage, address: str) -> None:
+    page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&layer=2")
+    plan = page.locator(".plan")
+    play = plan.locator(".play")
+    expect(play).to_have_text("Play")
+    play.click()
+    expect(play).to_have_text("Stop")
+    expect(plan.locator(".details")).to_contain_text("Encoder layer 2")
+    play.click()
+    expect(play).to_have_text("Play")
+    expect(plan.locator(".dot.on")).to_have_count(0)
+    page.emulate_media(reduced_motion="reduce")
+    try:
+        play.click()
+        expect(plan.locator(".details")).to_contain_text("Encoder: Embedding")
+        play.click()
+        expect(plan.locator(".details")).to_contain_text("Encoder: + Position")
+        expect(plan.locator(".dot.on")).to_have_count(0)
+    finally:
+        page.emulate_media(reduced_motion="no-preference")
+    plan.get_by_role("button", name="Decoder layer 2: V K Q").last.click()
+    expect(page).to_have_url(re.compile("/head.*layer=2"))
+    expect(page.get_by_text("Cross-attention, layer 2")).to_be_visible()

@@ -1,0 +1,167 @@
+"""The Floor plan: what it opens on, what its link holds, where a click leads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.tiny_models import random_model
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.measures.stream import block_shares, stream_norms
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import Stream, Trace
+from transformer.translator import Translator
+from ui.components.plan import (
+    BLOCKS,
+    Limits,
+    Opened,
+    PlanChoice,
+    content,
+    parse_choice,
+    parse_opened,
+    strongest,
+)
+
+RunApp = Callable[..., AppTest]
+SENTENCE = "The cat sat on the mat."
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the page hands to the drawing, besides drawing it."""
+    import ui.floor.views as views
+
+    calls: list[dict[str, Any]] = []
+    real = views.model_plan
+
+    def record(stream: Stream, trace: Trace, config: ModelConfig, **settings: Any) -> None:
+        calls.append({"stream": stream, "trace": trace, "config": config, **settings})
+        real(stream, trace, config, **settings)
+
+    monkeypatch.setattr(views, "model_plan", record)
+    return calls
+
+
+def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
+    return run_app(*root, at="floor", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(each.value for each in app.markdown)
+
+
+def test_it_opens_on_the_last_network_and_a_link_on_any(
+    run_app: RunApp, drawn: list[dict[str, Any]]
+) -> None:
+    app = open_page(run_app)
+    assert drawn[-1]["chosen"].layer == 2 and drawn[-1]["chosen"].block == "decoder_ffn"
+    assert "exactly what it adds" in said(app) and "decoder layer 3" in said(app)
+    assert len(app.main.get("vega_lite_chart")) == 2
+    query = {"layer": "3", "source": "2", "step": "1", "block": "encoder_ffn"}
+    app = open_page(run_app, **query)
+    assert drawn[-1]["chosen"] == PlanChoice(2, 1, 0, "encoder_ffn")
+    assert query.items() <= app.query_params.items()
+    assert "Neurons of encoder layer 2" in said(app)  # it has two only
+    assert "no reading in words" in said(app)
+    assert len(app.main.get("vega_lite_chart")) == 1
+
+
+def test_the_stream_s_view_and_the_choice_in_the_drawing(
+    run_app: RunApp, drawn: list[dict[str, Any]]
+) -> None:
+    app = open_page(run_app, layer="1", source="99", step="99")
+    app.segmented_control(key="block_widget").set_value("decoder_stream").run()
+    assert not app.exception
+    assert len(app.main.get("vega_lite_chart")) == 2
+    assert app.query_params["block"] == "decoder_stream"
+    assert "How much each block of the decoder adds" in said(app)
+
+
+@pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
+def test_a_block_opens_its_page(
+    run_app: RunApp, drawn: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch,
+    page: str, kind: str,
+) -> None:  # fmt: skip
+    import ui.floor.views as views
+
+    gone: list[str] = []
+    app = open_page(run_app, source="2")
+    opened = Opened(page, "encoder", kind, 1, 2)
+    real = views.model_plan
+
+    def click(*args: Any, **settings: Any) -> None:
+        settings["on_open"](opened)
+        real(*args, **settings)
+
+    monkeypatch.setattr(views, "model_plan", click)
+    app.run()
+    monkeypatch.setattr(views, "model_plan", real)
+    monkeypatch.setattr(views.st, "switch_page", gone.append)
+    app.run()
+    assert gone == [f"pages/{page}_page.py"]
+    store = app.session_state["headlight_store"]
+    assert (store["kind"], store["layer"], store["head"]) == (kind, "2", "3")
+    assert page == "attention" or store["query"] == "2"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "pre"},
+        {"n_encoder_layers": 3, "n_decoder_layers": 1},
+        {"n_decoder_heads": 2, "decoder_d_ff": 12},
+    ],
+    ids=str,
+)
+def test_models_unlike_the_papers(
+    run_app: RunApp, drawn: list[dict[str, Any]], tmp_path: Path, tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer, changes: dict[str, Any],
+) -> None:  # fmt: skip
+    config = tiny_config.replace(d_k=8, d_v=8, **changes)
+    save_checkpoint(tmp_path / "alpha", random_model(config), tiny_tokenizer)
+    for block in BLOCKS:
+        app = open_page(run_app, tmp_path, block=block)
+        assert not app.error and app.main.get("vega_lite_chart")
+    assert drawn[-1]["stream"].pre_norm == (config.norm == "pre")
+
+
+def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(SENTENCE)
+    stream = tiny_translator.stream(trace)
+    header, body = content(stream, trace, tiny_translator.config)
+    json.dumps(header, allow_nan=False)
+    at = 0
+    for held, layers, kinds in ((stream.encoder, 2, 1), (stream.decoder, 3, 2)):
+        n, k = len(held.tokens), len(held.blocks)
+        sizes = [(1 + layers * k) * n, layers * k * n, layers * k * n, layers * n,
+                 layers * kinds * n * 3, n]  # fmt: skip
+        parts = np.split(np.frombuffer(body, "<f4", sum(sizes), at), np.cumsum(sizes)[:-1])
+        np.testing.assert_allclose(parts[0], stream_norms(held).ravel())
+        np.testing.assert_allclose(parts[2], block_shares(held).ravel())
+        at += 4 * sum(sizes)
+    strips = sum((1 + layers * k) * n * 24 for layers, k, n in
+                 ((2, 2, len(trace.src_ids)), (3, 3, len(trace.tgt_ids))))  # fmt: skip
+    assert len(body) == at + strips
+    head, key, weight = strongest(trace.cross)[1, 2]
+    assert trace.cross[1, int(head), 2, int(key)] == weight == trace.cross[1, :, 2].max()
+
+
+def test_reports_of_a_browser_are_not_trusted() -> None:
+    limits = Limits(layers=3, sources=7, rows=5, heads=2)
+    good = {"layer": 2, "source": 6, "row": 4, "block": "encoder_ffn"}
+    assert parse_choice(good, limits) == PlanChoice(2, 6, 4, "encoder_ffn")
+    for wrong in ({"layer": 3}, {"source": -1}, {"row": True}, {"block": "x"}, {"layer": "1"}):
+        assert parse_choice({**good, **wrong}, limits) is None
+    assert parse_choice([], limits) is None
+    place = {"page": "head", "stack": "decoder", "kind": "cross", "layer": 2, "head": 1}
+    assert parse_opened(place, limits) == Opened("head", "decoder", "cross", 2, 1)
+    for wrong in ({"page": "app"}, {"kind": "x"}, {"head": 2}, {"layer": None}, {"stack": 0}):
+        assert parse_opened({**place, **wrong}, limits) is None
+    assert parse_opened(None, limits) is None

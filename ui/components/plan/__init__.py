@@ -1,0 +1,187 @@
+"""Figure 1 of the paper for one checkpoint, with a sentence's numbers in every block.
+
+The reader chooses a layer, a source token and a decoder row in the browser, which redraws and
+reports the choice; a click on a block that has a page of its own is reported apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from figures.labels import show_token
+from figures.palette import THEMES, signed_table
+from transformer.config import ModelConfig
+from transformer.measures.stream import added_norms, block_shares, firing_counts, stream_norms
+from transformer.trace.records import StackName, StackStream, Stream, Trace
+from transformer.types import AttentionKind, Floats
+from ui.components.packing import colours_as_text, still
+from ui.components.plan.words import words_for
+
+#: The blocks whose view stands below the drawing.
+BLOCKS = ("decoder_ffn", "encoder_ffn", "decoder_stream", "encoder_stream")
+#: Pages that a block may open.
+TARGETS = ("attention", "head", "tokens", "positions", "translate")
+#: Numbers of a vector that are drawn.
+STRIP = 48
+
+
+@dataclass(frozen=True)
+class PlanChoice:
+    """The choice in the drawing; indices count from 0.
+
+    Attributes:
+        layer: the opened one, of the deeper stack; the other opens its last if it has fewer.
+        source: position of the source token.  row: of the decoder.
+        block: whose view is below, one of `BLOCKS`.
+    """
+
+    layer: int
+    source: int
+    row: int
+    block: str
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A block that was clicked and has a page of its own.
+
+    Attributes:
+        page: its address.
+        stack, layer, head: where; `layer` and `head` from 0.
+        kind: of attention, "" for other blocks.
+    """
+
+    page: str
+    stack: StackName
+    kind: str
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many layers, source tokens, decoder rows and heads there are."""
+
+    layers: int
+    sources: int
+    rows: int
+    heads: int
+
+
+def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
+    """Return the reported choice, or None if it is invalid; browser input is not trusted."""
+    if not isinstance(reported, Mapping) or reported.get("block") not in BLOCKS:
+        return None
+    layer, source, row = (reported.get(name) for name in ("layer", "source", "row"))
+    if not (_index(layer, limits.layers) and _index(source, limits.sources)):
+        return None
+    if not _index(row, limits.rows):
+        return None
+    return PlanChoice(layer, source, row, reported["block"])
+
+
+def parse_opened(reported: Any, limits: Limits) -> Opened | None:
+    """Return the block that was opened, or None if the report is invalid."""
+    if not isinstance(reported, Mapping) or reported.get("page") not in TARGETS:
+        return None
+    kind, layer, head = (reported.get(name) for name in ("kind", "layer", "head"))
+    if kind not in ("", "encoder_self", "decoder_self", "cross"):
+        return None
+    if reported.get("stack") not in ("encoder", "decoder"):
+        return None
+    if not (_index(layer, limits.layers) and _index(head, limits.heads)):
+        return None
+    return Opened(reported["page"], reported["stack"], str(kind), layer, head)
+
+
+def limits_of(stream: Stream, trace: Trace) -> Limits:
+    """Return the limits of a sentence's drawing."""
+    return Limits(
+        layers=max(len(stream.encoder.hidden), len(stream.decoder.hidden)),
+        sources=len(trace.src_tokens),
+        rows=len(trace.tgt_tokens),
+        heads=max(trace.encoder_self.shape[1], trace.decoder_self.shape[1]),
+    )
+
+
+def strongest(maps: Floats) -> Floats:
+    """Return for every layer and query the head, the key and the size of its largest weight.
+
+    Shapes: [L, H, n, m] to [L, n, 3].
+    """
+    n_keys = maps.shape[3]
+    flat = maps.transpose(0, 2, 1, 3).reshape(maps.shape[0], maps.shape[2], -1)  # [L, n, H m]
+    best = flat.argmax(axis=-1)
+    weights = np.take_along_axis(flat, best[..., None], axis=-1)[..., 0]
+    return np.stack([best // n_keys, best % n_keys, weights], axis=-1).astype(np.float32)
+
+
+def content(stream: Stream, trace: Trace, config: ModelConfig) -> tuple[dict[str, Any], bytes]:
+    """Return the header, and the arrays in the order that `read` in plan.js expects."""
+    stacks = []
+    numbers, strips = [], []
+    kinds: dict[StackName, tuple[AttentionKind, ...]] = {
+        "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
+    }  # fmt: skip
+    for name, of in kinds.items():
+        held = stream.stack(name)
+        depth, d_model = len(held.hidden), config.d_model
+        stacks.append({
+            "name": name,
+            "depth": depth,
+            "blocks": list(held.blocks),
+            "kinds": list(of),
+            "tokens": [show_token(token, 18) for token in held.tokens],
+            "strip": min(STRIP, d_model),
+        })  # fmt: skip
+        looks = np.stack([strongest(trace.attention(kind)) for kind in of], axis=1)
+        numbers += [
+            stream_norms(held), added_norms(held), block_shares(held),
+            firing_counts(held), looks,
+            np.linalg.norm(held.leaving, axis=-1),
+        ]  # fmt: skip
+        strips.append(_strips(held))
+    header = {
+        "label": f"The whole model, {len(stream.encoder.hidden)} encoder and "
+        f"{len(stream.decoder.hidden)} decoder layers",
+        "pre": stream.pre_norm,
+        "stacks": stacks,
+        "predicted": [show_token(token, 18) for token in trace.predicted_tokens],
+        "probabilities": np.exp(trace.log_probs).round(4).tolist(),
+        "words": {name: asdict(each) for name, each in words_for(config).items()},
+        "d_model": config.d_model,
+        "neurons": [config.d_ff, config.decoder_inner],
+        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+    }
+    body = b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in numbers)
+    return header, body + b"".join(strips)
+
+
+def choice(chosen: PlanChoice) -> dict[str, Any]:
+    """Return the choice as the browser reports it."""
+    return asdict(chosen)
+
+
+def still_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> bytes:
+    """Return the message for an offline page."""
+    return still(*content(stream, trace, config), choice(chosen))
+
+
+def _strips(held: StackStream) -> bytes:
+    """The first numbers of the stream at each step, as levels of the signed scale: [steps, n, D].
+
+    One scale holds for the whole stack; the few largest numbers are cut off at its ends.
+    """
+    size = held.entering.shape
+    steps = np.concatenate([held.entering[None], held.hidden.reshape(-1, *size)])[..., :STRIP]
+    limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
+    levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
+    return levels.astype(np.uint8).tobytes()
+
+
+def _index(value: Any, limit: int) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit

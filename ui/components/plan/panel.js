@@ -1,0 +1,121 @@
+// The words and numbers of one block for the chosen token.
+
+function titleOf(view, block) {
+  const words = view.header.words[block.words];
+  const stack = view.header.stacks[block.stack].name;
+  const where = stack[0].toUpperCase() + stack.slice(1);
+  if (block.words === "layer") return `${where}, layer ${block.layer + 1}`;
+  const layer = block.layer === undefined ? "" : ` layer ${block.layer + 1}`;
+  return `${where}${layer}: ${words.name}`;
+}
+
+// A number of the chosen token at a block: "shares", "added" or "fired".
+function numberOf(view, block, name) {
+  const stack = view.numbers[block.stack];
+  const i = positionIn(view, block.stack);
+  const line = name === "fired" ? block.layer : block.layer * stack.k + block.k;
+  return stack[name][line * stack.n + i];
+}
+
+function normOf(view, s, step) {
+  const stack = view.numbers[s];
+  return stack.norms[step * stack.n + positionIn(view, s)];
+}
+
+// The head, key and weight of the largest weight of the chosen query.
+function lookOf(view, block) {
+  const stack = view.numbers[block.stack];
+  const at = (block.layer * stack.kinds + block.kind) * stack.n + positionIn(view, block.stack);
+  return stack.looks.subarray(3 * at, 3 * at + 3);
+}
+
+// Show a block's words and numbers, and mark it in the drawing.
+function showBlock(view, id) {
+  const block = view.plan.blocks.find((each) => each.id === id);
+  if (!block) return;
+  view.shown = id;
+  for (const [name, mark] of view.marks) {
+    mark.classList.toggle("shown", name === id);
+    mark.setAttribute("tabindex", name === id ? 0 : -1);
+  }
+  const words = view.header.words[block.words];
+  const { header, held } = view;
+  const token = make("p", "of");
+  token.append("for ", make("bdi", "", plain(header.stacks[block.stack].tokens[positionIn(view, block.stack)])));
+  if (block.stack === 1) token.append(" → ", make("bdi", "", plain(header.predicted[held.row])));
+  const facts = make("table", "facts");
+  for (const [name, value] of factsOf(view, block)) {
+    const row = make("tr", "");
+    row.append(make("th", "", name), make("td", "", value));
+    facts.append(row);
+  }
+  const opens = view.alive || block.words === "layer" ? [make("p", "opens", words.opens)] : [];
+  view.details.replaceChildren(
+    make("h3", "", titleOf(view, block)),
+    token,
+    make("p", "", words.text),
+    facts,
+    ...stripOf(view, block),
+    make("p", "quiet", words.section),
+    ...opens,
+  );
+}
+
+function factsOf(view, block) {
+  const { header } = view;
+  const stack = header.stacks[block.stack];
+  const long = (value) => fourDigits(value);
+  const shapes = [["tensor", `${stack.tokens.length} × ${header.d_model}`]];
+  if (block.words === "linear" || block.words === "softmax") {
+    const p = header.probabilities[view.held.row];
+    const next = plain(header.predicted[view.held.row]);
+    const leaving = view.numbers[1].leaving[view.held.row];
+    if (block.words === "linear") return [...shapes, ["length in", long(leaving)]];
+    return [["predicts", next], ["probability", `${(100 * p).toFixed(1)}%`]];
+  }
+  if (block.look === "main") {
+    const facts = [
+      ...shapes,
+      ["length in", long(normOf(view, block.stack, block.step))],
+      ["length added", long(numberOf(view, block, "added"))],
+      ["share of the sum", `${(100 * numberOf(view, block, "shares")).toFixed(1)}%`],
+      ["length out", long(normOf(view, block.stack, block.step + 1))],
+    ];
+    if (block.kind === undefined) {
+      const fired = numberOf(view, block, "fired");
+      return [...facts, ["neurons above 0", `${fired} of ${header.neurons[block.stack]}`]];
+    }
+    return [...facts, ["looks most", mostSeen(view, block)]];
+  }
+  if (block.look === "ports") return [["looks most", mostSeen(view, block)]];
+  if (block.ends && block.words === "final") {
+    const out = view.numbers[block.stack].leaving[positionIn(view, block.stack)];
+    return [...shapes, ["length in", long(normOf(view, block.stack, block.step))], ["length out", long(out)]];
+  }
+  if (block.step === undefined) return shapes;
+  return [...shapes, ["length", long(normOf(view, block.stack, block.step))]];
+}
+
+function mostSeen(view, block) {
+  const [head, key, weight] = lookOf(view, block);
+  const kind = view.header.stacks[block.stack].kinds[block.kind];
+  const keys = view.header.stacks[kind === "decoder_self" ? 1 : 0].tokens;
+  return `head ${head + 1} at ${plain(keys[key])}, ${(100 * weight).toFixed(0)}%`;
+}
+
+// The stream at a block as a strip of colours: the numbers themselves.
+function stripOf(view, block) {
+  if (block.step === undefined) return [];
+  const { strip } = view.header.stacks[block.stack];
+  const stack = view.numbers[block.stack];
+  const step = block.look === "main" ? block.step + 1 : block.step;
+  const from = (step * stack.n + positionIn(view, block.stack)) * strip;
+  const table = view.header.signed[themeOf(view.root)];
+  const canvas = make("canvas", "strip");
+  canvas.setAttribute("aria-hidden", "true");
+  const words = wordsOf(table);
+  setPixels(canvas, 1, strip, (i) => words[stack.strips[from + i]]);
+  const all = view.header.d_model;
+  const what = strip < all ? `Its first ${strip} of ${all} numbers here` : `Its ${all} numbers here`;
+  return [canvas, make("p", "quiet", what)];
+}

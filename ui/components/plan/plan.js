@@ -1,0 +1,297 @@
+// Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers.
+//
+// Input: one message of ui/components/packing.py; `read` has the order of the body. A choice of
+// layer, token or view redraws here and is reported through shared/held.js; a click on a block with
+// a page of its own is reported as "open". Token text only ever becomes textContent. Positions are
+// computed in layout.js, the numbers beside the drawing in panel.js, the motion in travel.js.
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".plan");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  root.halt?.();
+  const { header, body } = unpack(data);
+  const view = { root, header, numbers: read(header, body), shown: null };
+  const agreed = agree(component, header);
+  view.held = clamped(header, agreed.held);
+  view.alive = header.session !== "still"; // an offline page has no other pages to open
+  view.choose = (change) => {
+    const next = clamped(header, { ...view.held, ...change });
+    const same = Object.keys(next).every((name) => next[name] === view.held[name]);
+    view.held = next;
+    if (!same) agreed.tell(next);
+    draw();
+  };
+  view.open = (block) => component.setTriggerValue?.("open", targetOf(view, block));
+  build(view);
+  const draw = () => {
+    if (!root.clientWidth) return;
+    view.halt();
+    drawTokens(view);
+    drawPlan(view);
+    showBlock(view, view.shown);
+  };
+  view.draw = draw;
+  root.halt = view.halt = () => stopTravel(view);
+  const unwatch = watch(root, draw);
+  return () => {
+    view.halt();
+    unwatch();
+  };
+}
+
+// The arrays of the body, by stack, with functions that find a number.
+function read(header, body) {
+  const floats = new Float32Array(body.slice(0, body.length - (body.length % 4)).buffer);
+  let at = 0;
+  const take = (length) => floats.subarray(at, (at += length));
+  const stacks = header.stacks.map(({ depth, blocks, kinds, tokens }) => {
+    const [n, k] = [tokens.length, blocks.length];
+    return {
+      n, k, kinds: kinds.length,
+      norms: take((1 + depth * k) * n),
+      added: take(depth * k * n),
+      shares: take(depth * k * n),
+      fired: take(depth * n),
+      looks: take(depth * kinds.length * n * 3),
+      leaving: take(n),
+    };
+  });
+  let byte = at * 4;
+  stacks.forEach((stack, s) => {
+    const { depth, strip } = header.stacks[s];
+    const size = (1 + depth * stack.k) * stack.n * strip;
+    stack.strips = body.subarray(byte, (byte += size));
+  });
+  return stacks;
+}
+
+// The choice, within what there is.
+function clamped({ stacks }, held) {
+  const inside = (value, length) =>
+    Number.isInteger(value) ? Math.min(length - 1, Math.max(0, value)) : 0;
+  return {
+    layer: inside(held?.layer, Math.max(...stacks.map((stack) => stack.depth))),
+    source: inside(held?.source, stacks[0].tokens.length),
+    row: inside(held?.row, stacks[1].tokens.length),
+    block: held?.block ?? "decoder_ffn",
+  };
+}
+
+// The position of the chosen token of a stack, and its opened layer.
+function positionIn(view, s) {
+  return s === 0 ? view.held.source : view.held.row;
+}
+
+function openIn(view, s) {
+  return Math.min(view.held.layer, view.header.stacks[s].depth - 1);
+}
+
+// The elements that stay: rows of tokens, the drawing, the panel.
+function build(view) {
+  const { root, header } = view;
+  root.setAttribute("role", "group");
+  root.setAttribute("aria-label", header.label);
+  const picture = make("div", "picture");
+  view.svg = shape("svg", { role: "group", "aria-label": "Arrow keys move from block to block." });
+  view.rows = [
+    tokenRow(view, "predicted", "Predicted tokens", "row", header.predicted),
+    tokenRow(view, "source", "Source tokens", "source", header.stacks[0].tokens),
+    tokenRow(view, "target", "What the decoder reads", "row", header.stacks[1].tokens),
+  ];
+  const inputs = make("div", "inputs");
+  inputs.append(view.rows[1], view.rows[2]);
+  picture.append(view.rows[0], view.svg, inputs);
+  view.panel = make("div", "panel");
+  view.play = make("button", "play", "");
+  view.play.onclick = () => (view.travel ? view.halt() : travel(view));
+  view.details = make("div", "details");
+  view.panel.append(view.play, view.details);
+  view.end = make("i", "end");
+  const parts = make("div", "parts");
+  parts.append(picture, view.panel);
+  root.replaceChildren(parts, view.end);
+  labelPlay(view);
+}
+
+// A row of tokens to choose from: one stop of the Tab key, arrows move.
+function tokenRow(view, name, label, field, tokens) {
+  const row = make("div", `tokens ${name}`);
+  row.setAttribute("role", "group");
+  row.setAttribute("aria-label", label);
+  tokens.forEach((token, i) => {
+    const button = make("button", "token");
+    button.append(make("bdi", "", plain(token)));
+    button.onclick = () => view.choose({ [field]: i });
+    row.append(button);
+  });
+  row.onkeydown = (event) => {
+    const next = stepped(event, [0, view.held[field]], 1, tokens.length);
+    if (!next || event.key.endsWith("Up") || event.key.endsWith("Down")) return;
+    event.preventDefault();
+    view.choose({ [field]: next[1] });
+    row.children[next[1]].focus();
+  };
+  row.field = field;
+  return row;
+}
+
+function drawTokens(view) {
+  for (const row of view.rows) {
+    [...row.children].forEach((button, i) => {
+      const chosen = i === view.held[row.field];
+      button.setAttribute("aria-pressed", String(chosen));
+      button.tabIndex = chosen ? 0 : -1;
+      if (chosen && row.scrollHeight > row.clientHeight + 1) {
+        row.scrollTop = button.offsetTop - row.offsetTop - button.offsetHeight - 2; // whole lines
+      }
+    });
+  }
+}
+
+// The blocks and lines of the present layout.
+function drawPlan(view) {
+  const { svg, root } = view;
+  const unit = parseFloat(getComputedStyle(root).fontSize) / 14;
+  const focused = svg.contains(root.getRootNode().activeElement) ? view.shown : null;
+  const plan = (view.plan = layOut(view, svg.parentElement.clientWidth, unit));
+  svg.setAttribute("width", plan.width);
+  svg.setAttribute("height", plan.height);
+  svg.setAttribute("viewBox", `0 0 ${plan.width} ${plan.height}`);
+  const lines = plan.lines.map((line) => shape("path", { class: `line ${line.name}`, d: line.d }));
+  const frames = plan.frames.map((frame) =>
+    shape("rect", { class: "frame", x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 8 }),
+  );
+  const notes = plan.notes.map((note) =>
+    shape("text", { class: "note", x: note.x, y: note.y, "text-anchor": note.anchor }, note.text),
+  );
+  view.dot = shape("circle", { class: "dot", r: 8 * unit });
+  view.marks = new Map(plan.blocks.map((block) => [block.id, drawBlock(view, block, unit)]));
+  const texts = shape("g", { class: "texts", "aria-hidden": "true" });
+  for (const block of plan.blocks) texts.append(...labels(view, block, unit));
+  svg.replaceChildren(...frames, ...lines, ...notes, ...view.marks.values(), view.dot, texts);
+  if (!plan.blocks.some((block) => block.id === view.shown)) view.shown = blockOf(view);
+  svg.onpointerleave = () => !view.travel && showBlock(view, blockOf(view));
+  svg.onkeydown = (event) => walk(view, event);
+  if (focused) view.marks.get(view.shown)?.focus({ preventScroll: true });
+}
+
+function drawBlock(view, block, unit) {
+  const words = view.header.words[block.words];
+  const mark = shape("g", { class: `block ${block.look}`, role: "button", tabindex: -1 });
+  mark.setAttribute("aria-label", `${titleOf(view, block)}. ${words.opens}`);
+  const { x, y, w, h } = block;
+  mark.append(shape("rect", { class: "box", x, y, width: w, height: h, rx: Math.min(6, h / 3) }));
+  if (block.k !== undefined && block.look === "main") {
+    const share = numberOf(view, block, "shares");
+    mark.append(
+      shape("rect", { class: "share", x, y: y + h - 3 * unit, width: w * share, height: 3 * unit }),
+    );
+  }
+  mark.onpointerenter = () => !view.travel && showBlock(view, block.id);
+  mark.onfocus = () => !view.travel && showBlock(view, block.id);
+  mark.onclick = () => act(view, block);
+  return mark;
+}
+
+// The texts of a block stand above the travelling dot.
+function labels(view, block, unit) {
+  const words = view.header.words[block.words];
+  const { x, y, w, h, look } = block;
+  const narrow = w < 175 * unit;
+  let name = block.words === "layer" ? `Layer ${block.layer + 1}` : words.name;
+  if (narrow) name = name.replace(/multi-head a/i, (text) => (text[0] === "M" ? "A" : "a"));
+  const put = (text, className, left, base, anchor) =>
+    shape("text", { class: className, x: left, y: base, "text-anchor": anchor }, text);
+  const [left, right] = [x + 8 * unit, x + w - 8 * unit];
+  if (look === "main") {
+    const share = `adds ${Math.round(100 * numberOf(view, block, "shares"))}%`;
+    return [
+      put(name, "name", left, y + 14 * unit, "start"),
+      put(narrow ? "" : words.shape, "size", left, y + 27 * unit, "start"),
+      put(share, "size", narrow ? left : right, y + 27 * unit, narrow ? "start" : "end"),
+    ];
+  }
+  const middle = y + h / 2 + 4 * unit;
+  if (look === "plate" && h < 12 * unit) return [];
+  if (look === "ports") {
+    return [...name.split(" ")].map((text, i) =>
+      put(text, "size", x + (w * (i + 1)) / 4, middle, "middle"),
+    );
+  }
+  if (look === "thin" || look === "plate") {
+    return [put(name, "size", x + w / 2, middle, "middle")];
+  }
+  return [
+    put(name, "name", left, middle, "start"),
+    put(narrow ? "" : words.shape, "size", right, middle, "end"),
+  ];
+}
+
+// What a click does: open a layer, a view below, or a page.
+function act(view, block) {
+  if (block.words === "layer") {
+    view.choose({ layer: block.layer });
+  } else if (block.below) {
+    view.choose({ block: `${view.header.stacks[block.stack].name}_${block.below}` });
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (view.alive) view.end.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+  } else if (view.alive) {
+    view.open(block);
+  }
+}
+
+// Where a block leads, as Python's `parse_opened` reads it.
+function targetOf(view, block) {
+  const kind = block.kind === undefined ? "" : view.header.stacks[block.stack].kinds[block.kind];
+  return {
+    page: block.page,
+    stack: view.header.stacks[block.stack].name,
+    kind,
+    layer: openIn(view, block.stack),
+    head: kind ? lookOf(view, block)[0] : 0,
+  };
+}
+
+// The block whose view is below.
+function blockOf(view) {
+  const [stack, below] = view.held.block.split("_");
+  const found = view.plan.blocks.filter(
+    (block) => view.header.stacks[block.stack].name === stack && block.below === below,
+  );
+  return found.at(-1)?.id ?? view.plan.blocks[0].id;
+}
+
+// Arrow keys: up and down within a stack, left and right to the other; Enter and Space click.
+function walk(view, event) {
+  const blocks = view.plan.blocks;
+  const now = blocks.find((block) => block.id === view.shown);
+  if (!now || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Enter" || event.key === " ") {
+    event.preventDefault();
+    act(view, now);
+    return;
+  }
+  const own = blocks.filter((block) => block.stack === now.stack);
+  const up = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+  let next;
+  if (up) next = own[own.indexOf(now) + up];
+  else if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+    const others = blocks.filter((block) => block.stack === (event.key === "ArrowLeft" ? 0 : 1));
+    if (now.stack !== others[0].stack) {
+      const far = (block) => Math.abs(block.y + block.h / 2 - now.y - now.h / 2);
+      next = others.reduce((best, block) => (far(block) < far(best) ? block : best));
+    }
+  } else return;
+  event.preventDefault();
+  if (next) view.marks.get(next.id).focus();
+}
+
+// An SVG element; text becomes textContent.
+function shape(tag, attributes, text) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+}

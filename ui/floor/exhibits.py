@@ -1,0 +1,36 @@
+"""The figures of the Floor plan, and the computations behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from figures.exhibit import Exhibit, Offline
+from figures.stream import feed_forward_exhibit, stream_exhibit
+from transformer.config import ModelConfig
+from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
+from transformer.trace.stream import read_feed_forward
+from ui.components.plan import PlanChoice, still_plan
+from ui.export.programs import Source, header
+
+Place = tuple[StackName, int, int]
+
+
+def reading_of(stream: Stream, place: Place) -> Callable[..., FeedForwardReading]:
+    """Return the function that reads a place's feed-forward network from a model."""
+    return lambda model, _: read_feed_forward(model.model, model.tokenizer.target, stream, *place)
+
+
+def network_figure(reading: FeedForwardReading, offline: Offline, source: Source) -> Exhibit:
+    """Return what a feed-forward network adds to a token, as a figure."""
+    return feed_forward_exhibit(reading, header(source), offline)
+
+
+def stream_figure(stream: Stream, place: Place, offline: Offline, source: Source) -> Exhibit:
+    """Return the stream of one stack as a figure; the token's line stands out."""
+    stack, _, position = place
+    return stream_exhibit(stream.stack(stack), stack, position, header(source), offline)
+
+
+def plan_offline(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Offline:
+    """Return the drawing for an offline page."""
+    return Offline("plan", still_plan(stream, trace, config, chosen))

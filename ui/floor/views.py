@@ -1,0 +1,167 @@
+"""The Floor plan: the drawing, and the view of a feed-forward network or of the stream below it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.labels import show_token
+from figures.markdown import code
+from figures.stream import block_labels, neuron_bars, norm_lines, promoted_bars, share_map
+from transformer.config import ModelConfig
+from transformer.measures.stream import block_shares, firing_counts, stream_norms
+from transformer.trace.records import FeedForwardReading, Stream, Trace
+from ui.attention.settings import DISPLAY
+from ui.components.plan import BLOCKS, Opened, PlanChoice
+from ui.components.plan.mount import model_plan
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.layout import section, sized
+from ui.core.theme import current_theme
+from ui.core.url_state import HEAD, LAYER
+from ui.core.view import View
+from ui.core.widgets import bound
+from ui.floor.downloads import offer
+from ui.floor.exhibits import reading_of
+from ui.floor.settings import BLOCK, keep, place_of
+from ui.head.settings import KIND, QUERY
+from ui.work.cache import computed
+
+_OPEN = "floor_open"
+
+NAMES = {
+    "decoder_ffn": "Decoder's feed-forward",
+    "encoder_ffn": "Encoder's feed-forward",
+    "decoder_stream": "Decoder's stream",
+    "encoder_stream": "Encoder's stream",
+}
+assert tuple(NAMES) == BLOCKS
+
+PAGES = {name: f"pages/{name}_page.py" for name in
+         ("attention", "head", "tokens", "positions", "translate")}  # fmt: skip
+
+
+def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> None:
+    """Mount the drawing, and go where a click on it leads."""
+
+    def opened(block: Opened) -> None:
+        st.session_state[_OPEN] = block.page
+        if not block.kind:
+            return
+        url_state.put(KIND, block.kind)
+        url_state.put(LAYER, block.layer + 1)
+        url_state.put(HEAD, block.head + 1)
+        if block.page == "attention":
+            url_state.put(DISPLAY, "grid")
+        else:
+            here = chosen.source if block.stack == "encoder" else chosen.row
+            url_state.put(QUERY, here + 1)
+
+    target = st.session_state.pop(_OPEN, None)
+    if target is not None:
+        st.switch_page(PAGES[target])
+    model_plan(stream, trace, config, chosen=chosen, on_choose=keep, on_open=opened, key="plan")
+
+
+def draw_below(
+    view: View, config: ModelConfig, trace: Trace, stream: Stream, chosen: PlanChoice
+) -> None:
+    """Draw the chosen view: a network's neurons, or the stream."""
+    names, more = st.columns([6, 1], vertical_alignment="center")
+    names.segmented_control(
+        "Below", BLOCKS, format_func=NAMES.__getitem__, label_visibility="collapsed",
+        required=True, wrap=True, **bound(BLOCK),
+    )  # fmt: skip
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        offer(view, config, chosen, stream)
+    if chosen.block.endswith("ffn"):
+        _draw_network(view, trace, stream, chosen)
+    else:
+        _draw_stream(stream, chosen)
+
+
+def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) -> None:
+    place = stack, layer, position = place_of(chosen, stream)
+    reading = computed(view, "feed_forward", place, reading_of(stream, place))
+    held = stream.stack(stack)
+    fired = int(firing_counts(held)[layer, position])
+    share = float(block_shares(held)[layer, -1, position])
+    where = f"{stack} layer {layer + 1}"
+    words = (
+        f"For {code(show_token(reading.token))} **{fired:,} of {len(reading.inner):,}** neurons "
+        f"are above 0. What they add makes up **{share:.0%}** of the sum with the stream."
+    )
+    theme = current_theme()
+    if reading.promoted is None:
+        place_for = section(
+            f"Neurons of {where}",
+            f"{words}\n\nIn the encoder a neuron has no reading in words: its row of $W_2$ goes to "
+            "the layers above, never to the output matrix. So there are activations only.",
+        )
+    else:
+        predicted = trace.predicted_tokens[position]
+        place_for = section(
+            f"What the feed-forward network of {where} says", f"{words}\n\n{_said(reading)}"
+        )
+        bars = promoted_bars(reading, predicted, theme)
+        place_for.altair_chart(
+            sized(bars), theme=None,
+            alt=f"Tokens that it raises and lowers most; it raises "
+            f"{show_token(reading.promoted.tokens[0])} most.",
+        )  # fmt: skip
+        place_for = section(
+            "Neurons that fire most",
+            "Each neuron adds its row of $W_2$ times its activation, which is the length of the "
+            "bar. Beside it: the tokens whose logits that row raises most.",
+        )
+    place_for.altair_chart(
+        sized(neuron_bars(reading, theme)), theme=None,
+        alt=f"The {len(reading.neurons)} neurons with the largest activations; neuron "
+        f"{reading.neurons[0] + 1} leads with {reading.inner[reading.neurons[0]]:.2f}.",
+    )  # fmt: skip
+
+
+def _said(reading: FeedForwardReading) -> str:
+    if reading.exact:
+        return (
+            "No layer comes after it, so this is exactly what it adds to the logits: tokens to the "
+            "right become more probable."
+        )
+    return (
+        "Read with the output matrix, as if no layer came after it. Later layers may turn it into "
+        "something else."
+    )
+
+
+def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
+    stack, _, position = place_of(chosen, stream)
+    held, theme = stream.stack(stack), current_theme()
+    labels, shares, norms = block_labels(held), block_shares(held), stream_norms(held)
+    token = code(show_token(held.tokens[position]))
+    note = (
+        "The stream is a plain sum here (pre-norm), so it grows from block to block."
+        if stream.pre_norm
+        else "LayerNorm follows every sum and sets the length anew, so the share of a block says "
+        "more about it."
+    )
+    picture = section(
+        f"How much each block of the {stack} adds",
+        "A block adds its output to the stream. Its share is $|b|/(|x|+|b|)$: 0% changes nothing, "
+        "50% is a vector as long as the stream itself.",
+    )
+    picture.altair_chart(
+        sized(share_map(shares.reshape(-1, len(held.tokens)), labels, held.tokens, theme)),
+        theme=None, alt=f"Shares of {len(labels)} blocks for {len(held.tokens)} tokens; "
+        f"the largest is {shares.max():.0%}.",
+    )  # fmt: skip
+    picture = section("How long the stream is", f"The bold line is {token}. {note}")
+    picture.altair_chart(
+        sized(norm_lines(norms, labels, held.tokens, position, theme)), theme=None,
+        alt=f"Length of the stream behind each block, from {norms[0, position]:.1f} to "
+        f"{norms[-1, position]:.1f} for the chosen token.",
+    )  # fmt: skip
+
+
+def explain() -> None:
+    """Explain what the drawing shows."""
+    for name in ("residual stream", "feed-forward network", "neuron", "layer norm"):
+        st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")
