@@ -53,7 +53,7 @@ def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
     """Draw the neurons that fire most, with the tokens that each promotes."""
     rows: list[dict[str, Any]] = []
     for i, neuron in enumerate(reading.neurons):
-        tokens = reading.neuron_promoted[i].tokens[:5] if reading.neuron_promoted else ()
+        tokens = reading.neuron_promoted[i].tokens[:4] if reading.neuron_promoted else ()
         rows.append({
             "neuron": f"neuron {int(neuron) + 1}",
             "activation": round(float(reading.inner[neuron]), 4),
@@ -255,7 +255,7 @@ def _bars(
     named = [{**row, "name": f"{row[label]}{chr(0x200B) * i}"} for i, row in enumerate(rows)]
     low, high = (float(f(0.0, *(row[value] for row in rows))) for f in (min, max))
     noted = bool(note) and any(row[note] for row in rows)
-    scale = alt.Scale(domain=[low, (2.4 if noted else 1) * high or 1], nice=not noted)
+    scale = alt.Scale(domain=[low, (2.6 if noted else 1) * high or 1], nice=not noted)
     axis = alt.Axis(
         tickCount=5, grid=not noted, labels=not noted, ticks=not noted, domain=not noted
     )
