@@ -223,7 +223,7 @@ def test_positions_are_subtracted_where_they_have_the_same_size(
 ) -> None:
     assert "both add exactly the same" in said(open_page(topic="positions", other="everyday-en-fr"))
     app = open_page(topic="positions", other="reverse-toy", positions="40")
-    assert "Vectors of 128 and 64 numbers have no difference" in said(app)
+    assert "Vectors of 256 and 64 numbers have no difference" in said(app)
     assert app.slider(key="positions_widget").value == 40
 
 
