@@ -74,8 +74,8 @@ def trace_of(name: str, **given: Any) -> Any:
 def test_views_are_called_after_the_pages(open_page: Callable[..., AppTest]) -> None:
     names = open_page().segmented_control(key="topic_widget").options
     assert len(names) == len(TOPICS)
-    titles = [spec.title for spec in PAGES]
-    assert names[:6] == titles[:6]
+    titles = [spec.title for spec in PAGES if spec.title in names]
+    assert len(titles) >= 6 and names[: len(titles)] == titles
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.replace(" ", "-"))

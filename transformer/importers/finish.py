@@ -15,7 +15,7 @@ from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.text.tokenizer import Tokenizer
 
-#: Names of the formats, as model cards write them.
+#: Names of formats as model cards write them, where they differ from those of commands.
 TITLES = {"marian": "Marian", "joeynmt": "JoeyNMT", "fairseq": "fairseq"}
 
 
@@ -87,7 +87,7 @@ def _card(name: str, kind: str, source: str, config: ModelConfig, dtype: str, no
     pieces = f"{config.vocab_size:,} shared" if config.tie_embeddings == "all" else sizes
     return f"""# {code(name)}
 
-A {TITLES[kind]} model, imported from {code(source)} by `python -m transformer import {kind}`:
+A {TITLES.get(kind, kind)} model, imported from {code(source)} by `python -m transformer import {kind}`:
 {config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
 
 ## Data, figures, licence

@@ -41,6 +41,7 @@ def test_a_script_is_one_module_with_all_that_it_calls(name: str) -> None:
     words = {"if", "for", "while", "switch", "catch", "return", "var", "mix", "repeat"}
     given = {
         "parseInt", "parseFloat", "getComputedStyle", "matchMedia", "requestAnimationFrame",
+        "cancelAnimationFrame",
         "setTimeout", "clearTimeout", "setInterval", "clearInterval",
     }  # fmt: skip
     missing = {each for each in called - there - words - given if not each[0].isupper()}
