@@ -19,6 +19,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from ui.attention.choice import DISPLAYS
+from ui.core.examples import examples_for
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -145,6 +146,18 @@ def test_odd_sentences_are_only_text(
 def test_a_blank_sentence_asks_for_one(run_app: RunApp) -> None:
     app = open_page(run_app, sentence="   ")
     assert "Nothing to translate yet" in app.info[0].value
+
+
+def test_examples_stand_in_place_of_an_empty_page_and_one_click_takes_one(run_app: RunApp) -> None:
+    app = open_page(run_app, sentence="", prefix="5.6", layer="2")
+    chips = [each for each in app.main.button if str(each.key).startswith("example ")]
+    assert [each.key.removeprefix("example ") for each in chips] == [
+        item.sentence for item in examples_for("alpha").items
+    ]
+    chips[1].click().run()
+    assert not app.exception and not app.info
+    assert app.sidebar.text_area[0].value == examples_for("alpha").items[1].sentence
+    assert "prefix" not in app.query_params  # another sentence's
 
 
 def test_a_long_sentence_moves_to_a_chart_that_zooms(run_app: RunApp) -> None:

@@ -24,6 +24,7 @@ from ui.core.url_state import Param
 MAX_CHARACTERS = 20_000
 
 _VIEW = "headlight_view"
+_ASKED = "headlight_asked"
 _entries: ContextVar[Sequence[Entry]] = ContextVar("headlight_entries")
 
 CHECKPOINT: Param[str] = Param("checkpoint", str, "")
@@ -129,6 +130,17 @@ def keep_view(view: View, entries: Sequence[Entry]) -> None:
     """Keep this run's view for the pages, and its listing of the checkpoint folders."""
     st.session_state[_VIEW] = view
     _entries.set(entries)
+
+
+def ask_for(sentence: str) -> None:
+    """Have the sidebar take this sentence in the next run, as if it had been typed there."""
+    st.session_state[_ASKED] = sentence
+
+
+def asked_for() -> str | None:
+    """Return and forget the sentence of `ask_for`."""
+    asked: str | None = st.session_state.pop(_ASKED, None)
+    return asked
 
 
 def is_blank(sentence: str) -> bool:

@@ -33,6 +33,7 @@ from ui.core.view import (
     SRC_LANG,
     TGT_LANG,
     View,
+    asked_for,
     keep_view,
 )
 from ui.core.widgets import fill
@@ -82,6 +83,8 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
     chosen, ours = entry.name, entry.kind == "checkpoint"
     examples = examples_for(chosen, entry.metrics)
     _settle_sentence(examples)
+    if (asked := asked_for()) is not None:
+        _ask(asked)
     url_state.show(SENTENCE, CHECKPOINT)
     if ours:
         settle_steering(SENTENCE)

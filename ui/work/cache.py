@@ -20,7 +20,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from ui.core import url_state
 from ui.core.request import Request
-from ui.core.view import View, is_blank
+from ui.core.view import View, ask_for, is_blank
 from ui.work import results
 from ui.work.models import tracer, translator
 from ui.work.progress import DECODING, READING, Job, Progress, attended, resume, stopped
@@ -166,9 +166,16 @@ def end_where_stopped(work: Hashable, again: str) -> None:
 def _end_where_blank(view: View) -> None:
     if is_blank(view.sentence) and view.kind != "archive":
         st.info(
-            f"Nothing to translate yet. Type {view.examples.hint} on the left, or try an example.",
+            f"Nothing to translate yet. Type {view.examples.hint} on the left, or take one of "
+            "these.",
             icon=":material/edit:",
         )
+        with st.container(horizontal=True, key="examples", gap="small"):
+            for item in view.examples.items:
+                st.button(
+                    plain(item.sentence), key=f"example {item.sentence}", on_click=ask_for,
+                    args=(item.sentence,),
+                )  # fmt: skip
         _end()
 
 
