@@ -14,12 +14,23 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from figures.labels import plain_token, plotly_token
-from figures.palette import CHROME, Theme, as_altair, as_plotly, attention_table, contrast
+from figures.palette import (
+    CHROME,
+    Theme,
+    as_altair,
+    attention_plotly,
+    attention_table,
+    contrast,
+    scale_words,
+    weight_levels,
+)
 from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
-_DARK_INK, _LIGHT_INK = "#14131a", "#ffffff"
+_DARK_INK, _LIGHT_INK = "#000000", "#ffffff"  # one of them is at least 4.5:1 on any colour
+#: Weights named on a legend that is long enough.
+WEIGHT_TICKS = [0, 0.1, 0.25, 0.5, 1]
 _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
 
@@ -59,12 +70,16 @@ def heatmap(
             y=queries,
             zmin=0,
             zmax=1,
-            colorscale=as_plotly(attention_table(theme)),
+            colorscale=attention_plotly(theme),
             hovertemplate="query %{y}<br>key %{x}<br>weight %{z:.4f}<extra></extra>",
             colorbar={
-                "title": {"text": "weight", "side": "right", "font": {"size": 14}},
+                "title": {
+                    "text": f"weight: {scale_words(theme)}",
+                    "side": "right",
+                    "font": {"size": 14},
+                },
                 "thickness": 10,
-                "dtick": 0.25,
+                "tickvals": WEIGHT_TICKS,
             },
         )
     )
@@ -94,7 +109,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.Lay
     colours = as_altair(attention_table(theme), 256)
     rows = []
     for (i, j), value in np.ndenumerate(wide):
-        behind = colours[int(np.rint(np.clip(value, 0, 1) * 255))]
+        behind = colours[weight_levels(value)]
         bright = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
         rows.append(
             {"layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright)}
@@ -108,7 +123,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.Lay
             alt.Tooltip("share:Q", format=".4f", title=what),
         ],
     )
-    scale = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
+    scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
     cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2).encode(
         color=alt.Color("share:Q", scale=scale, legend=None)
     )

@@ -2,8 +2,10 @@
 
 Attention is light. In the dark theme a weight of 0 is near-black and a weight of 1 a pale, warm
 amber; in the light theme 0 is paper white and 1 deep indigo. The scale always spans 0 to 1, so a
-colour means the same weight in every picture. Its lightness (CIELAB L*) is linear in the weight
-and its hue hardly changes, so it reads the same with any colour vision and in greyscale.
+colour means the same weight in every picture. Its lightness (CIELAB L*) is linear in the square
+root of the weight, since most weights are small and means over heads smaller still, and its hue
+hardly changes, so it reads the same with any colour vision and in greyscale. A table holds 256 even
+steps of lightness; `weight_levels` are the entries of weights.
 
 Signed values (positional encodings, logits) use a diverging scale that leaves the background at 0
 and ends in blue (negative) and orange (positive), both equally light. Heads and other categories
@@ -86,7 +88,7 @@ _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
 
 
 def attention_table(theme: Theme) -> Bytes:
-    """Return the attention scale, [256, 3] sRGB: entry i is the colour of weight i / 255."""
+    """Return the attention scale, [256, 3] sRGB: entry i is the colour of weight (i / 255)²."""
     return _tables()[f"attention-{theme}"]
 
 
@@ -95,14 +97,32 @@ def signed_table(theme: Theme) -> Bytes:
     return _tables()[f"signed-{theme}"]
 
 
+def weight_levels(weights: NDArray[np.floating]) -> Bytes:
+    """Return the entries of the attention scale for weights, clipped to 0..1; NaN is entry 0."""
+    share = np.sqrt(np.clip(np.nan_to_num(np.asarray(weights, dtype=np.float64)), 0.0, 1.0))
+    levels: Bytes = np.rint(share * 255).astype(np.uint8)
+    return levels
+
+
+def scale_words(theme: Theme) -> str:
+    """Return how to read the attention scale, as every legend says it."""
+    return f"{'darker' if theme == 'light' else 'brighter'} is more · square-root scale"
+
+
 def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
     """Return a table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
     picked = _picked(table, stops)
     return [[i / (len(picked) - 1), colour] for i, colour in enumerate(picked)]
 
 
+def attention_plotly(theme: Theme) -> list[list[float | str]]:
+    """Return the attention scale as a Plotly colorscale over weights 0 to 1."""
+    stops = as_plotly(attention_table(theme))
+    return [[float(share) ** 2, colour] for share, colour in stops]
+
+
 def as_altair(table: Bytes, stops: int = 64) -> list[str]:
-    """Return a table as the `range` of an Altair scale with `domain=[0, 1]`."""
+    """Return a table as the `range` of an Altair scale; that of attention has `type="sqrt"`."""
     return _picked(table, stops)
 
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 from xml.sax.saxutils import escape
 
 import altair as alt
@@ -21,10 +22,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from figures.attention import WEIGHT_TICKS
 from figures.exhibit import Exhibit, Numbers, Panel, Series
 from figures.graph import Graph, draw_graph
 from figures.labels import show_token
-from figures.palette import CHROME, as_altair, attention_table, categorical, signed_table
+from figures.palette import (
+    CHROME,
+    as_altair,
+    attention_table,
+    categorical,
+    scale_words,
+    signed_table,
+    weight_levels,
+)
 from figures.tables import to_csv, to_npz
 
 __all__ = ["ENDINGS", "chart", "save", "to_png", "to_python", "to_svg"]
@@ -219,16 +229,18 @@ def _panel(
     step = cell * _FONT_SIZE / look.font
     x = _axis(panel.columns, panel.column_title, step, names, top=True, labels=column_labels)
     y = _axis(panel.rows, panel.row_title, step, names, top=False, labels=row_labels)
+    limit, legend = None, alt.Legend(gradientLength=120, gradientThickness=10)
     if panel.scale == "attention":
-        domain, table, title = [0.0, 1.0], attention_table("light"), "weight"
+        table, domain = attention_table("light"), [0.0, 1.0]
+        legend.title = ["weight", *scale_words("light").split(" · ")]
+        legend.values = WEIGHT_TICKS
     else:
         limit = look.limits.get(panel.quantity) or 1.0
-        domain, table, title = [-limit, limit], signed_table("light"), panel.quantity or "value"
-    colour = alt.Color(
-        "v:Q",
-        scale=alt.Scale(domain=domain, range=as_altair(table), clamp=True),
-        legend=alt.Legend(title=title, gradientLength=120, gradientThickness=10),
-    )
+        table, domain = signed_table("light"), [-limit, limit]
+        legend.title = panel.quantity or "value"
+    kind: Literal["sqrt", "linear"] = "sqrt" if limit is None else "linear"
+    scale = alt.Scale(type=kind, domain=domain, range=as_altair(table), clamp=True)
+    colour = alt.Color("v:Q", scale=scale, legend=legend)
     place = {
         "x": alt.X("j:O", axis=x, scale=alt.Scale(domain=list(range(m)), padding=0)),
         "y": alt.Y("i:O", axis=y, scale=alt.Scale(domain=list(range(n)), padding=0)),
@@ -238,7 +250,7 @@ def _panel(
         cells = [{"i": int(i), "j": int(j), "v": float(panel.values[i, j])} for i, j in known]
         layers = [alt.Chart(alt.InlineData(values=cells)).mark_rect().encode(color=colour, **place)]
     else:
-        url = _picture(panel.values, domain, table)
+        url = _picture(panel.values, limit, table)
         image = (
             alt.Chart(alt.InlineData(values=[{"url": url}]))
             .mark_image(
@@ -333,12 +345,17 @@ def _heading(title: str) -> alt.TitleParams:
     return alt.TitleParams(_text(title), anchor="start", frame="group")
 
 
-def _picture(values: Numbers, domain: list[float], table: NDArray[np.uint8]) -> str:
-    """Return a matrix as a PNG data URL; missing values are white."""
+def _picture(values: Numbers, limit: float | None, table: NDArray[np.uint8]) -> str:
+    """Return a matrix as a PNG data URL; missing values are white.
+
+    Args: limit: end of the diverging scale; None for the scale of attention.
+    """
     values = _pooled(np.asarray(values, dtype=np.float64))
-    low, high = domain
-    levels = np.nan_to_num((values - low) / (high - low) * 255)
-    pixels = table[np.clip(np.rint(levels), 0, 255).astype(np.uint8)]
+    if limit is None:
+        pixels = table[weight_levels(values)]
+    else:
+        levels = np.nan_to_num((values / limit + 1) / 2 * 255)
+        pixels = table[np.clip(np.rint(levels), 0, 255).astype(np.uint8)]
     pixels[np.isnan(values)] = 255
     times = max(1, _SHARP // max(values.shape))
     pixels = pixels.repeat(times, axis=0).repeat(times, axis=1)

@@ -53,7 +53,8 @@ def explain() -> None:
     )
     st.markdown(
         "Each row of a map is one query and sums to 1. A colour stands for the same weight, from 0 "
-        "to 1, in every map. Section 3.2.3 names three uses: in **encoder self-attention**, "
+        "to 1, in every map; the scale is even in its square root, so that small weights can be "
+        "told apart. Section 3.2.3 names three uses: in **encoder self-attention**, "
         "queries, keys and values come from the source; in **decoder self-attention**, from the "
         "translation, with later positions set to −∞ before the softmax; in **cross-attention**, "
         "queries come from the translation, keys and values from the encoder's output."

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from figures.palette import Theme, attention_table, to_weight_bytes
+from figures.palette import Theme, attention_table, to_weight_bytes, weight_levels
 from tests.browser.pixels import as_drawn, grid_map, painted_pixels
 from transformer.measures.heads import kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
@@ -67,12 +67,12 @@ def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:
         drawn = grid_map(page, row, column)
         sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
-        np.testing.assert_array_equal(drawn, table[sent])
+        np.testing.assert_array_equal(drawn, table[weight_levels(sent / 255)])
 
     large = painted_pixels(page.locator("canvas.cells"))
     rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
     columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)  # beside a written number
-    expected = table[to_weight_bytes(trace.cross[1, 2])]
+    expected = table[weight_levels(trace.cross[1, 2])]
     np.testing.assert_allclose(large[np.ix_(rows, columns)].astype(int), expected, atol=1)
 
 
@@ -307,7 +307,7 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
     columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)
     drawn = large[np.ix_(rows, columns)].astype(int)
-    wanted = attention_table("light")[to_weight_bytes(expected)].astype(int)
+    wanted = attention_table("light")[weight_levels(expected)].astype(int)
     np.testing.assert_allclose(drawn, wanted, atol=3)
 
     page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from figures.palette import attention_table, to_weight_bytes
+from figures.palette import attention_table, to_weight_bytes, weight_levels
 from tests.browser.pixels import as_drawn, grid_map
 from tests.servers import serving
 from tests.tiny_models import random_model, sentence_of
@@ -65,4 +65,6 @@ def check_every_way_to_combine(
             assert sent.shape == (128, 128)
             # Shrunk once more to the pixels there are, again by the largest of each block.
             drawn = grid_map(window, row, column)
-            np.testing.assert_array_equal(drawn, table[as_drawn(sent, drawn.shape)])
+            np.testing.assert_array_equal(
+                drawn, table[weight_levels(as_drawn(sent, drawn.shape) / 255)]
+            )

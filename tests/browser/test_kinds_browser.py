@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
-from figures.palette import attention_table, to_weight_bytes
+from figures.palette import attention_table, to_weight_bytes, weight_levels
 from tests.browser.pixels import as_drawn, grid_map
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
@@ -141,7 +141,7 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     for row, column in [(0, 0), (1, 2), (2, 3)]:
         drawn = grid_map(page, row, column)
         sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
-        np.testing.assert_array_equal(drawn, attention_table("light")[sent])
+        np.testing.assert_array_equal(drawn, attention_table("light")[weight_levels(sent / 255)])
     assert not wire.arrived
     expect(page).to_have_url(re.compile("kind=cross"))
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()

@@ -85,7 +85,7 @@ def heatmap(page: Page, theme: Theme, shape: tuple[int, int]) -> NDArray[np.floa
     table = attention_table(theme).astype(int)
     distance = np.abs(np.array(pixels)[:, None, :] - table[None, :, :]).sum(axis=2)
     assert distance.min(axis=1).max() <= 2  # every colour is one of the scale's
-    return distance.argmin(axis=1).reshape(shape) / 255
+    return (distance.argmin(axis=1).reshape(shape) / 255) ** 2
 
 
 def test_a_typed_sentence_gives_the_right_translation_and_heatmap(

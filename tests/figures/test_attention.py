@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures.attention import describe, head_table, heatmap, mass_on
-from figures.palette import THEMES, Theme, as_plotly, attention_table
+from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from transformer.measures.entropy import entropy_bits
 
@@ -27,7 +27,7 @@ def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
     assert drawn.z.dtype == np.float32
     assert drawn.z.shape == (5, 7)  # queries by keys, never turned
     assert (drawn.zmin, drawn.zmax) == (0, 1)
-    assert [list(stop) for stop in drawn.colorscale] == as_plotly(attention_table(theme))
+    assert [list(stop) for stop in drawn.colorscale] == attention_plotly(theme)
 
 
 def test_float16_goes_out_as_float32_bytes() -> None:

@@ -88,6 +88,36 @@ def test_light_is_attention_in_the_dark_and_ink_on_paper() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
+def test_equal_steps_of_the_square_root_are_equal_steps_of_lightness(theme: Theme) -> None:
+    weights = np.linspace(0, 1, 17) ** 2
+    table = palette.attention_table(theme)
+    lightness = palette.srgb_to_lab(table[palette.weight_levels(weights)])[:, 0]
+    steps = np.diff(lightness)
+    assert steps.std() < 0.03 * abs(steps.mean())
+    # The plain scale would leave a mean weight of 0.05 within 4 of the page.
+    small = palette.srgb_to_lab(table[palette.weight_levels(np.array([0, 0.05]))])[:, 0]
+    assert abs(small[1] - small[0]) > 15
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_on_any_colour_of_the_scale_can_be_read(theme: Theme) -> None:
+    inks = "#000000", "#ffffff"
+    for colour in palette.as_altair(palette.attention_table(theme), 256):
+        assert max(palette.contrast(ink, colour) for ink in inks) >= 4.5
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_plotly_gives_every_weight_the_colour_of_the_table(theme: Theme) -> None:
+    stops = palette.attention_plotly(theme)
+    assert (stops[0][0], stops[-1][0]) == (0, 1)
+    at, colours = [float(stop[0]) for stop in stops], to_rgb([str(stop[1]) for stop in stops])
+    weights = np.linspace(0, 1, 101)
+    drawn = np.stack([np.interp(weights, at, colours[:, i]) for i in range(3)], axis=1)
+    expected = palette.attention_table(theme)[palette.weight_levels(weights)].astype(int)
+    assert np.abs(drawn - expected).max() < 3
+
+
+@pytest.mark.parametrize("theme", THEMES)
 def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
     table = palette.attention_table(theme)
     plotly = palette.as_plotly(table, 256)

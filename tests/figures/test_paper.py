@@ -16,7 +16,7 @@ from PIL import Image
 
 from figures import paper
 from figures.exhibit import Panel
-from figures.palette import attention_table, signed_table
+from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import chart, save, to_png, to_svg
 from figures.tables import to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
@@ -27,7 +27,8 @@ TAG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(svg: bytes) -> list[str]:
-    return [each.text or "" for each in parse(svg).iter(f"{TAG}text")]
+    found = parse(svg)
+    return [each.text or "" for tag in ("text", "tspan") for each in found.iter(f"{TAG}{tag}")]
 
 
 def bare(words: str) -> str:
@@ -43,7 +44,8 @@ def small_svg() -> bytes:
 def test_svg_holds_tokens_titles_and_axes_as_text(small_svg: bytes) -> None:
     found = texts(small_svg)
     wanted = {"▁query0", "▁query2", "▁key0", "▁key3", "query: translation", "key: source"}
-    assert wanted | {"Layer 1, head 2", 'Cross-attention <i>of</i> "all"', "weight"} <= set(found)
+    assert wanted | {"Layer 1, head 2", 'Cross-attention <i>of</i> "all"'} <= set(found)
+    assert {"weight", "darker is more", "square-root scale"} <= set(found)
     root = parse(small_svg)
     assert root.findtext(f"{TAG}title") == 'Cross-attention <i>of</i> "all"'
     assert root.findtext(f"{TAG}desc") == "Said about it & <more>."
@@ -60,7 +62,7 @@ def test_cells_have_the_colours_of_the_scale(small_svg: bytes) -> None:
     ]
     weights = panel(3, 4).values.ravel()
     assert len(cells) == weights.size
-    expected = attention_table("light")[np.rint(weights * 255).astype(int)]
+    expected = attention_table("light")[weight_levels(weights)]
     assert np.abs(np.array(cells) - expected).max() <= 6  # the scale is drawn from 64 stops
 
 
@@ -73,7 +75,7 @@ def test_hostile_tokens_are_text_in_the_svg() -> None:
     assert {each.tag for each in parse(svg).iter()} <= {
         f"{TAG}{name}"
         for name in ("svg", "title", "desc", "rect", "g", "path", "text", "line", "defs",
-                     "linearGradient", "stop")
+                     "linearGradient", "stop", "tspan")
     }  # fmt: skip
     assert max(map(len, found)) < 60  # the token of 200 letters is shortened
 
@@ -102,7 +104,7 @@ def test_a_map_of_512_tokens_is_one_picture_of_the_right_colours() -> None:
     assert href is not None
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(href.partition(",")[2]))))
     times = pixels.shape[0] // 512
-    expected = attention_table("light")[np.rint(np.clip(big.values, 0, 1) * 255).astype(int)]
+    expected = attention_table("light")[weight_levels(big.values)]
     np.testing.assert_array_equal(pixels[::times, ::times], expected)
     assert 20 < sum(each.startswith("▁query") for each in texts(svg)) < 100
 
@@ -111,7 +113,7 @@ def test_longer_maps_keep_their_strongest_cells() -> None:
     values = np.zeros((700, 1_100))
     values[333, 777] = -1
     values[334, 778] = 0.4
-    url = paper._picture(values, [-1.0, 1.0], signed_table("light"))
+    url = paper._picture(values, 1.0, signed_table("light"))
     pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))))
     times = pixels.shape[0] // 512
     shown = pixels[::times, ::times]

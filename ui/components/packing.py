@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from figures.palette import CHROME, THEMES, Bytes, attention_table
+from figures.palette import CHROME, THEMES, Bytes, attention_table, scale_words
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
@@ -55,9 +55,10 @@ def still(header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
 
 
 def attention_look() -> dict[str, Any]:
-    """Return the colours of maps for a header: the scale, and the grey of dimmed columns."""
+    """Return the look of maps for a header: the scale, its reading, the grey of dimmed columns."""
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
-    return {"colours": attention_colours(), "cover": cover}
+    reading = {theme: scale_words(theme) for theme in THEMES}
+    return {"colours": attention_colours(), "reading": reading, "cover": cover}
 
 
 def attention_colours() -> dict[str, str]:

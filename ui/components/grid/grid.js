@@ -211,7 +211,7 @@ function buildPane(sheet, hands) {
   listen(cells, hands);
   const scale = sheet.limit
     ? buildScale(...signedEnds(sheet))
-    : buildScale("0", "1", make("span", "unit", "attention weight"));
+    : buildWeightScale();
   return { sheet, table, canvas, cells, scale };
 }
 

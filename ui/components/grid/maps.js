@@ -70,7 +70,9 @@ function drawAll(root, pane) {
   const drawn = JSON.stringify([theme, ratio, places]);
   if (canvas.dataset.drawn === drawn) return;
 
-  const words = wordsOf(sheet.colours[theme]);
+  const scale = wordsOf(sheet.colours[theme]);
+  // Bytes of differences are entries of the scale, those of weights are weights.
+  const words = sheet.limit ? scale : scale.map((_, byte) => scale[weightLevel(byte / 255)]);
   const [cover] = wordsOf(sheet.cover[theme]);
   const size = queries * keys;
   const middle = sheet.limit ? 128 : 0; // the byte of no weight, or of no difference
@@ -90,7 +92,7 @@ function drawAll(root, pane) {
     }),
   );
   canvas.dataset.drawn = drawn;
-  drawScale(pane.scale, words);
+  drawScale(pane.scale, scale, sheet.reading[theme]);
 }
 
 // The places of the maps on the canvas in device pixels: [left, width] of each column and [top, height]

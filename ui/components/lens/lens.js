@@ -109,7 +109,8 @@ function build(root, map, talk) {
   parts.plot.append(parts.keyTitle, parts.queryTitle, ...parts.rows, ...parts.columns);
   parts.plot.append(parts.canvas, parts.cursor);
   root.replaceChildren(parts.plot, parts.readout);
-  if (map.limit) root.append((parts.scale = buildScale(...signedEnds(map))));
+  parts.scale = map.limit ? buildScale(...signedEnds(map)) : buildWeightScale();
+  root.append(parts.scale);
   point(map, parts, 0, null);
   return parts;
 }
@@ -162,7 +163,7 @@ function paint(root, map, parts, cell) {
   const table = map.colours[theme];
   const ratio = window.devicePixelRatio || 1;
   const { canvas } = parts;
-  if (parts.scale) drawScale(parts.scale, wordsOf(table));
+  drawScale(parts.scale, wordsOf(table), map.reading[theme]);
   canvas.width = Math.round(cell * map.keys * ratio);
   canvas.height = Math.round(cell * map.queries * ratio);
   const pen = canvas.getContext("2d");
@@ -218,7 +219,7 @@ function mask(pen, x, y, cell, ink) {
 
 // The entry of the colour table.
 function entryOf(map, weight) {
-  return map.limit ? signedLevel(weight, map.limit) : levelOf(weight);
+  return map.limit ? signedLevel(weight, map.limit) : weightLevel(weight);
 }
 
 // A weight as text; differences are signed.

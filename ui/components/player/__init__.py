@@ -20,7 +20,7 @@ from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import Bools
-from ui.components.packing import attention_colours, pack
+from ui.components.packing import attention_look, pack
 
 #: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
@@ -161,7 +161,7 @@ def encode(
         "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
         "running": np.round(np.cumsum(trace.log_probs, dtype=np.float64), 4).tolist(),
         "query_title": READS_PREDICTS,
-        "colours": attention_colours(),
+        **attention_look(),
     }
     if group:
         header |= {"group": group, "follows": follows}

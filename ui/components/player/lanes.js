@@ -99,7 +99,7 @@ Object.assign(Player.prototype, {
   },
 
   lighten(chip, weight) {
-    const colour = weight === null ? "" : colourOf(this.table, levelOf(weight));
+    const colour = weight === null ? "" : colourOf(this.table, weightLevel(weight));
     chip.style.backgroundColor = colour;
     chip.style.color = colour && inkOn(colour);
   },

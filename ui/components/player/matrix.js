@@ -110,7 +110,7 @@ Object.assign(Player.prototype, {
     const { keySpans } = this.message.header;
     const exists = kind === "cross" || shrunk ? () => true : (t, c) => keySpans[c][0] <= t;
     const wordAt = (at) =>
-      exists(Math.floor(at / small.S), at % small.S) ? this.words[levelOf(small.map[at])] : 0;
+      exists(Math.floor(at / small.S), at % small.S) ? this.words[weightLevel(small.map[at])] : 0;
     ctx.drawImage(setPixels(make("canvas", ""), small.T, small.S, wordAt), left, top, w, h);
     ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
     ctx.lineWidth = 1;

@@ -21,7 +21,7 @@ Object.assign(Player.prototype, {
     this.scrubber = el("input", "", { type: "range", min: "1", "aria-label": "Decoding step" });
     this.scrubber.addEventListener("input", () => this.go(Number(this.scrubber.value) - 1));
     this.count = el("output", "count");
-    this.scale = el("canvas", "scale", { role: "img", "aria-label": "Colours: weight 0 to 1" });
+    this.scale = el("canvas", "scale", { role: "img" });
     bar.append(this.scrubber, this.count, this.scale);
     return bar;
   },
@@ -41,7 +41,8 @@ Object.assign(Player.prototype, {
     const measure = this.scale.getContext("2d");
     measure.font = this.labelFont();
     const before = Math.ceil(measure.measureText("weight 0").width) + 4;
-    const after = Math.ceil(measure.measureText("1").width) + 4;
+    const high = `1 · ${this.message.header.reading[themeOf(this.root)]}`;
+    const after = Math.ceil(measure.measureText(high).width) + 4;
     const tall = Math.max(16, Math.ceil(1.4 * this.labelSize()));
     const ctx = sharp(this.scale, before + 70 + after, tall);
     const middle = tall / 2;
@@ -57,7 +58,8 @@ Object.assign(Player.prototype, {
     ctx.textAlign = "right";
     ctx.fillText("weight 0", before - 4, middle + 0.5);
     ctx.textAlign = "left";
-    ctx.fillText("1", before + 74, middle + 0.5);
+    ctx.fillText(high, before + 74, middle + 0.5);
+    this.scale.setAttribute("aria-label", `Colours: weight 0 to ${high}`);
   },
 
   toggle() {

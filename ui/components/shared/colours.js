@@ -5,6 +5,11 @@ function levelOf(share) {
   return Math.round(255 * Math.min(1, Math.max(0, share)));
 }
 
+// The entry for an attention weight, 0 to 1: the scale is even in its square root (figures/palette.py).
+function weightLevel(weight) {
+  return levelOf(Math.sqrt(Math.max(0, weight)));
+}
+
 // The entry for a number on a scale from -limit to limit.
 function signedLevel(value, limit) {
   return levelOf((value / (limit || 1) + 1) / 2);

@@ -7,11 +7,19 @@ function buildScale(low, high, ...more) {
   return scale;
 }
 
+// The scale of attention weights, the same below every map.
+function buildWeightScale() {
+  return buildScale("0", "1", make("span", "unit reading"));
+}
+
 // The labelled ends of a scale of differences.
 function signedEnds({ ends: [low, high], limit }) {
   return [`${low} \u2212${limit}`, `+${limit} ${high}`];
 }
 
-function drawScale(scale, words) {
+// Draws a scale in the colours of `theme`; `reading` says how to read it in each (figures/palette.py).
+function drawScale(scale, words, reading) {
   setPixels(scale.querySelector("canvas"), 1, 256, (level) => words[level]);
+  const note = scale.querySelector(".reading");
+  if (note) note.textContent = `attention weight, ${reading}`;
 }
