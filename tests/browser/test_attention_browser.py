@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from figures.palette import Theme, attention_table, to_weight_bytes, weight_levels
 from tests.browser.pixels import as_drawn, grid_map, painted_pixels
-from transformer.measures.heads import kept_lines, widen
+from transformer.measures.heads import information, kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -232,6 +232,10 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
 ) -> None:
     page = open_page(link(address, kind="cross", display="heads", heads="1.1-2.3", mass="0.6"))
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
+    both = np.stack([trace.cross[0, 0], trace.cross[1, 2]])
+    lead = int(information(both).mean(axis=0).argmax())
+    strokes(page, kept_lines(both, 0.6)[:, lead].sum())  # of several heads, one query's lines
+    page.get_by_role("button", name="Show the lines of all queries").click()
     strokes(page, kept[0, 0] + kept[1, 2])
     page.get_by_role("button", name="Layer 3, head 2").click()
     page.mouse.move(5, 5)  # a head that is pointed at is shown alone
@@ -253,6 +257,9 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     page.mouse.move(5, 5)
     strokes(page, 0)
     expect(page).to_have_url(re.compile("heads=none"))
+    page.get_by_role("button", name="All heads").click()
+    page.mouse.move(5, 5)
+    strokes(page, sum(kept.values()))
 
 
 def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(

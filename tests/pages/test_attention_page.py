@@ -207,8 +207,9 @@ def test_lines_say_how_many_and_how_much_they_hold(run_app: RunApp, trace: Trace
     assert "0 lines hold 0.0%" in said(app)
 
 
-def test_lines_open_on_the_heads_of_the_layer_looked_at(run_app: RunApp) -> None:
-    assert "of 3 heads" in said(open_page(run_app, display="heads", layer="2"))
+def test_lines_open_on_one_head_and_say_which(run_app: RunApp) -> None:
+    opened = said(open_page(run_app, display="heads", layer="2"))
+    assert "of 1 head." in opened and "tell most about their keys" in opened
     app = open_page(run_app, display="heads", heads="none")
     assert "No head is switched on" in said(app)
     assert app.query_params["heads"] == "none"

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
 #: How several heads become one map. A row of a maximum may sum to more than 1.
@@ -92,6 +93,28 @@ def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> N
         rows[..., list(keys)].astype(np.float64).sum(axis=-1).mean(axis=-1)
     )
     return result
+
+
+def information(maps: Floats) -> NDArray[np.float64]:
+    """Return how many bits each row tells about the key, [..., n, m] to [..., n].
+
+    That is the Kullback-Leibler divergence of a row from the mean row of its map. Its mean over the
+    rows is the mutual information of query and key: 0 if every query looks alike (all at `</s>`,
+    say), and large if each looks at few keys and others look elsewhere.
+    """
+    rows = maps.astype(np.float64)
+    mean = rows.mean(axis=-2, keepdims=True)
+    logs = np.log2(mean, out=np.zeros_like(mean), where=mean > 0)
+    told: NDArray[np.float64] = np.maximum(-(rows * logs).sum(axis=-1) - entropy_bits(rows), 0.0)
+    return told
+
+
+def mutual_information(maps: Floats) -> NDArray[np.float64]:
+    """Return the mutual information of query and key in bits, [L, H, n, m] to [L, H].
+
+    The head with the largest is the clearest to look at: its queries tell most about their keys.
+    """
+    return np.stack([information(layer).mean(axis=-1) for layer in maps])  # bounds the memory
 
 
 def _reduced(maps: Floats, how: How, axes: tuple[int, ...]) -> Floats:

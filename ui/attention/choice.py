@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
-from transformer.measures.heads import Head, How
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.measures.heads import Head, How, mutual_information
 from transformer.measures.words import Groups
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
@@ -13,6 +17,8 @@ from ui.components.grid import Cell
 from ui.components.lines import Pin
 
 DISPLAYS = ("grid", "heads", "matrix")
+
+_TOLD: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,22 @@ def kinds_of(trace: Trace) -> tuple[AttentionKind, ...]:
 def special_keys(trace: Trace, kind: AttentionKind) -> tuple[int, ...]:
     """Return the positions of the special tokens among the keys."""
     return trace.tgt_special if kind == "decoder_self" else trace.src_special
+
+
+def clearest_head(trace: Trace, kind: AttentionKind, cell: Cell) -> Head:
+    """Return the head that the lines open on: `cell`, or the clearest of those that it combines.
+
+    That is the one with the most mutual information of query and key.
+    """
+    known = _TOLD.setdefault(trace, {})
+    if kind not in known:
+        known[kind] = mutual_information(trace.attention(kind))
+    told = known[kind]
+    at = tuple(slice(None) if each is None else slice(each, each + 1) for each in cell)
+    among = np.full(told.shape, -1.0)
+    among[at] = told[at]
+    layer, head = divmod(int(among.argmax()), told.shape[1])
+    return layer, head
 
 
 def to_units(positions: Sequence[int], groups: Groups | None) -> tuple[int, ...]:

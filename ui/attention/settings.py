@@ -14,7 +14,13 @@ import streamlit as st
 from transformer.measures.heads import HOWS, Head
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.choice import DISPLAYS, AttentionChoice, kinds_of, special_keys
+from ui.attention.choice import (
+    DISPLAYS,
+    AttentionChoice,
+    clearest_head,
+    kinds_of,
+    special_keys,
+)
 from ui.components.grid import Cell
 from ui.components.lens import Selection
 from ui.components.lines import Pin
@@ -108,12 +114,14 @@ def read_choice(
     trace: Trace,
     of_kind: AttentionKind | None = None,
     place: tuple[int | None, int | None] | None = None,
+    display: str | None = None,
 ) -> AttentionChoice:
     """Return the stored choice, without anything that this model or sentence lacks.
 
     Args:
         of_kind: the kind of attention; defaults to the stored one.
         place: layer and head counted from 1, None for all; defaults to the stored ones.
+        display: defaults to the stored one.
     """
     kinds = kinds_of(trace)
     stored_kind = next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
@@ -124,10 +132,11 @@ def read_choice(
         layer - 1 if layer is not None and layer <= n_layers else None,
         head - 1 if head is not None and head <= n_heads else None,
     )
-    stored = url_state.get(HEADS)
-    # By default the heads of the current layer, or of the last one, which is closest to the words.
-    row = n_layers - 1 if cell[0] is None else cell[0]
-    heads = tuple((row, each) for each in range(n_heads)) if stored is None else stored
+    display = display or url_state.get(DISPLAY)
+    heads = url_state.get(HEADS)
+    if heads is None:  # lines open on one head, and are not combined unless that is asked for
+        lines = display == "heads" or url_state.get(MAP) == "heads"
+        heads = (clearest_head(trace, kind, cell),) if lines else ()
     heads = tuple(each for each in heads if each[0] < n_layers and each[1] < n_heads)
     pin = url_state.get(PIN)
     if pin is not None and pin[1] >= (n if pin[0] == "query" else m):
@@ -135,7 +144,7 @@ def read_choice(
     keys = url_state.get(KEYS)
     return AttentionChoice(
         kind=kind,
-        display=url_state.get(DISPLAY),
+        display=display,
         units=url_state.get(UNITS),
         how=next(how for how in HOWS if how == url_state.get(COMBINE)),
         dim=url_state.get(DIM),

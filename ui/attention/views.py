@@ -54,6 +54,12 @@ _NOT_AN_EXPLANATION = (
 )
 
 
+_OPENS_ON = (
+    " This is the head whose queries tell most about their keys (mutual information); the legend "
+    "adds others."
+)
+
+
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
     trace = get_trace(view)
@@ -89,10 +95,12 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         summary.caption("No head is switched on. Choose some in the legend.")
     else:
         left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
+        clearest = url_state.get(HEADS) is None and None in choice.cell
+        opens_on = _OPENS_ON if clearest else ""
         heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
         summary.caption(
             f"{drawn.lines:,} lines hold {drawn.share:.1%} of the attention of {heads}{left_out}. "
-            "A thicker line means a larger weight."
+            f"A thicker line means a larger weight.{opens_on}"
         )
     draw_lines(drawn, choice, maps, "lines")
     if choice.heads:

@@ -15,10 +15,11 @@ import streamlit as st
 
 from transformer.catalogue import Entry
 from transformer.errors import CheckpointError
+from transformer.measures.heads import Head
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.attention.choice import AttentionChoice
-from ui.attention.settings import KIND, read_choice
+from ui.attention.settings import HEADS, KIND, read_choice
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for, shared_example
@@ -246,12 +247,18 @@ def choices_of(
     way = _WAYS[url_state.get(BESIDE)]
     one, two = (
         replace(
-            read_choice(trace, kind, at), display=way, units=units, chosen=False, queries=(),
-            keys=(),
+            read_choice(trace, kind, at, way), units=units, chosen=False, queries=(), keys=(),
         )
         for trace, at in ((left, place), (right, (layer, head)))
     )  # fmt: skip
+    if url_state.get(HEADS) is None and _has(right.attention(kind), one.heads):
+        two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     return one, two
+
+
+def _has(maps: Floats, heads: Sequence[Head]) -> bool:
+    """Whether maps [L, H, n, m] have all of these heads."""
+    return all(layer < maps.shape[0] and head < maps.shape[1] for layer, head in heads)
 
 
 def choose_left(cell: Cell) -> None:

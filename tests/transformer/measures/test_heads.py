@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.factories import make_trace
+from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import (
     HOWS,
     How,
     combine,
     combine_chosen,
+    information,
     kept_lines,
     mass_by_head,
+    mutual_information,
     widen,
 )
 from transformer.measures.words import merge, word_groups
@@ -115,6 +118,32 @@ def test_weight_on_keys_and_on_all_others_make_one(queries: set[int], keys: set[
     np.testing.assert_allclose(on + off, 1, atol=1e-6)
     by_hand = MAPS[:, :, sorted(queries) or range(5)][..., sorted(keys)].sum(-1).mean(-1)
     np.testing.assert_allclose(on, by_hand, atol=1e-6)
+
+
+def test_heads_that_look_alike_from_everywhere_tell_nothing() -> None:
+    to_last = np.zeros((2, 3, 5, 7), dtype=np.float32)
+    to_last[..., 6] = 1
+    even = np.full((1, 3, 5, 7), 1 / 7, dtype=np.float32)
+    for maps in (to_last, even):
+        np.testing.assert_allclose(information(maps), 0, atol=1e-6)
+    one_to_one = np.eye(5, 7, dtype=np.float32)[None, None]
+    np.testing.assert_allclose(information(one_to_one), np.log2(5), atol=1e-9)
+
+
+@given(rows)
+def test_mutual_information_is_what_the_query_takes_from_the_entropy_of_the_key(
+    maps: np.ndarray,
+) -> None:
+    told = mutual_information(maps[None, None])[0, 0]
+    by_hand = entropy_bits(maps.astype(np.float64).mean(axis=0)) - entropy_bits(maps).mean()
+    assert told == pytest.approx(by_hand, abs=1e-5)
+    assert -1e-9 <= told <= np.log2(min(maps.shape)) + 1e-5
+
+
+def test_masked_keys_do_not_spoil_the_information() -> None:
+    causal = make_trace(T=6, n_decoder_layers=2, n_heads=3).decoder_self
+    told = information(causal)
+    assert told.shape == (2, 3, 6) and np.isfinite(told).all() and (told >= 0).all()
 
 
 def test_weight_on_a_word_is_the_weight_on_its_pieces() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import make_trace
+from transformer.measures.heads import mutual_information
 from transformer.measures.words import word_groups
 from ui.attention.choice import to_pieces, to_units
 from ui.attention.settings import (
@@ -117,6 +118,20 @@ def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> Non
     assert (url_state.get(url_state.LAYER), url_state.stored(url_state.HEAD)) == (3, False)
     choose_cell((None, None))
     assert url_state.stored(url_state.LAYER) and url_state.get(url_state.LAYER) is None
+
+
+@pytest.mark.usefixtures("session")
+def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
+    trace = make_trace(S=7, T=5, n_decoder_layers=3, n_heads=3)
+    told = mutual_information(trace.cross)
+    assert read_choice(trace).heads == ()  # nothing is combined unless that is asked for
+    assert read_choice(trace, display="heads").heads == (divmod(int(told.argmax()), 3),)
+    choose_cell((1, None))
+    assert read_choice(trace, display="heads").heads == ((1, int(told[1].argmax())),)
+    choose_cell((2, 1))
+    assert read_choice(trace, display="heads").heads == ((2, 1),)
+    mark_heads([(0, 0), (2, 1)])
+    assert read_choice(trace, display="heads").heads == ((0, 0), (2, 1))
 
 
 @pytest.mark.usefixtures("session")

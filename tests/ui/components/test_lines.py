@@ -52,6 +52,15 @@ def test_the_message_holds_the_kept_lines_and_no_other(
     assert lines.header["drawn"] == [list(head) for head in heads]
 
 
+def test_the_leading_query_differs_most_from_the_others() -> None:
+    maps = np.full((1, 2, 5, 7), 1 / 7, dtype=np.float32)
+    maps[0, 1, 3] = np.eye(7, dtype=np.float32)[2]
+    tokens = [f"t{i}" for i in range(7)]
+    for heads, lead in [([(0, 0), (0, 1)], 3), ([], 0)]:
+        lines = drawing(maps, heads, tokens[:5], tokens, mass=0.7, query_title="", key_title="")
+        assert lines.header["lead"] == lead
+
+
 def test_dimmed_keys_have_no_lines_but_count_in_the_share() -> None:
     plain, dim = unpacked(drawn([(1, 2)])), unpacked(drawn([(1, 2)], dimmed_keys=(6,)))
     assert plain[..., 6].any() and not dim[..., 6].any()

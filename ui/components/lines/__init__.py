@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from transformer.measures.heads import Head, kept_lines
+from transformer.measures.heads import Head, information, kept_lines
 from transformer.types import Floats
 from ui.components.packing import still
 
@@ -92,6 +92,8 @@ def drawing(
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),
         "causal": causal,
+        # The query whose weights differ most from the others': where several heads open.
+        "lead": int(information(chosen).mean(axis=0).argmax()) if len(heads) else 0,
     }
     body = np.frombuffer(counts.tobytes() + packed.tobytes(), dtype=np.uint8)
     share = float(weights.sum(dtype=np.float64)) / total if total else 0.0

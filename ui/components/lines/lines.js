@@ -21,7 +21,10 @@ export default function (component) {
   const parts = build(root, lines);
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
 
-  const active = () => view.hover ?? view.focus ?? talk.held.pin;
+  const chosen = () => view.hover ?? view.focus ?? talk.held.pin;
+  // Several heads at once are a tangle: one query's lines stand out until all are asked for.
+  const leads = () => !chosen() && !root.whole && talk.held.heads.length > 1 && view.head === null;
+  const active = () => chosen() ?? (leads() ? ["query", lines.lead] : null);
   const shownHeads = () => {
     const on = new Set(talk.held.heads.map(String));
     const all = lines.drawn.map((_, i) => i).filter((i) => on.has(String(lines.drawn[i])));
@@ -30,9 +33,13 @@ export default function (component) {
   const draw = () => {
     view.waiting = false;
     const heads = shownHeads();
-    paint(root, lines, parts, view, heads, active());
+    paint(root, lines, parts, view, heads, active(), leads());
     root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
     tell(lines, parts, heads, active(), talk.held);
+    parts.whole.hidden = Boolean(talk.held.pin) || talk.held.heads.length < 2;
+    parts.whole.textContent = root.whole
+      ? "Show one query"
+      : `Show the lines of all queries (${countOf(lines, heads, null)})`;
   };
   const soon = () => {
     if (!view.waiting) requestAnimationFrame(draw);
@@ -68,6 +75,10 @@ export default function (component) {
     soon();
   };
   parts.scroll.onscroll = soon;
+  parts.whole.onclick = () => {
+    root.whole = !root.whole;
+    soon();
+  };
   legend(lines, parts, talk, view, soon);
   const stop = watch(root, () => {
     layOut(root, lines, parts, view);
@@ -105,6 +116,7 @@ function build(root, lines) {
     titles: make("div", "titles"),
     legend: make("div", "legend"),
     said: make("p", "said"),
+    whole: make("button", "whole"),
   };
   parts.titles.append(make("span", "", lines.query_title), make("span", "", lines.key_title));
   parts.canvas.setAttribute("aria-hidden", "true");
@@ -115,7 +127,8 @@ function build(root, lines) {
   parts.sheet.append(parts.canvas, ...parts.queries, ...parts.keys);
   parts.scroll.append(parts.sheet);
   const drawing = make("div", "drawing");
-  drawing.append(parts.titles, parts.scroll, parts.said);
+  parts.whole.type = "button";
+  drawing.append(parts.titles, parts.scroll, parts.whole, parts.said);
   root.replaceChildren(drawing, parts.legend);
   return parts;
 }
@@ -166,7 +179,7 @@ function visible(lines, view, heads, active, top) {
   return out;
 }
 
-function paint(root, lines, parts, view, heads, active) {
+function paint(root, lines, parts, view, heads, active, muted) {
   const { canvas } = parts;
   const width = parts.scroll.clientWidth;
   if (!width) return;
@@ -177,8 +190,16 @@ function paint(root, lines, parts, view, heads, active) {
   parts.left_out = Math.max(0, strokes.length - MOST_DRAWN);
   if (parts.left_out) strokes = strokes.sort((a, b) => b[3] - a[3]).slice(0, MOST_DRAWN);
   const [x1, x2] = [view.left, view.right];
-  const bend = (x2 - x1) * 0.42;
   const apart = heads.length > 1 ? Math.min(2.4, (view.row - 8) / heads.length) : 0;
+  if (muted) { // the lines of the other queries, in grey
+    const others = new Path2D();
+    for (const [, query, key] of visible(lines, view, heads, null, top).slice(0, MOST_DRAWN)) {
+      curve(others, x1, (query + 0.5) * view.row - top, x2, (key + 0.5) * view.row - top);
+    }
+    pen.globalAlpha = 0.07;
+    pen.strokeStyle = getComputedStyle(root).color;
+    pen.stroke(others);
+  }
   const paths = new Map();
   for (const [head, query, key, weight] of strokes) {
     const level = Math.min(LEVELS - 1, Math.floor(Math.sqrt(weight) * LEVELS));
@@ -186,9 +207,7 @@ function paint(root, lines, parts, view, heads, active) {
     if (!paths.has(name)) paths.set(name, new Path2D());
     const shift = (heads.indexOf(head) - (heads.length - 1) / 2) * apart - top + view.row / 2;
     const [y1, y2] = [query * view.row + shift, key * view.row + shift];
-    const path = paths.get(name);
-    path.moveTo(x1, y1);
-    path.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
+    curve(paths.get(name), x1, y1, x2, y2);
   }
   pen.lineCap = "round";
   for (const [name, path] of [...paths].sort((a, b) => a[0] - b[0])) {
@@ -199,6 +218,12 @@ function paint(root, lines, parts, view, heads, active) {
     pen.stroke(path);
   }
   shade(lines, parts, heads, active);
+}
+
+function curve(path, x1, y1, x2, y2) {
+  const bend = (x2 - x1) * 0.42;
+  path.moveTo(x1, y1);
+  path.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
 }
 
 // The strength of the tokens at the other end: the mean weight over the heads shown.
@@ -318,11 +343,15 @@ function legend(lines, parts, talk, view, soon) {
     }
     table.append(line);
   }
-  const clear = make("button", "layer", "Clear");
-  clear.type = "button";
-  clear.onclick = () => set([]);
   const foot = make("div", "chip-row");
-  foot.append(clear, make("span", "limit", "16 colours are easy to tell apart"));
+  for (const [name, heads] of [["All", parts.chips.map(({ head }) => head)], ["Clear", []]]) {
+    const button = make("button", "layer", name);
+    button.type = "button";
+    button.setAttribute("aria-label", `${name} heads`);
+    button.onclick = () => set(heads);
+    foot.append(button);
+  }
+  foot.append(make("span", "limit", "16 colours are easy to tell apart"));
   parts.legend.append(make("div", "legend-title", "Heads"), table, foot);
   parts.legend.setAttribute("role", "group");
   parts.legend.setAttribute("aria-label", "Heads shown");
