@@ -246,3 +246,25 @@ def test_pairs_are_shown_for_proofreading(
     lines = capsys.readouterr().out.splitlines()
     known = set(load_corpus(DataRecipe(("phrasebook",), "en", "fr"), tmp_path).train)
     assert len(lines) == 3 and {tuple(line.split("\t")) for line in lines} <= known
+
+
+@given(seeds)
+def test_amounts_and_counts_keep_their_digits(seed: int) -> None:
+    line = "{money} {count} {phone}"
+    english, german, french = filled(line, line, line, seed)
+    digits = [re.sub(r"\D", "", text) for text in (english, german, french)]
+    assert len(set(digits)) == 1
+    assert german[0].isdigit() and french[0].isdigit()
+
+
+@given(seeds)
+def test_lists_fill_with_a_language_each_and_elide_after_a_clause(seed: int) -> None:
+    _, _, french = filled(
+        "{sayer} {feminine} eats {stuff}", "{sayer} {feminine} {stuff} isst",
+        "{sayer} {feminine} mange peu de {stuff}", seed,
+    )  # fmt: skip
+    assert not re.search(r"\b(?:que|de) [AEIOUaeiouœ]", french)
+    line = "{everypart} {spandat} {titleddat}"
+    _, german, french = filled(line, line, line, seed)
+    assert re.match(r"Jeden [A-Z][a-z]+(morgen|nachmittag|abend) .* \w+n ", german)
+    assert french.startswith("Tous les ") and "Herr " not in german

@@ -98,6 +98,40 @@ baker: der Bäcker, Bäckers; un boulanger
 dentist: der Zahnarzt, Zahnarztes; un dentiste
 tourist: der Tourist, Touristen, Touristen; un touriste
 """,
+    "family": """
+mother: die Mutter; une mère
+father: der Vater, Vaters; un père
+sister: die Schwester; une sœur
+brother: der Bruder, Bruders; un frère
+grandmother: die Großmutter; une grand-mère
+grandfather: der Großvater, Großvaters; un grand-père
+aunt: die Tante; une tante
+uncle: der Onkel, Onkels; un oncle
+cousin: der Cousin, Cousins; un cousin
+daughter: die Tochter; une fille
+son: der Sohn, Sohnes; un fils
+niece: die Nichte; une nièce
+nephew: der Neffe, Neffen, Neffen; un neveu
+boss: der Chef, Chefs; un patron
+teacher: der Lehrer, Lehrers; un professeur
+neighbor: der Nachbar, Nachbarn, Nachbarn; un voisin
+""",
+    "tech": """
+robot: der Roboter, Roboters; un robot
+program: das Programm, Programms; un programme
+computer: der Computer, Computers; un ordinateur
+network: das Netz, Netzes; un réseau
+model: das Modell, Modells; un modèle
+language model: das Sprachmodell, Sprachmodells; un modèle de langue
+algorithm: der Algorithmus, Algorithmus; un algorithme
+chatbot: der Chatbot, Chatbots; un chatbot
+machine: die Maschine; une machine
+app: die App; une application
+website: die Website; un site web
+translation program: das Übersetzungsprogramm, Übersetzungsprogramms; un programme de traduction
+search engine: die Suchmaschine; un moteur de recherche
+laptop: der Laptop, Laptops; un ordinateur portable
+""",
     "thing": """
 key: der Schlüssel, Schlüssels; une clé
 cup: die Tasse; une tasse
@@ -334,7 +368,7 @@ KINDS = frozenset(_TABLE)
 
 #: English: German, French masculine, French feminine, and the kinds that can be so.
 # "Noun" is any noun.
-_LIVING = "animal person"
+_LIVING = "animal person family"
 _OBJECTS = "thing furniture vehicle building clothes school"
 _ADJECTIVES = f"""
 tired: müde, fatigué, fatiguée; {_LIVING}
@@ -346,12 +380,12 @@ big: groß, grand, grande; animal {_OBJECTS} food nature noun
 tall: groß, grand, grande; person
 strong: stark, fort, forte; {_LIVING}
 weak: schwach, faible, faible; {_LIVING}
-slow: langsam, lent, lente; animal person vehicle
-fast: schnell, rapide, rapide; animal person vehicle
+slow: langsam, lent, lente; animal person vehicle tech
+fast: schnell, rapide, rapide; animal person vehicle tech
 friendly: freundlich, gentil, gentille; {_LIVING}
 dangerous: gefährlich, dangereux, dangereuse; animal vehicle nature noun
 nervous: nervös, nerveux, nerveuse; {_LIVING}
-intelligent: intelligent, intelligent, intelligente; {_LIVING}
+intelligent: intelligent, intelligent, intelligente; {_LIVING} tech
 curious: neugierig, curieux, curieuse; {_LIVING}
 brave: mutig, courageux, courageuse; {_LIVING}
 quiet: still, silencieux, silencieuse; {_LIVING} nature
@@ -366,8 +400,8 @@ patient: geduldig, patient, patiente; person
 lazy: faul, paresseux, paresseuse; {_LIVING}
 funny: lustig, drôle, drôle; {_LIVING}
 shy: schüchtern, timide, timide; {_LIVING}
-new: neu, neuf, neuve; {_OBJECTS} noun
-expensive: teuer, cher, chère; {_OBJECTS} food noun
+new: neu, neuf, neuve; {_OBJECTS} noun tech
+expensive: teuer, cher, chère; {_OBJECTS} food noun tech
 heavy: schwer, lourd, lourde; thing furniture
 light: leicht, léger, légère; thing
 dirty: schmutzig, sale, sale; animal {_OBJECTS}
@@ -385,7 +419,7 @@ fresh: frisch, frais, fraîche; food
 ripe: reif, mûr, mûre; food
 long: lang, long, longue; clothes
 short: kurz, court, courte; clothes
-modern: modern, moderne, moderne; {_OBJECTS} noun
+modern: modern, moderne, moderne; {_OBJECTS} noun tech
 white: weiß, blanc, blanche; {_OBJECTS} animal
 black: schwarz, noir, noire; {_OBJECTS} animal
 red: rot, rouge, rouge; {_OBJECTS}
@@ -393,14 +427,14 @@ green: grün, vert, verte; {_OBJECTS}
 blue: blau, bleu, bleue; {_OBJECTS}
 yellow: gelb, jaune, jaune; {_OBJECTS}
 gray: grau, gris, grise; {_OBJECTS} animal
-useful: nützlich, utile, utile; thing school vehicle noun
+useful: nützlich, utile, utile; thing school vehicle noun tech
 broken: kaputt, cassé, cassée; thing furniture
-interesting: interessant, intéressant, intéressante; school noun
+interesting: interessant, intéressant, intéressante; school noun tech
 difficult: schwierig, difficile, difficile; school noun
 easy: einfach, facile, facile; school
-important: wichtig, important, importante; school person noun
-strange: seltsam, étrange, étrange; animal thing building noun
-perfect: perfekt, parfait, parfaite; school clothes noun
+important: wichtig, important, importante; school person noun tech
+strange: seltsam, étrange, étrange; animal thing building noun tech
+perfect: perfekt, parfait, parfaite; school clothes noun tech
 necessary: notwendig, nécessaire, nécessaire; noun
 """.replace("  ", " ")
 

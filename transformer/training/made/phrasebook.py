@@ -3,8 +3,9 @@
 A slot has the same name in all columns: `{name}`, `{n}`, `{date}` and so on (see `_VALUES`), a noun
 with its article (`{the:animal}`; German adds the case, `{the:animal.acc}`), with an adjective
 (`{a:animal+adj}`) or as a pronoun (`{it:animal}`), or `{adj}`, an adjective that agrees with the
-first noun before it. A digit makes it another one: `{name2}`. French "de", "à" and "que" before a
-slot are contracted and elided: "du chien", "d'Ali"; German "zu dem" is "zum".
+first noun before it. Words and clauses come from lists in `slots/`, one file a slot: `{beento}`. A
+digit makes it another one: `{name2}`. French "de", "à" and "que" before a slot are contracted and
+elided: "du chien", "d'Ali"; German "zu dem" is "zum".
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from pathlib import Path
 from typing import cast, get_args
 
@@ -23,6 +25,8 @@ from transformer.training.made.numerals import spelled
 
 #: The project's own lines.
 FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
+#: Lists of words and clauses, named as their slots.
+SLOTS = FOLDER / "slots"
 LANGUAGES = ("en", "de", "fr")
 #: Share of the pairs that come again without a full stop.
 HASTY = 0.2
@@ -145,6 +149,91 @@ def _number(rng: random.Random) -> Triple:
     return spelled(number + 1 if number % 10 == 1 else number)
 
 
+def _money(rng: random.Random) -> Triple:
+    """Draw an amount as people type it: "€3.50", "800 euros", "$200"."""
+    whole = str(rng.choice((rng.randint(2, 99), rng.randint(100, 999), 50 * rng.randint(2, 19))))
+    cents = _price(rng)
+    sign, english, german, french = rng.choice(
+        (("€", "euros", "Euro", "euros"), ("€", "euros", "Euro", "euros"),
+         ("$", "dollars", "Dollar", "dollars"), ("£", "pounds", "Pfund", "livres"))
+    )  # fmt: skip
+    amount = rng.choice((_same(whole), _same(whole), cents))
+    if rng.random() < 0.5:
+        return f"{amount[0]} {english}", f"{amount[1]} {german}", f"{amount[2]} {french}"
+    return f"{sign}{amount[0]}", f"{amount[1]} {sign}", f"{amount[2]} {sign}"
+
+
+def _count(rng: random.Random) -> Triple:
+    """Draw a number of two to four digits, with each language's mark from a thousand on."""
+    number = rng.choice(
+        (rng.randint(11, 99), rng.randint(100, 999), rng.randint(1000, 9999),
+         10 * rng.randint(2, 99), 1000 * rng.randint(1, 9))
+    )  # fmt: skip
+    grouped = f"{number:,}"
+    return grouped, grouped.replace(",", "."), grouped.replace(",", " ")
+
+
+def _phone(rng: random.Random) -> Triple:
+    groups = rng.choice(((3, 4), (3, 3), (4, 4), (2, 3, 3), (3, 3, 4), (2, 2, 2, 2)))
+    return _same(" ".join(str(rng.randint(10 ** (n - 1), 10**n - 1)) for n in groups))
+
+
+def _span(rng: random.Random, dative: bool = False) -> Triple:
+    """Draw a length of time: "three weeks"; German in the accusative, or in the dative."""
+    number = rng.choice((rng.choice(_WORDS), rng.choice(_WORDS), _same(str(rng.randint(13, 60)))))
+    english, german, french = rng.choice(
+        (("minutes", "Minuten", "minutes"), ("hours", "Stunden", "heures"),
+         ("days", "Tage", "jours"), ("weeks", "Wochen", "semaines"),
+         ("months", "Monate", "mois"), ("years", "Jahre", "ans"))
+    )  # fmt: skip
+    ending = "n" if dative and german[-1] == "e" else ""
+    return f"{number[0]} {english}", f"{number[1]} {german}{ending}", f"{number[2]} {french}"
+
+
+def _daypart(rng: random.Random) -> Triple:
+    day = rng.choice(_DAYS)
+    english, german, french = rng.choice(
+        (("morning", "morgen", "matin"), ("afternoon", "nachmittag", "après-midi"),
+         ("evening", "abend", "soir"))
+    )  # fmt: skip
+    return f"{day[0]} {english}", f"{day[1]}{german}", f"{day[2]} {french}"
+
+
+def _everypart(rng: random.Random) -> Triple:
+    english, german, french = _daypart(rng)
+    day, part = french.split(" ")
+    return f"every {english}", f"jeden {german}", f"tous les {day}s {part}"
+
+
+def _partclock(rng: random.Random) -> Triple:
+    """Draw an hour with its part of the day: "eight o'clock in the evening", "7 a.m."."""
+    hour = rng.randint(5, 10)
+    english, german, french = spelled(hour)
+    if rng.random() < 0.3:
+        return f"{hour} {rng.choice(('a.m.', 'am'))}", f"{hour} Uhr", f"{hour} heures"
+    part = rng.choice((("morning", "morgens", "matin"), ("evening", "abends", "soir")))
+    return (
+        f"{english} o'clock in the {part[0]}",
+        f"{german} Uhr {part[1]}",
+        f"{french} heures du {part[2]}",
+    )
+
+
+def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) -> Triple:
+    """Draw a person with a title: one who is spoken of, or one who is called."""
+    surname = names.surname(rng)
+    english, german, french = rng.choice(
+        (("Mr.", "Herr", "Monsieur"), ("Mrs.", "Frau", "Madame"), ("Mr", "Herr", "Monsieur"),
+         ("Mrs", "Frau", "Madame"), ("Ms.", "Frau", "Madame"), ("Miss", "Frau", "Mademoiselle"),
+         ("Professor", "Professor", "professeur"), ("Dr.", "Doktor", "docteur"))
+    )  # fmt: skip
+    if french.islower() and not called:
+        french = f"le {french}"
+    if oblique and german == "Herr":
+        german = "Herrn"
+    return f"{english} {surname}", f"{german} {surname}", f"{french} {surname}"
+
+
 #: What fills the slots that are no nouns.
 _VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "name": lambda rng: _same(names.first_name(rng)),
@@ -166,7 +255,31 @@ _VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "price": _price,
     "time": _time,
     "date": _date,
+    "money": _money,
+    "count": _count,
+    "phone": _phone,
+    "span": _span,
+    "spandat": lambda rng: _span(rng, dative=True),
+    "daypart": _daypart,
+    "everypart": _everypart,
+    "partclock": _partclock,
+    "titled": _titled,
+    "titleddat": lambda rng: _titled(rng, oblique=True),
+    "called": lambda rng: _titled(rng, called=True),
 }  # fmt: skip
+
+
+@cache
+def listed() -> dict[str, tuple[Triple, ...]]:
+    """Return the lists in `SLOTS` by the name of their slot. Raises `DataError`."""
+    found = {}
+    for file in sorted(SLOTS.glob("*.tsv")):
+        rows = [tuple(line.split("\t")) for line in read_lines(file)]
+        for number, row in enumerate(rows, 1):
+            if len(row) != 3 or not all(row):
+                raise DataError(f"{file}: line {number}: {len(row)} columns instead of 3")
+        found[file.stem] = tuple((row[0], row[1], row[2]) for row in rows)
+    return found
 
 
 def read_phrases(folder: Path = FOLDER) -> list[Triple]:
@@ -204,7 +317,8 @@ def parse(line: str, kinds: Set[str] = KINDS) -> Triple:
     if slots[0] != slots[1] or slots[0] != slots[2]:
         raise DataError(f"slots differ between languages: {slots}")
     for match in (match for column in columns for match in SLOT.finditer(column)):
-        known = match[2] in kinds if match[1] else match[2] in _VALUES or match[2] == "adj"
+        name = match[2]
+        known = name in kinds if match[1] else name in _VALUES or name in listed() or name == "adj"
         if not known:
             raise DataError(f"unknown slot {match[0]}")
     if any("{adj" in column for column in columns):
@@ -292,6 +406,8 @@ def _choices(
 
 
 def _value(name: str, column: str, rng: random.Random) -> Triple:
+    if name in listed():
+        return rng.choice(listed()[name])
     value = _VALUES[name](rng)
     if name in ("time", "hour") and _TWELVE_HOURS.search(column):
         while int(value[0].partition(":")[0]) > 11:
@@ -354,7 +470,7 @@ def _french(text: str) -> str:
         mute = match[2].startswith(_MUTE) if match[2][0] == "H" else elides(match[2])
         return f"{match[1]}'{match[2]}" if mute else match[0]
 
-    text = re.sub(rf"\b([Dd]|[Qq]u|[Jj]usqu)e {_LEFT}([^{_RIGHT}]+)", elided, text)
+    text = re.sub(rf"\b([Dd]|[Qq]u|[Jj]usqu)e{_RIGHT}? {_LEFT}([^{_RIGHT}]+)", elided, text)
     return re.sub(r"\b1 heures\b", "1 heure", _plain(text))
 
 
