@@ -134,6 +134,7 @@ class Exhibit:
         snippet: Python that computes them through the public API.
         offline: the interactive views of the page, if any, in reading order.
         columns: parts per row of the picture; 0 chooses automatically.
+        facts: what the figure was made from, for its caption: "Sentence", "Checkpoint", ...
 
     Raises: `ValueError` if the name is not a valid file stem, or there are no parts.
     """
@@ -146,6 +147,7 @@ class Exhibit:
     snippet: str = ""
     offline: Offline | tuple[Offline, ...] | None = None
     columns: int = 0
+    facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name) or ".." in self.name:
@@ -159,6 +161,15 @@ class Exhibit:
                 raise ValueError(f"array name {name!r}: expected a Python name, not part_...")
             if values.dtype.kind not in "biufU":
                 raise ValueError(f"array {name!r} of {values.dtype}: expected numbers or text")
+
+    @property
+    def legend(self) -> str:
+        """The caption with the facts: all that a reader needs who sees only the figure."""
+        said = (
+            f"{name}: {fact}{'' if fact.rstrip('”').endswith(('.', '!', '?')) else '.'}"
+            for name, fact in self.facts.items()
+        )
+        return " ".join([self.caption, *said])
 
     @property
     def views(self) -> tuple[Offline, ...]:

@@ -266,5 +266,13 @@ def _picked(table: Bytes, stops: int) -> list[str]:
     return [_hex(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
 
 
+def mixed(colour: str, paper: str, share: float) -> str:
+    """Return `share` of one hex colour over another, as a solid colour."""
+    one, other = (
+        np.array([int(each[i : i + 2], 16) for i in (1, 3, 5)]) for each in (colour, paper)
+    )
+    return _hex(np.rint(share * one + (1 - share) * other).astype(np.uint8))
+
+
 def _hex(rgb: NDArray[np.uint8]) -> str:
     return "#{:02x}{:02x}{:02x}".format(*(int(part) for part in rgb))

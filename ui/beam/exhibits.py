@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from figures.graph import Graph
+from figures.graph import End, Graph
 from figures.labels import READS_PREDICTS, row_labels
 from figures.numbers import signed
 from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
@@ -26,6 +26,9 @@ _QUERIES = f"query: {READS_PREDICTS}"
 _TREE_IMPORT = "from transformer.measures.beam import beam_tree"
 _BRANCHES_IMPORT = "from transformer.measures.beam import attention_along, beam_tree"
 _FINISH_IMPORT = "from transformer.measures.finish import ALPHAS, score_at"
+
+_KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
+_ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}
 
 
 def _rule(tree: Tree) -> str:
@@ -62,17 +65,19 @@ def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
         parents=tuple(place.get(node.parent, -1) for node in shown),
         lines=tuple(2 if node.index in winner else int(node.index in tree.alive) for node in shown),
         beam=tree.beam_size,
+        kept=tuple(node.outcome in _KEPT for node in shown),
+        ends=tuple(_ENDS.get(node.outcome, "") for node in shown),
     )
     arrays, program = _tree_arrays(trace, tree, source)
     return Exhibit(
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
-        caption="Columns are steps and rows are ranks; log P is given below each token. The "
-        f"highlighted path won. {_rule(tree)}",
+        caption=f"Columns are steps and rows are ranks. The highlighted path won. {_rule(tree)}",
         parts=(graph,),
         arrays=arrays,
         snippet=program,
         offline=Offline("tree", encode(tree, "still", choice, "Search tree")),
+        facts=source.facts(),
     )
 
 

@@ -35,6 +35,12 @@ class Source:
     arguments: tuple[tuple[str, Any], ...] = ()
     alpha: float = 0.6
 
+    def facts(self, where: str = "") -> dict[str, str]:
+        """Return what a caption says of a figure's origin; `where` names the layer and head."""
+        sentence = f"“{self.sentence}”" if self.sentence else ""
+        named = {"Sentence": sentence, "Checkpoint": self.checkpoint, "Attention": where}
+        return {name: fact for name, fact in named.items() if fact}
+
 
 def header(source: Source, *imports: str) -> str:
     """Return the lines that find and open a source and make its `trace`.

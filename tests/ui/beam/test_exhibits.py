@@ -137,17 +137,20 @@ def test_what_ended(search: Callable[[int], Searched]) -> None:
 def test_a_graph_has_its_parents_first() -> None:
     tree = beam_tree(searched(1, 2))
     n = len(tree.nodes)
-    values = np.zeros((n, 3))
+    values = np.zeros((n, 4))
     good = {
         "rows": tuple(node.token for node in tree.nodes),
-        "columns": ("step", "rank", "log P"),
+        "columns": ("step", "rank", "log P", "score"),
         "scale": "diverging",
         "parents": tuple(node.parent for node in tree.nodes),
         "lines": (0,) * n,
+        "kept": (True,) * n,
+        "ends": ("",) * n,
     }
     Graph("", values, **good)  # type: ignore[arg-type]
     for wrong in (
-        {"parents": (n,) * n}, {"parents": ()}, {"lines": (1,)}, {"columns": ("step", "x", "y")},
+        {"parents": (n,) * n}, {"parents": ()}, {"lines": (1,)}, {"kept": ()}, {"ends": ()},
+        {"columns": ("step", "rank", "log P", "x")},
     ):  # fmt: skip
         with pytest.raises(ValueError, match="graph"):
             Graph("", values, **{**good, **wrong})  # type: ignore[arg-type]

@@ -24,7 +24,7 @@ from PIL import Image
 
 from figures.attention import WEIGHT_TICKS
 from figures.exhibit import Exhibit, Numbers, Panel, Series
-from figures.graph import Graph, draw_graph
+from figures.graph import Graph
 from figures.labels import show_token
 from figures.palette import (
     CHROME,
@@ -35,6 +35,8 @@ from figures.palette import (
     signed_table,
     weight_levels,
 )
+from figures.paper import page
+from figures.paper.presets import DEFAULT
 from figures.tables import to_csv, to_npz
 
 __all__ = ["ENDINGS", "chart", "save", "to_png", "to_python", "to_svg"]
@@ -78,9 +80,7 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
     names: dict[tuple[str, ...], str] = {}
     parts: list[alt.Chart | alt.LayerChart | alt.FacetChart] = []
     for index, part in enumerate(exhibit.parts):
-        if isinstance(part, Graph):
-            parts.append(draw_graph(part).properties(title=_heading(part.title)))
-        elif isinstance(part, Panel):
+        if isinstance(part, Panel):
             parts.append(_panel(part, look, names, *_labelled(exhibit, index, look)))
         else:
             parts.append(_series(part, look, names))
@@ -118,6 +118,8 @@ def chart(exhibit: Exhibit) -> alt.ConcatChart:
 
 def to_svg(exhibit: Exhibit) -> bytes:
     """Render as SVG with text as text, and the title and caption for screen readers."""
+    if isinstance(exhibit.parts[0], Graph):
+        return page.drawn(exhibit, DEFAULT).encode("utf-8", errors="replace")
     import vl_convert  # 40 MB of library, only needed for downloads
 
     spec = chart(exhibit).to_dict()
@@ -143,6 +145,9 @@ def to_png(exhibit: Exhibit) -> bytes:
     """Render as PNG on white: 300 dots per inch, fewer if that would be too large."""
     import vl_convert
 
+    if isinstance(exhibit.parts[0], Graph):
+        with _ENGINE:
+            return vl_convert.svg_to_png(page.drawn(exhibit, DEFAULT, ""), scale=1, ppi=DPI)
     svg = to_svg(exhibit).decode("utf-8")
     width, height = (float(each) for each in re.findall(r' (?:width|height)="([\d.]+)"', svg)[:2])
     dpi = min(DPI, 72 * (MOST_PIXELS / (width * height)) ** 0.5)

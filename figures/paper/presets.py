@@ -1,0 +1,69 @@
+"""The sizes that a figure can be downloaded in: the one place that decides widths and type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from figures.palette import CHROME, Chrome, Theme
+
+#: Points in an inch, which is also the unit of every length in this package.
+POINTS = 72
+#: The smallest type on paper, in points.
+LEAST_TYPE = 6.0
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The size of a figure, and of its type.
+
+    Attributes:
+        name: of the choice.  label: on its button.
+        width, height: inches; a height of 0 is as tall as the figure needs.
+        title, text, small: type in points: of the title, of captions and tokens, of numbers.
+        margin: points around everything.
+        cell: the largest side of a matrix's cell in points.
+        theme: of the colours; light figures stand on white.
+    """
+
+    name: str
+    label: str
+    width: float
+    height: float
+    title: float
+    text: float
+    small: float
+    margin: float
+    cell: float
+    theme: Theme = "light"
+
+    @property
+    def room(self) -> float:
+        """The width between the margins, in points."""
+        return self.width * POINTS - 2 * self.margin
+
+    @property
+    def chrome(self) -> Chrome:
+        """The colours of text and lines."""
+        return CHROME[self.theme]
+
+    @property
+    def paper(self) -> str:
+        """The colour of the background."""
+        return "#ffffff" if self.theme == "light" else self.chrome.surface
+
+
+def _slide(name: str, label: str, theme: Theme) -> Preset:
+    return Preset(name, label, 40 / 3, 7.5, 24, 14, 12, 30, 36, theme)
+
+
+#: By name. The widths are those of a column and of a page of two columns, and of a 16:9 slide.
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset("one", "One column", 3.3, 0, 8.5, 7, LEAST_TYPE, 4, 16),
+        Preset("two", "Two columns", 6.9, 0, 10, 8, 6.5, 4, 20),
+        _slide("slide", "Slide", "light"),
+        _slide("dark", "Dark slide", "dark"),
+    )
+}
+DEFAULT = PRESETS["two"]

@@ -1,0 +1,101 @@
+"""Reads a drawing: its size, and where its boxes, lines and texts are."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from functools import cached_property
+
+from figures.paper.text import width_of
+
+_TAG = "{http://www.w3.org/2000/svg}"
+parse = ET.fromstring  # what is read here was written here
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A rectangle."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    def holds(self, other: Rect) -> bool:
+        """Whether another one lies within this one, up to rounding."""
+        return (
+            self.x - 0.02 <= other.x
+            and other.right <= self.right + 0.02
+            and self.y - 0.02 <= other.y
+            and other.y + other.height <= self.y + self.height + 0.02
+        )
+
+    def touches(self, x: float, y: float) -> bool:
+        """Whether a point lies in the middle of the left or of the right border, up to rounding."""
+        beside = min(abs(x - self.x), abs(x - self.right)) < 0.02
+        return beside and abs(y - self.y - self.height / 2) < 0.02
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """An SVG; lengths inside are points, before a slide's scale."""
+
+    svg: bytes
+
+    @cached_property
+    def root(self) -> ET.Element:
+        return parse(self.svg)
+
+    def size(self) -> tuple[float, float]:
+        """Width and height in inches."""
+        width, height = (self.root.get(each, "") for each in ("width", "height"))
+        assert width.endswith("in") and height.endswith("in")
+        return float(width[:-2]), float(height[:-2])
+
+    def scale(self) -> float:
+        """Of the parts, where they are shrunk to fit."""
+        found = [re.search(r"scale\(([\d.]+)\)", each.get("transform", "")) for each in
+                 self.root.iter(f"{_TAG}g")]  # fmt: skip
+        return min((float(each[1]) for each in found if each), default=1.0)
+
+    def all(self, tag: str, kind: str | None = None) -> list[ET.Element]:
+        """Elements of a tag, of a class if one is given."""
+        return [
+            each for each in self.root.iter(f"{_TAG}{tag}") if kind in (None, each.get("class"))
+        ]
+
+    def rects(self, kind: str) -> list[Rect]:
+        return [
+            Rect(*(float(each.get(name, 0)) for name in ("x", "y", "width", "height")))
+            for each in self.all("rect", kind)
+        ]
+
+    def texts(self, kind: str | None = None) -> list[str]:
+        return [each.text or "" for each in self.all("text", kind)]
+
+    def types(self) -> list[float]:
+        """The type sizes of all texts, in points on the page."""
+        return [float(each.get("font-size", 0)) * self.scale() for each in self.all("text")]
+
+    def text_boxes(self, kind: str) -> list[tuple[str, Rect]]:
+        """Texts that start at their place, with the boxes of their letters."""
+        found = []
+        for each in self.all("text", kind):
+            size, words = float(each.get("font-size", 0)), each.text or ""
+            wide = width_of(words, size, bold=each.get("font-weight") is not None)
+            x, baseline = float(each.get("x", 0)), float(each.get("y", 0))
+            found.append((words, Rect(x, baseline - 0.75 * size, wide, size)))
+        return found
+
+    def ends(self, kind: str) -> list[tuple[float, float, float, float]]:
+        """Where paths start and end."""
+        found = []
+        for each in self.all("path", kind):
+            numbers = [float(value) for value in re.findall(r"-?[\d.]+", each.get("d", ""))]
+            found.append((*numbers[:2], *numbers[-2:]))
+        return found
