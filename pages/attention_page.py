@@ -9,6 +9,7 @@ from transformer.trace.records import Trace
 from ui.attention.cached import get_maps, plan_of
 from ui.attention.choice import DISPLAYS, kinds_of
 from ui.attention.downloads import offer
+from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of
 from ui.attention.settings import (
     DISPLAY,
@@ -95,8 +96,9 @@ def maps(view: View) -> None:
         st.popover("What is this?", icon=":material/info:", type="tertiary"),
     ):
         explain()
-    left, right = st.columns([2, 5], vertical_alignment="center")
-    left.segmented_control(
+    left, right = st.columns([4, 7], vertical_alignment="center")
+    find = left.container(horizontal=True, vertical_alignment="center", gap="small")
+    find.segmented_control(
         "View", DISPLAYS, format_func=str.capitalize, label_visibility="collapsed", required=True,
         **bound(DISPLAY),
     )  # fmt: skip
@@ -113,6 +115,12 @@ def maps(view: View) -> None:
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             draw_aggregate(choice, chosen_maps)
+    with (
+        find,
+        st.popover("Find heads", icon=":material/search:", type="tertiary"),
+        st.container(width=300),  # beside the map that it opens
+    ):
+        draw_find(view, trace, choice)
     with asides:
         offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.

@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from tests.factories import make_trace
 from transformer.arrays.trace_file import save_arrays
 from transformer.measures.heads import kept_lines
+from transformer.measures.patterns import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -205,6 +206,48 @@ def test_lines_say_how_many_and_how_much_they_hold(run_app: RunApp, trace: Trace
     app.slider(key="mass_widget").set_value(0.0).run()
     assert app.query_params["mass"] == "0"
     assert "0 lines hold 0.0%" in said(app)
+
+
+def test_heads_are_found_by_where_they_look_and_open(run_app: RunApp, trace: Trace) -> None:
+    app = open_page(run_app, find="previous", find_in="encoder_self-decoder_self-cross")
+    n, decoded = len(trace.src_tokens), len(trace.tgt_tokens)
+    shares = {
+        "Encoder": pattern_share(trace.encoder_self, pattern_mask("previous", n, n, same=True)),
+        "Decoder": pattern_share(
+            trace.decoder_self,
+            pattern_mask("previous", decoded, decoded, same=True, causal=True), causal=True,
+        ),
+    }  # fmt: skip
+    all_of_them = {
+        (part, *map(int, at)): share
+        for part, values in shares.items() if values is not None
+        for at, share in np.ndenumerate(values)
+    }  # fmt: skip
+    (part, layer, head), share = max(all_of_them.items(), key=lambda each: each[1])
+    found = [button for button in app.button if str(button.key).startswith("find_")]
+    assert len(found) == 10
+    assert found[0].label == f"**{share:.1%}** · {part}, layer {layer + 1}, head {head + 1}"
+    assert "tokens of two texts" in said(app)  # in cross-attention there is no previous token
+    app.selectbox(key="find_widget").set_value("next").run()
+    assert "impossible, the next token is masked" in said(app)
+    assert app.query_params["find"] == "next"
+    best = next(button for button in app.button if str(button.key).startswith("find_"))
+    _, place = best.label.split("layer ")
+    best.click().run()
+    assert name(app) == f"**Layer {place}**"
+    assert app.query_params["kind"] == "encoder_self"
+
+
+def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Trace) -> None:
+    app = open_page(run_app, kind="cross", display="heads", find="pair", queries="4", keys="2")
+    best = divmod(int(trace.cross[:, :, 3, 1].argmax()), trace.cross.shape[1])
+    found = next(button for button in app.button if str(button.key).startswith("find_"))
+    assert found.label.endswith(f"layer {best[0] + 1}, head {best[1] + 1}")
+    found.click().run()
+    assert app.query_params["heads"] == f"{best[0] + 1}.{best[1] + 1}"
+    key = app.selectbox(key="find_key_box")
+    key.set_value(key.options[0]).run()
+    assert (app.query_params["queries"], app.query_params["keys"]) == ("4", "1")
 
 
 def test_lines_open_on_one_head_and_say_which(run_app: RunApp) -> None:

@@ -20,7 +20,8 @@ SENTENCE = "The cat sat on the mat."
 LINKS: dict[str, tuple[dict[str, str], int]] = {
     "": ({"prefix": "4.5"}, 2),
     "attention": (
-        {"combine": "max", "map": "heads", "heads": "1.2-2.3", "display": "matrix"}, 3,
+        {"combine": "max", "map": "heads", "heads": "1.2-2.3", "display": "matrix",
+         "find": "first", "find_in": "encoder_self-cross"}, 5,
     ),
     "compare": ({"topic": "maps", "units": "words", "dim": "on", "combine": "max"}, 3),
 }  # fmt: skip
@@ -41,6 +42,8 @@ def opens_on(node: Any) -> Any:
     if node.type in ("button_group", "multiselect"):
         defaults = [node.options[index] for index in proto.default]
         return list(proto.raw_values) if proto.set_value else defaults
+    if node.type == "selectbox":
+        return proto.raw_value if proto.set_value else node.options[proto.default]
     return proto.value if proto.set_value else proto.default
 
 
@@ -48,6 +51,8 @@ def holds(node: Any) -> Any:
     """What the server takes the widget to say, written as `opens_on` does."""
     if node.type == "button_group":
         return list(node.formatted_values)
+    if node.type == "selectbox":
+        return node.options[node.index]
     return list(node.value) if node.type == "multiselect" else node.value
 
 

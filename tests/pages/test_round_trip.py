@@ -62,7 +62,7 @@ TOURS = {"tour", "stop", "guess"}
 #: Raw strings to try for a Param; those that its parser takes are used.
 SAMPLES = (
     "0", "1", "2", "3", "0.5", "1.2", "8", "40", "none", "mean", "on", "off", "q1", "k2", "1.1-2.2",
-    "1-2", "5.6", "A dog.", "tokens", "words", "all",
+    "1-2", "5.6", "A dog.", "tokens", "words", "all", "encoder_self-cross",
 )  # fmt: skip
 
 SENTENCE = "The cat sat on the mat."

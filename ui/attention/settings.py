@@ -12,6 +12,7 @@ from typing import TypeVar
 import streamlit as st
 
 from transformer.measures.heads import HOWS, Head
+from transformer.measures.patterns import PATTERNS
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.choice import (
@@ -84,6 +85,15 @@ def write_pin(pin: Pin | None) -> str:
     return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
 
 
+def parse_kinds(raw: str) -> tuple[AttentionKind, ...]:
+    """Parse `encoder_self-cross`."""
+    known = {kind: kind for kind in ATTENTION_KINDS}
+    try:
+        return tuple(known[part] for part in raw.split("-"))  # type: ignore[index]
+    except KeyError:
+        raise ValueError(raw) from None
+
+
 KIND: Param[str] = Param("kind", url_state.one_of(ATTENTION_KINDS), "cross")
 DIM: Param[bool] = url_state.switch("dim")
 DISPLAY: Param[str] = Param("display", url_state.one_of(DISPLAYS), "grid")
@@ -94,10 +104,14 @@ MASS: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
 PIN: Param[Pin | None] = Param("pin", parse_pin, None, write_pin)
 QUERIES: Param[tuple[int, ...] | None] = Param("queries", parse_positions, None, write_positions)
 KEYS: Param[tuple[int, ...] | None] = Param("keys", parse_positions, None, write_positions)
+#: The pattern that heads are ranked by, and in which kinds; none is the kind on screen.
+FIND: Param[str] = Param("find", url_state.one_of(PATTERNS), "previous")
+FIND_IN: Param[tuple[AttentionKind, ...]] = Param("find_in", parse_kinds, (), "-".join)
 
 #: All URL parameters of the page.
 PARAMS: tuple[Param[object], ...] = (
-    KIND, DISPLAY, LAYER, HEAD, DIM, UNITS, COMBINE, MAP, HEADS, MASS, PIN, QUERIES, KEYS,
+    KIND, DISPLAY, LAYER, HEAD, DIM, UNITS, COMBINE, MAP, HEADS, MASS, PIN, QUERIES, KEYS, FIND,
+    FIND_IN,
 )  # type: ignore[assignment]  # fmt: skip
 
 
