@@ -15,6 +15,7 @@ from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
 from ui.translate.downloads import offer
 from ui.translate.exhibits import why_no_player
+from ui.translate.opening import draw_opening, offer_opening, settle_opening
 from ui.translate.player import (
     draw_player,
     ensure_step,
@@ -83,7 +84,7 @@ def body(view: View) -> None:
     link.code(url_state.link(), language=None, wrap_lines=True)
 
 
-def opening(view: View, trace: Trace) -> Plan:
+def first_message(view: View, trace: Trace) -> Plan:
     """Compute the player's first message in the same job as the trace."""
     if why_no_player(trace) is None:
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
@@ -103,9 +104,14 @@ def prepare_player(side: Side) -> None:
 
 url_state.show(*PLACE)
 view = current_view()
-missing = why_no_player(get_trace(view, partial(opening, view)))
+missing = why_no_player(get_trace(view, partial(first_message, view)))
 if missing is None:
-    body(view)
+    with st.container(key="opening"):
+        waits = settle_opening(view) and draw_opening(view)
+    if not waits:
+        with st.container(key="translate_page"):
+            body(view)
+            offer_opening(view)
 else:
     st.info(missing, icon=":material/translate:")
     st.page_link("pages/attention_page.py", label="Attention", icon=":material/grid_view:")

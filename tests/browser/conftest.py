@@ -25,6 +25,7 @@ from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from ui.translate.opening import COOKIE, SEEN
 
 #: Generous: a busy machine is slow, and what never comes fails all the same.
 PATIENCE_MS = 60_000
@@ -54,6 +55,8 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
     """The window of all tests that need none to themselves."""
     shared = browser.new_context(viewport={"width": 1280, "height": 720})
     shared.set_default_timeout(PATIENCE_MS)
+    # A visitor who has been here before: the opening is over.
+    shared.add_cookies([{"name": COOKIE, "value": SEEN, "url": "http://127.0.0.1"}])
     yield shared
     shared.close()
 

@@ -33,7 +33,7 @@ def take(folder: Path, query: str = "") -> list[Path]:
             )
             for spec in PAGES:
                 page = context.new_page()
-                page.goto(f"{address}/{spec.url_path}?{query}")
+                page.goto(f"{address}/{spec.url_path}?{query or 'opening=0'}")
                 page.wait_for_selector("[data-testid=stMain] canvas", timeout=60_000)
                 page.wait_for_timeout(3_000)  # charts draw after their canvas appears
                 path = folder / f"{spec.url_path}-{theme}.png"

@@ -78,6 +78,7 @@ COMPONENTS: dict[str, Files] = {
     "strip": _files("strip"),
     "tree": _files("tree", "draw"),
     "branches": _files("branches", folder="tree"),
+    "opening": _files("opening", "light", root=False),
     "keys": _files("keys"),
 }
 

@@ -9,6 +9,38 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Agreement:
+    """How a language says a pronoun, which depends on what it stands for.
+
+    Attributes:
+        rule: the choice that the language asks for, as a sentence.
+        nouns: each noun of the riddle in that language, with its article.
+        pronouns: what each asks for.
+    """
+
+    rule: str
+    nouns: tuple[str, str]
+    pronouns: tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Riddle:
+    """What a pronoun stands for, in an example and in the sentence beside it.
+
+    Attributes:
+        pronoun: as in the sentences.
+        nouns: what it may stand for: the first is right in the example, the second beside it.
+        target: by the language translated into.
+        known: what is known of other models, as a sentence.
+    """
+
+    pronoun: str
+    nouns: tuple[str, str]
+    target: Mapping[str, Agreement]
+    known: str = ""
+
+
+@dataclass(frozen=True)
 class Example:
     """An example sentence.
 
@@ -16,11 +48,13 @@ class Example:
         sentence: as a visitor would type it.
         watch: the source word on whose translation the player opens; "" for the first step.
         beside: the same sentence with one word changed, for Compare.
+        riddle: what the opening asks about both, if anything.
     """
 
     sentence: str
     watch: str = ""
     beside: str = ""
+    riddle: Riddle | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +133,26 @@ _CAPTIONS = Examples(
     ),
 )
 
+#: The pair that made self-attention famous: https://research.google/blog, 31 August 2017,
+#: "Transformer: A Novel Neural Network Architecture for Language Understanding".
+_ANIMAL_OR_STREET = Riddle(
+    "it",
+    ("animal", "street"),
+    {
+        "de": Agreement(
+            "German has er, sie and es: which one is right depends on the noun.",
+            ("das Tier", "die Straße"),
+            ("es", "sie"),
+        ),
+        "fr": Agreement(
+            "French has il and elle: which one is right depends on the noun.",
+            ("l'animal", "la rue"),
+            ("il", "elle"),
+        ),
+    },
+    "A model trained on far more text moved its light to street here (Google, 2017).",
+)
+
 _SENTENCES = Examples(
     kind="sentences",
     language="en",
@@ -109,6 +163,7 @@ _SENTENCES = Examples(
             "The animal didn't cross the street because it was too tired.",
             "it",
             "The animal didn't cross the street because it was too wide.",
+            _ANIMAL_OR_STREET,
         ),
         Example(
             "The cat sat on the mat because it was tired.",
@@ -195,7 +250,7 @@ _GERMAN = Examples(
 _BY_SOURCE = {"en": (_SENTENCES, _CAPTIONS), "de": (_GERMAN, _GERMAN_CAPTIONS)}
 
 #: The languages at the end of a checkpoint's name, as in everyday-de-en.
-_NAMED = re.compile(r"-([a-z]{2})-[a-z]{2}$")
+_NAMED = re.compile(r"-([a-z]{2})-([a-z]{2})$")
 
 
 def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
@@ -206,8 +261,7 @@ def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> E
     name = checkpoint.lower()
     if "reverse" in name:
         return _LETTERS
-    named = _NAMED.search(name)
-    source = _source(metrics or {}) or (named[1] if named else "")
+    source, _ = languages_of_training(checkpoint, metrics)
     sentences, captions = _BY_SOURCE.get(source, _BY_SOURCE["en"])
     if "multi30k" in name:
         return captions
@@ -222,9 +276,17 @@ def shared_example(one: Examples, other: Examples) -> str:
     return next((item.sentence for item in one.items if item.sentence in known), "")
 
 
-def _source(metrics: Mapping[str, Any]) -> str:
-    """The source language of the training's recipe; metrics.json is untrusted."""
+def languages_of_training(
+    checkpoint: str, metrics: Mapping[str, Any] | None = None
+) -> tuple[str, str]:
+    """Return the codes of the source and target language, "" if unknown.
+
+    Args: see `examples_for`; metrics.json is untrusted.
+    """
     match metrics:
+        case {"training": {"recipe": {"data": {"src": str(source), "tgt": str(target)}}}}:
+            return source, target
         case {"training": {"recipe": {"data": {"src": str(source)}}}}:
-            return source
-    return ""
+            return source, ""
+    named = _NAMED.search(checkpoint.lower())
+    return (named[1], named[2]) if named else ("", "")

@@ -177,6 +177,11 @@ def entered() -> bool:
     return bool(st.session_state.get(_ENTERED))
 
 
+def opens_plainly() -> bool:
+    """Whether this is the session's first page, and its address holds no setting."""
+    return not _dict(_WRITTEN) and not _dict(_ARRIVED)
+
+
 def page() -> str:
     """Return the url_path of the page on screen."""
     return str(st.session_state.get(_PAGE, ""))

@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.factories import make_trace
+from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.measures.referent import find_referent, turned
-from transformer.trace.records import Trace
-
-SOURCE = ("▁The", "▁an", "imal", "▁left", "▁the", "▁street", "▁as", "▁it", "▁was", "▁tired", ".")
-NOUNS = ("animal", "street")
-#: Positions of the pieces, and the row that writes the pronoun.
-ANIMAL, STREET, IT, STEP = (1, 2), 5, 7, 3
-
-
-def scene(seed: int = 0) -> Trace:
-    """A pronoun in a made-up model; row `STEP` looks at it more than any other row does."""
-    made = make_trace(
-        S=len(SOURCE) + 1, T=6, n_encoder_layers=3, n_decoder_layers=2, n_heads=5, seed=seed,
-        src_tokens=SOURCE,
-    )  # fmt: skip
-    cross = made.cross.copy()
-    cross[:, :, STEP] *= 0.1
-    cross[:, :, STEP, IT] += 0.9
-    return dataclasses.replace(made, cross=cross)
-
-
-def aimed(trace: Trace, kind: str, layer: int, head: int, at: tuple[int, ...]) -> Trace:
-    """The trace with one head that looks from the pronoun at these positions alone."""
-    maps = getattr(trace, kind).copy()
-    row = IT if kind == "encoder_self" else STEP
-    maps[layer, head, row] = 0
-    maps[layer, head, row, list(at)] = 1 / len(at)
-    changed: dict[str, Any] = {kind: maps}
-    return dataclasses.replace(trace, **changed)
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), [("encoder_self", 2, 4), ("cross", 1, 0)])

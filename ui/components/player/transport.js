@@ -95,6 +95,7 @@ Object.assign(Player.prototype, {
     // Shift and an arrow turn the pages.
     if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
     if (event.defaultPrevented) return;
+    if (getComputedStyle(this.root).visibility === "hidden") return; // the opening plays before it
     const path = event.composedPath();
     const target = path[0];
     const inside = path.includes(this.root);

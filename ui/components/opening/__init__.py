@@ -1,0 +1,134 @@
+"""The opening: a sentence that is translated token by token, and a riddle about its pronoun.
+
+Up to the pronoun, light falls from each new token on the source words that it was written from,
+averaged over all heads. Then the visitor is asked what the pronoun stands for, and sees where one
+head looks. A second scene, the same sentence with one word changed, shows whether the light moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from figures.labels import show_token
+from transformer.measures.referent import Referent
+from transformer.measures.words import group_labels, merge
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats
+from ui.components.packing import attention_colours, pack
+
+#: Plain and strong text in turn, plain first.
+Runs = Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One sentence of the opening.
+
+    Attributes:
+        trace, referent: of the sentence.
+        kind: where the light comes from after the guess: the pronoun in the source
+            ("encoder_self") or its translation ("cross").
+        light: [W], what falls on each source word then.
+        heading: what the pronoun is, "" if the reply to a guess says it.
+        verdict: said with that light.
+        detail: said below it.
+    """
+
+    trace: Trace
+    referent: Referent
+    kind: AttentionKind
+    light: Floats
+    heading: str
+    verdict: Runs
+    detail: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """The words around the scenes.
+
+    Attributes:
+        lead: what one sees.
+        question, why: asked before the pronoun, and what depends on it.
+        nouns: the possible answers.
+        answer: index of the right one.
+        replies: said to each answer.
+        changed: the word that differs in the first scene, and in the second.
+        languages: name and code of the source and of the target.
+    """
+
+    lead: str
+    question: str
+    why: str
+    nouns: tuple[str, ...]
+    answer: int
+    replies: tuple[str, ...]
+    changed: tuple[str, str]
+    languages: tuple[tuple[str, str], tuple[str, str]]
+
+
+def encode(
+    script: Script,
+    first: Scene,
+    second: Scene | None = None,
+    missing: str = "",
+    *,
+    covers: bool = False,
+) -> bytes:
+    """Return the opening as one message (see `ui.components.packing`); all of it is the header.
+
+    Args:
+        second: None until it is asked for.
+        missing: why there is none.
+        covers: whether the page stands behind it; if not, the browser asks for it at once.
+    """
+    (source, source_code), (target, target_code) = script.languages
+    header = {
+        "lead": script.lead,
+        "question": script.question,
+        "why": script.why,
+        "nouns": list(script.nouns),
+        "answer": script.answer,
+        "replies": list(script.replies),
+        "changed": list(script.changed),
+        "source": {"name": source, "code": source_code},
+        "target": {"name": target, "code": target_code},
+        "scenes": [_scene(each) for each in (first, second) if each is not None],
+        "missing": missing,
+        "covers": covers,
+        "colours": attention_colours(),
+    }
+    return pack(header, b"")
+
+
+def _scene(scene: Scene) -> Mapping[str, Any]:
+    trace, referent = scene.trace, scene.referent
+    written = merge(trace.cross.mean(axis=(0, 1)), None, referent.words)[: referent.step]
+    end = len(trace.predicted_tokens) - trace.complete
+    return {
+        "words": [show_token(word) for word in group_labels(trace.src_tokens, referent.words)],
+        "special": [group[0] in trace.src_special for group in referent.words],
+        "pronoun": referent.pronoun,
+        "nouns": list(referent.nouns),
+        "tokens": [_written(token) for token in trace.predicted_tokens[:end]],
+        "step": referent.step,
+        "written": _rounded(written),
+        "kind": scene.kind,
+        "light": _rounded(scene.light),
+        "heading": scene.heading,
+        "verdict": list(scene.verdict),
+        "detail": scene.detail,
+    }
+
+
+def _written(token: str) -> Mapping[str, Any]:
+    """A target token as it stands in running text: whether a space precedes it."""
+    return {"text": show_token(token.removeprefix("\u2581")), "apart": token.startswith("\u2581")}
+
+
+def _rounded(weights: Floats) -> Any:
+    return np.round(weights.astype(np.float64), 3).tolist()

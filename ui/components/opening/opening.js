@@ -1,0 +1,264 @@
+// The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
+// stands for. Every text arrives in one message; a second scene is asked for once, when it is
+// wanted. Where motion is unwelcome, each stage stands there at once.
+// Tokens are untrusted: they are only ever set as textContent.
+
+const PACE = 430; // ms that one token takes
+const ALONE = 1100; // ms in which the source stands alone, to be read
+const MOVING = 800; // ms in which the light falls, or moves
+const COVER =
+  ".st-key-translate_page { visibility: hidden !important; opacity: 0 !important; height: 0; " +
+  "overflow: hidden; transition: none !important; }";
+const SEEN = "headlight_opening=seen; path=/; max-age=31536000; samesite=lax";
+const openings = new WeakMap();
+
+export default function ({ data, parentElement, setTriggerValue }) {
+  const { header } = unpack(data);
+  let opening = openings.get(parentElement);
+  if (!opening) {
+    opening = new Opening(parentElement, header);
+    openings.set(parentElement, opening);
+  }
+  opening.tell = (name) => setTriggerValue(name, true);
+  if (!header.covers) opening.tell("covers");
+  opening.receive(header);
+  return () => {
+    opening.close();
+    openings.delete(parentElement);
+  };
+}
+
+class Opening {
+  constructor(parent, header) {
+    this.header = header;
+    this.at = 0; // which scene
+    this.guess = null;
+    this.waiting = false;
+    this.frame = null;
+    this.light = { from: null, weights: [], strength: 0 };
+    this.build(parent);
+    this.fill();
+    this.onKey = (event) => {
+      const typing = event.composedPath()[0].matches?.("input, textarea, select");
+      if (event.key === "Escape" && !typing) this.end();
+    };
+    document.addEventListener("keydown", this.onKey);
+    // The page behind is laid out, and not seen. The frame's own styles may come later than it.
+    this.cover = make("style", "", COVER);
+    document.head.append(this.cover);
+    try {
+      document.cookie = SEEN; // from its first frame: nobody is shown it twice
+    } catch {
+      // A sandboxed frame has no cookies.
+    }
+    watch(this.root, () => this.dress());
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+      this.root.classList.add("still");
+      this.ask();
+    } else this.write();
+  }
+
+  close() {
+    cancelAnimationFrame(this.frame);
+    document.removeEventListener("keydown", this.onKey);
+    this.cover.remove();
+    this.root.unwatch();
+    this.root.remove();
+  }
+
+  get scene() {
+    return this.header.scenes[this.at];
+  }
+
+  build(parent) {
+    const { lead, source, target } = this.header;
+    this.root = make("section", "opening");
+    this.root.setAttribute("aria-label", "Opening");
+    const top = make("div", "top");
+    const skip = this.button("skip", "Skip", () => this.end());
+    skip.append(make("kbd", "", "Esc"));
+    top.append(make("p", "lead", lead), skip);
+    this.stage = make("div", "stage");
+    this.canvas = make("canvas", "rays");
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.source = this.line(source);
+    this.target = this.line(target);
+    this.source.parentElement.classList.add("source");
+    this.stage.append(this.canvas, this.source.parentElement, this.target.parentElement);
+    this.below = make("div", "below");
+    this.live = make("div", "unseen");
+    this.live.setAttribute("aria-live", "polite");
+    this.root.append(top, this.stage, this.below, this.live);
+    parent.append(this.root);
+  }
+
+  line({ name, code }) {
+    const row = make("div", "line");
+    const sentence = make("p", "sentence");
+    sentence.lang = code;
+    row.append(make("span", "name", name), sentence);
+    return sentence;
+  }
+
+  button(look, text, act) {
+    const button = make("button", look, text);
+    button.type = "button";
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  /** Set both sentences of the scene; of the translation, what stands before the pronoun. */
+  fill() {
+    const { words, special, tokens, step } = this.scene;
+    this.words = words.map((text, i) => {
+      const word = make("span", "word", text);
+      word.classList.toggle("special", special[i]);
+      if (special[i]) word.title = "the end of the sentence";
+      word.append(make("span", "share"));
+      return word;
+    });
+    this.source.replaceChildren(...this.words.flatMap((word) => [word, " "]));
+    this.tokens = tokens.map(({ text }) => {
+      const token = make("span", "token");
+      token.append(make("span", "text", text));
+      return token;
+    });
+    this.target.replaceChildren(
+      ...this.tokens.flatMap((token, i) => (tokens[i].apart && i ? [" ", token] : [token])),
+    );
+    if (this.guess !== null) this.written(step);
+  }
+
+  /** Show the first tokens of the translation. */
+  written(count) {
+    this.tokens.forEach((token, i) => token.classList.toggle("on", i < count));
+  }
+
+  receive(header) {
+    this.header = header;
+    if (!this.waiting || !(header.missing || header.scenes[1])) return;
+    this.waiting = false;
+    if (header.missing) this.tellBelow();
+    else this.show(1);
+  }
+
+  /** Write the translation up to the pronoun, each token in the light that it was written from. */
+  write() {
+    const { step, written } = this.scene;
+    this.play((elapsed) => {
+      const time = Math.max(0, elapsed - ALONE);
+      const now = Math.floor(time / PACE);
+      const part = time / PACE - now;
+      this.written(now + (part > 0.3));
+      const strength = Math.min(1, part / 0.25, (1 - part) / 0.2);
+      const lit = now < step && elapsed > ALONE;
+      this.shine(this.tokens[now], lit ? written[now] : [], lit ? strength : 0);
+      return now < step;
+    }, () => this.ask());
+  }
+
+  /** Call `step` with the ms since now before every frame until it says no, then `then`. */
+  play(step, then = () => {}) {
+    cancelAnimationFrame(this.frame);
+    const start = performance.now();
+    const next = (now) => {
+      if (step(Math.max(0, now - start))) this.frame = requestAnimationFrame(next);
+      else then();
+    };
+    this.frame = requestAnimationFrame(next);
+  }
+
+  ask() {
+    const { question, why, nouns } = this.header;
+    this.written(this.scene.step);
+    this.shine(null, [], 0);
+    this.tokens[this.scene.step].classList.add("slot");
+    this.words[this.scene.pronoun].classList.add("asked");
+    const heading = make("h2", "", question);
+    heading.tabIndex = -1;
+    const answers = make("div", "choices");
+    nouns.forEach((noun, i) => answers.append(this.button("answer", noun, () => this.take(i))));
+    this.below.replaceChildren(heading, make("p", "", why), answers);
+    if (document.activeElement === document.body) heading.focus({ preventScroll: true });
+    else this.live.textContent = `${question} ${why}`;
+  }
+
+  take(guess) {
+    this.guess = guess;
+    this.show(0);
+  }
+
+  /** Let the light of a scene fall: from where it was, if the other scene was lit before. */
+  show(at) {
+    const before = this.light.weights;
+    this.at = at;
+    this.fill();
+    const { pronoun, kind, light, step, tokens } = this.scene;
+    for (const each of [this.words[pronoun], this.tokens[step]]) each.classList.add("asked");
+    this.tellBelow();
+    const from = kind === "cross" ? this.tokens[step] : this.words[pronoun];
+    const moving = before.length === light.length;
+    const frame = (part) => {
+      const weights = moving ? light.map((w, i) => before[i] + part * (w - before[i])) : light;
+      this.shine(from, weights, moving ? 1 : part);
+    };
+    if (this.root.classList.contains("still")) {
+      this.written(tokens.length);
+      frame(1);
+      return;
+    }
+    this.play((elapsed) => {
+      const part = Math.min(1, elapsed / MOVING);
+      frame(part * part * (3 - 2 * part));
+      const rest = Math.max(0, elapsed - MOVING / 2);
+      this.written(step + 1 + Math.floor(rest / 110));
+      return part < 1 || rest / 110 < tokens.length - step;
+    });
+  }
+
+  /** Say what the light shows, and what can be done next. */
+  tellBelow() {
+    const { replies, missing, changed, answer } = this.header;
+    const { heading, verdict, detail } = this.scene;
+    const focused = this.root.getRootNode().activeElement;
+    const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
+    const said = make("p", "verdict");
+    verdict.forEach((run, i) => said.append(make(i % 2 ? "strong" : "span", "", run)));
+    const choices = make("div", "choices");
+    const swap = this.button("answer swap", "", () => this.swap());
+    const [one, other] = this.at ? [changed[1], changed[0]] : changed;
+    swap.append("Swap ", make("strong", "", one), " for ", make("strong", "", other));
+    const explore = this.button("main", "Explore this sentence", () => this.end());
+    choices.append(...(missing ? [] : [swap]), explore);
+    const more = make("p", "detail", missing || detail);
+    this.below.replaceChildren(reply, said, more, choices);
+    if (focused) (missing ? explore : swap).focus({ preventScroll: true });
+    this.live.textContent = [reply, said, more].map((each) => each.textContent).join(" ");
+    this.swapButton = swap;
+  }
+
+  swap() {
+    if (this.header.scenes[1]) {
+      this.show(1 - this.at);
+    } else if (!this.waiting) {
+      this.waiting = true;
+      this.swapButton.setAttribute("aria-busy", "true");
+      this.tell("second");
+    }
+  }
+
+  /** Give way to the page, which fades in. */
+  end() {
+    if (this.root.hidden) return;
+    const focused = this.root.getRootNode().activeElement;
+    cancelAnimationFrame(this.frame);
+    this.root.hidden = true;
+    this.cover.remove();
+    if (focused) {
+      const views = [...document.querySelectorAll(".st-key-translate_page *")];
+      const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
+      player?.focus({ preventScroll: true });
+    }
+    this.tell("over");
+  }
+}
