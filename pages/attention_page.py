@@ -22,6 +22,7 @@ from ui.attention.settings import (
 )
 from ui.attention.views import draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
 from ui.core import url_state
+from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control
 from ui.core.view import View, current_view
 from ui.core.widgets import bound, draw_questions
@@ -32,13 +33,24 @@ from ui.work.progress import fragment
 require_frame()
 
 VIEWS = {"grid": draw_grid, "heads": draw_heads, "matrix": draw_matrix}
+#: Of each view: what to do with a mouse, and with a finger.
 HINTS = {
-    "grid": "Each small map is one head. **Click one to enlarge it**, or shift-click several to "
-    "combine them.",
-    "heads": "Each colour is a head in the legend. **Point at a token to see only its lines**; "
-    "click to keep them.",
-    "matrix": "One map with its numbers. **Click tokens on either axis** to add up their weight in "
-    "every head.",
+    "grid": (
+        "Each small map is one head. **Click one to enlarge it**, or shift-click several to "
+        "combine them.",
+        "Each small map is one head. **Tap one to enlarge it**; *Combine* puts several together.",
+    ),
+    "heads": (
+        "Each colour is a head in the legend. **Point at a token to see only its lines**; "
+        "click to keep them.",
+        "Each colour is a head in the legend. **Tap a token to see only its lines.**",
+    ),
+    "matrix": (
+        "One map with its numbers. **Click tokens on either axis** to add up their weight in "
+        "every head.",
+        "One map with its numbers. **Tap tokens on either axis** to add up their weight in "
+        "every head.",
+    ),
 }
 
 
@@ -111,7 +123,8 @@ def maps(view: View) -> None:
     choice = read_choice(trace)
     prepare(view, plan_of(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
-    hint.markdown(HINTS[choice.display])
+    with hint.container():
+        draw_by_pointer("hint", *HINTS[choice.display])
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             draw_aggregate(choice, chosen_maps)

@@ -49,8 +49,9 @@ def explain() -> None:
         "beam of 4). |Y| includes `</s>`. All hypotheses at one step are equally long, so α "
         "decides between finished ones and never which are dropped. The search stops once no live "
         "hypothesis can still win.\n\n"
-        "Columns are steps and rows are ranks. Click a node to choose it as A, shift-click for B. "
-        "The arrow keys move A or B (press A or B to choose which), D shows dropped nodes, and +, "
+        "Columns are steps and rows are ranks. Choose a node as A with a click or "
+        "a tap; for B press B first, or shift-click. The arrow keys move A or B, D shows dropped "
+        "nodes, and +, "
         "− and F zoom."
     )
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.layout import draw_by_pointer
 from ui.core.url_state import LAYER, STEP
 from ui.core.view import View, current_view
 from ui.floor.downloads import STREAM
@@ -43,10 +44,14 @@ def body(view: View) -> None:
 
 url_state.show(LAYER, SOURCE, STEP, BLOCK)
 words, more = st.columns([6, 1], vertical_alignment="center")
-words.markdown(
-    "Figure 1 of the paper, with your sentence in it. **Point at a block, choose a token, press "
-    "Play;** a click opens it."
-)
+with words:
+    draw_by_pointer(
+        "hint",
+        "Figure 1 of the paper, with your sentence in it. **Point at a block, choose a token, "
+        "press Play;** a click opens it.",
+        "Figure 1 of the paper, with your sentence in it. **Tap a block to open it, choose a "
+        "token, press Play.**",
+    )
 with (
     more.container(horizontal=True, horizontal_alignment="right"),
     st.popover("What is this?", type="tertiary"),

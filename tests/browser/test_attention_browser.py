@@ -349,3 +349,51 @@ def test_a_head_opens_inside_and_the_way_back_leads_to_it(
     alone.wait_for_function("location.pathname === '/attention'")
     expect(alone.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
     expect(alone).to_have_url(re.compile("kind=encoder_self"))
+
+
+#: An element of the page or of a component, by a selector.
+IN_SHADOW = """((selector) => [...document.querySelectorAll("[data-testid=stMain] *")]
+    .map((each) => each.shadowRoot?.querySelector(selector)).find(Boolean))"""
+
+#: Of the lens: the size of its cells, how many labels are hidden, how far it scrolls, and where a
+#: label and the cells are.
+LENS = """(lens) => {
+    const cells = lens.querySelector("canvas.cells"), scroller = lens.querySelector(".scroller");
+    const labels = [...lens.querySelectorAll(".row-label, .column-label")];
+    return {
+        size: [cells.clientWidth, cells.clientHeight],
+        hidden: labels.filter((each) => each.hidden).length,
+        beyond: scroller.scrollWidth - scroller.clientWidth,
+        label: lens.querySelector(".row-label").getBoundingClientRect().left,
+        cell: cells.getBoundingClientRect().left,
+    };
+}"""
+
+
+def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
+    open_page: OpenPage, app: str
+) -> None:
+    page = open_page(
+        f"{app}/attention?checkpoint=reverse-toy&sentence=abcdefghijklmnopqrstuvwxyz",
+        size=(1920, 1080),
+    )
+    lens = page.locator(".lens")
+    page.wait_for_selector(".lens canvas.cells")
+    page.wait_for_function(f"() => Math.min(...({LENS})({IN_SHADOW}('.lens')).size) > 540")
+    expect(page.get_by_text("Click one to enlarge it")).to_be_visible()
+
+    screen = page.context.new_cdp_session(page)
+    screen.send("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 5})
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.get_by_text("Tap one to enlarge it")).to_be_visible()
+    expect(page.get_by_text("Click one to enlarge it")).not_to_be_visible()
+    page.wait_for_function(f"() => ({LENS})({IN_SHADOW}('.lens')).beyond > 60")
+    before = lens.evaluate(LENS)
+    assert before["hidden"] == 0
+    lens.locator(".scroller").evaluate("(scroller) => { scroller.scrollLeft = 60; }")
+    after = lens.evaluate(LENS)
+    assert after["label"] == before["label"]
+    assert after["cell"] == before["cell"] - 60
+    lens.locator("canvas.cells").scroll_into_view_if_needed()
+    screen.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    screen.detach()

@@ -1,5 +1,5 @@
 """Every page, light on a screen and dark on a phone: no error in the console, no request that
-fails, nothing too wide."""
+fails, nothing too wide, nothing under the keys' hint, no menu cut off."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ TOO_WIDE = """() => {
     return [page.scrollWidth - innerWidth, main.scrollWidth - main.clientWidth];
 }"""
 
+
+#: What the keys' hint covers, and the frame's buttons that reach out of the window.
+IN_THE_WAY = """() => {
+    const box = (each) => each.getBoundingClientRect();
+    const seen = (each) => each.checkVisibility() && box(each).width > 0;
+    const found = [...document.querySelectorAll("[data-testid=stHeader] :is(a, button)")]
+        .filter(seen);
+    const out = found.filter((each) => box(each).left < 0 || box(each).right > innerWidth);
+    const main = document.querySelector("[data-testid=stMainBlockContainer]");
+    const hint = [...document.querySelectorAll(".st-key-keys *")].find((each) => each.shadowRoot)
+        ?.shadowRoot.querySelector(".hint");
+    if (!hint) return ["no hint"];
+    const at = box(hint);
+    const shown = [...main.querySelectorAll("p, button, canvas, [data-testid=stElementContainer]")];
+    const below = !seen(hint) ? [] : [...found, ...shown].filter((each) => seen(each)
+        && !each.closest(".st-key-keys") && !each.querySelector(".st-key-keys")
+        && box(each).left < at.right && box(each).right > at.left
+        && box(each).top < at.bottom && box(each).bottom > at.top);
+    return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
+}"""
 
 #: Resolves once nothing has changed in the page's layout for ten frames.
 STILL = """() => new Promise((resolve) => {
@@ -97,6 +117,8 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
                 expect(page.get_by_test_id("stException")).to_have_count(0)
                 beside, inside = page.evaluate(TOO_WIDE)
                 assert beside <= 0, f"{where}, {look}: the page scrolls sideways by {beside} px"
+                in_the_way = page.evaluate(IN_THE_WAY)
+                assert not in_the_way, f"{where}, {look}: {in_the_way}"
                 if look[1] < 400:
                     assert inside <= 0, f"{where}, {look}: its main part scrolls sideways"
             looks.reverse()

@@ -68,7 +68,8 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     heads, longest = largest(view, trace, choice)
     share = min(0.56, max(0.38, (_GRID_LABELS + _GRID_CELL * (heads + 1)) / _ROOM))
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
-    grid, lens = st.columns([share, 1 - share], gap="large") if beside else (st, st)
+    both = st.container(key="grid_and_lens")
+    grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
     several = len(kinds_of(trace)) > 1
     with grid.container():
         attention_grid(

@@ -170,9 +170,10 @@ def compare_panel(search: Search) -> None:
     _choose_branches(search)
     if a is None or b is None:
         st.caption(
-            "Fewer than two hypotheses finished. Shift-click a second node in the tree."
+            "Fewer than two hypotheses finished. Press B, then choose a second node in the tree."
             if len(tree.leaves) < 2
-            else "Choose a second node: shift-click it in the tree, or pick one from the list."
+            else "Choose a second node: press B and choose it in the tree, or pick one from the "
+            "list."
         )
         return
     both = compare(tree, a.index, b.index)

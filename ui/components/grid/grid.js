@@ -55,9 +55,10 @@ function mount(root, component, header, kinds) {
     const marks = marksOf(talk.held, kind.sheet);
     if (!marks.length) return say(...placeOf(talk.held, kind.sheet));
     const heads = marks.length === 1 ? "1 head is" : `${marks.length} heads are`;
-    note.textContent =
-      `${heads} marked and combined. Shift and click adds one or takes it away; on a mean, all of ` +
-      "its heads. A click alone reads one map again.";
+    note.textContent = touching()
+      ? `${heads} marked and combined. Combine adds one or takes it away; a tap reads one map again.`
+      : `${heads} marked and combined. Shift and click adds one or takes it away; on a mean, all of ` +
+        "its heads. A click alone reads one map again.";
     return undefined;
   };
   const outline = () => {

@@ -10,6 +10,7 @@ const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_GAP = 12; // px of cell side below which cells touch and are drawn as one image
 const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
+const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -88,10 +89,13 @@ function makeLabel(map, talk, side, token, at) {
 }
 
 function build(root, map, talk) {
-  const hint = `Point at a cell to read its exact ${map.limit ? "difference" : "weight"}`;
-  map.hint = map.selectable ? `${hint}; click tokens to add them up.` : `${hint}.`;
+  const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
+  const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
+  map.hint = map.selectable ? `${hint}; ${click} tokens to add them up.` : `${hint}.`;
   const parts = {
+    scroller: make("div", "scroller"),
     plot: make("div", "plot"),
+    margin: make("div", "margin"), // row labels and titles, which stay while the cells scroll
     keyTitle: make("div", "key-title", map.key_title),
     queryTitle: make("div", "query-title", map.query_title),
     canvas: make("canvas", "cells"),
@@ -106,9 +110,10 @@ function build(root, map, talk) {
   parts.readout.setAttribute("role", "status");
   parts.canvas.setAttribute("aria-hidden", "true");
   for (const column of map.dimmed) parts.columns[column].classList.add("covered");
-  parts.plot.append(parts.keyTitle, parts.queryTitle, ...parts.rows, ...parts.columns);
-  parts.plot.append(parts.canvas, parts.cursor);
-  root.replaceChildren(parts.plot, parts.readout);
+  parts.margin.append(parts.keyTitle, parts.queryTitle, ...parts.rows);
+  parts.plot.append(parts.margin, ...parts.columns, parts.canvas, parts.cursor);
+  parts.scroller.append(parts.plot);
+  root.replaceChildren(parts.scroller, parts.readout);
   parts.scale = map.limit ? buildScale(...signedEnds(map)) : buildWeightScale();
   root.append(parts.scale);
   point(map, parts, 0, null);
@@ -134,13 +139,20 @@ function layOut(root, map, parts) {
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
-  const tall = (map.max_height - top) / map.queries;
-  const cell = Math.max(1, Math.min(LARGEST_CELL, Math.max(fitting, room * 0.85), tall));
+  const tall = (map.max_height + Math.max(0, window.innerHeight - 720) - top) / map.queries;
+  const largest = LARGEST_CELL * tallness();
+  const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
+  const scrolls = onPhone() && fits < FINGER;
+  const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
   const [w, h] = [side * map.keys, side * map.queries];
 
   const titleLength = pen.measureText(map.query_title).width;
-  parts.plot.style.height = `${top + Math.max(h, titleLength)}px`;
+  const height = top + Math.max(h, titleLength);
+  parts.plot.style.height = parts.margin.style.height = `${height}px`;
+  parts.plot.style.width = scrolls ? `${left + w + overhang}px` : "";
+  parts.margin.style.width = `${left - 6}px`;
+  parts.scroller.classList.toggle("scrolls", scrolls);
   setBox(parts.canvas, left, top, w, h);
   parts.keyTitle.classList.toggle("cornered", cornered);
   setBox(parts.keyTitle, left, cornered ? top : 0);

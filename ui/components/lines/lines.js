@@ -270,7 +270,10 @@ function tell(lines, parts, heads, active, held) {
     const left = parts.left_out
       ? ` The strongest ${MOST_DRAWN} lines are drawn, ${parts.left_out} weaker ones appear with their token.`
       : "";
-    parts.said.textContent = `Point at a token to see its lines alone; click to keep them.${left}`;
+    const how = touching()
+      ? "Tap a token to see its lines alone."
+      : "Point at a token to see its lines alone; click to keep them.";
+    parts.said.textContent = `${how}${left}`;
     return;
   }
   const [side, at] = active;

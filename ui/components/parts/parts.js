@@ -192,7 +192,7 @@ function said(view) {
   const { header, maps, mask, at } = view;
   if (!at) {
     return `One scale for all maps, from −${fourDigits(header.limit)} (blue) to ` +
-      `${fourDigits(header.limit)} (orange). Point at a cell to see its sum.`;
+      `${fourDigits(header.limit)} (orange). ${touching() ? "Tap" : "Point at"} a cell to see its sum.`;
   }
   const [i, j] = at;
   const n = header.tokens.length;

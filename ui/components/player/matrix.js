@@ -2,7 +2,9 @@
 // on the left and the prefix on the right.
 
 const LABEL = 11; // px at scale 1, and the least height of a row that has a label
-const MOST_CELL = 26; // px
+const MOST_CELL = 26; // px in a window of 720 px
+const MOST_SCROLLED = 128; // rows that a phone draws at that size
+const FINGER = 18; // px, of a cell on a phone, where the maps scroll below their labels
 const BLOCK_GAP = 16; // px, between the two maps
 
 Object.assign(Player.prototype, {
@@ -15,28 +17,36 @@ Object.assign(Player.prototype, {
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
     const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(plain(text)).width));
-    const most = Math.max(84, 0.26 * width);
-    const rowLabels = rowColumns(rows, (text) => ctx.measureText(text).width, most);
+    const room = Math.max(84, 0.26 * width);
+    const rowLabels = rowColumns(rows, (text) => ctx.measureText(text).width, room);
     const wantLeft = 26 + rowLabels.width;
     const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
     const label = this.labelSize();
-    const height = this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * MOST_CELL);
+    const most = MOST_CELL * tallness();
+    const scrolls = onPhone() && T <= MOST_SCROLLED;
+    const height = scrolls
+      ? wantTop + 6 + T * FINGER
+      : this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * most);
     // If rows or columns are too thin for labels, only some numbers are written.
     const rowsFit = (height - wantTop - 6) / T >= label;
     const columns = source.length + keys.length;
-    const columnsFit = (width - wantLeft - BLOCK_GAP - 24) / columns >= label;
+    const columnsFit = scrolls || (width - wantLeft - BLOCK_GAP - 24) / columns >= label;
     const left = rowsFit ? wantLeft : 30;
     const top = columnsFit ? wantTop : 30;
     // Slanted labels of the last columns lean out to the right.
     const right = columnsFit ? Math.min(44, top * 0.6) : 8;
+    const fits = Math.min(2 * most, (width - left - right - BLOCK_GAP) / columns);
     const cell = {
-      w: Math.min(2 * MOST_CELL, (width - left - right - BLOCK_GAP) / columns),
-      h: Math.min(MOST_CELL, (height - top - 6) / T),
+      w: scrolls ? Math.max(FINGER, fits) : fits,
+      h: Math.min(most, (height - top - 6) / T),
     };
+    const whole = left + columns * cell.w + BLOCK_GAP + right; // of which a phone shows a part
+    this.whole.style.width = scrolls && whole > width ? `${whole}px` : "0";
+    const away = this.scroller.scrollLeft;
     const blocks = [
-      { kind: "cross", labels: source, left, title: "source: cross-attention" },
+      { kind: "cross", labels: source, left: left - away, title: "source: cross-attention" },
       {
-        kind: "own", labels: keys, left: left + source.length * cell.w + BLOCK_GAP,
+        kind: "own", labels: keys, left: left - away + source.length * cell.w + BLOCK_GAP,
         title: "prefix: self-attention",
       },
     ];
@@ -48,8 +58,8 @@ Object.assign(Player.prototype, {
   matrixHeight(needed, enough) {
     const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
     const above = this.matrix.getBoundingClientRect().top + scrolled;
-    const room = Math.max(220, Math.min(560, window.innerHeight - above - 14));
-    return Math.min(enough, needed > room && needed <= 560 ? needed : room);
+    const room = Math.max(220, Math.min(enough, window.innerHeight - above - 14));
+    return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
   /** Size of labels in px; larger while presenting. */
@@ -73,8 +83,10 @@ Object.assign(Player.prototype, {
     });
     const ink = getComputedStyle(this.root).getPropertyValue("--st-text-color");
     let shrunk = false;
-    for (const block of blocks) shrunk = this.drawBlock(ctx, frame, block) || shrunk;
     this.drawRowLabels(ctx, frame, ink);
+    ctx.save();
+    if (this.scroller.scrollLeft) ctx.rect(left - 2, 0, width, height), ctx.clip(); // labels stay
+    for (const block of blocks) shrunk = this.drawBlock(ctx, frame, block) || shrunk;
     for (const block of blocks) this.drawColumnLabels(ctx, frame, block, ink);
     ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-primary-color");
     ctx.lineWidth = 2;
@@ -91,6 +103,7 @@ Object.assign(Player.prototype, {
       const block = blocks.find((each) => each.kind === kind);
       ctx.strokeRect(block.left + column * cell.w, top + t * cell.h, cell.w, cell.h);
     }
+    ctx.restore();
     this.matrixNote.textContent = shrunk
       ? "More cells than pixels: each pixel shows the strongest weight it covers."
       : "";
@@ -143,7 +156,8 @@ Object.assign(Player.prototype, {
 
   drawColumnLabels(ctx, { top, cell, columnsFit, width, blocks }, { labels, left, title }, ink) {
     const n = labels.length;
-    const room = Math.min(width, ...blocks.map((each) => each.left - 8).filter((x) => x > left));
+    const next = blocks.map((each) => each.left - 8).filter((x) => x > left);
+    const room = Math.min(this.whole.clientWidth || width, ...next);
     ctx.fillStyle = ink;
     ctx.textAlign = "left";
     ctx.globalAlpha = columnsFit ? 0.72 : 1;
@@ -167,7 +181,7 @@ Object.assign(Player.prototype, {
     const box = this.matrix.getBoundingClientRect();
     const { blocks, top, cell, T } = this.frame;
     const t = Math.floor((event.clientY - box.top - top) / cell.h);
-    if (t < 0 || t >= T) return null;
+    if (t < 0 || t >= T || event.clientX - box.left < this.frame.left) return null;
     for (const { kind, labels, left } of blocks) {
       const column = Math.floor((event.clientX - box.left - left) / cell.w);
       const exists = kind === "cross" || (this.message.header.keySpans[column] ?? [T])[0] <= t;

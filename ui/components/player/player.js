@@ -65,7 +65,11 @@ class Player {
     this.choosers = el("div", "choosers");
     this.matrix = el("canvas", "matrix", { role: "img" });
     this.matrixNote = el("p", "note");
-    lens.append(this.choosers, this.matrix, this.matrixNote);
+    // On a phone the maps are wider than the screen: the scroller moves what the canvas shows.
+    this.scroller = el("div", "scroller");
+    this.whole = el("div", "whole");
+    this.scroller.append(this.whole, this.matrix);
+    lens.append(this.choosers, this.scroller, this.matrixNote);
     const lower = el("div", "lower");
     lower.append(this.buildNext(), lens);
     this.tip = el("div", "tip", { "aria-hidden": "true" });
@@ -75,6 +79,7 @@ class Player {
     for (const part of [this.source, this.target]) {
       part.addEventListener("scroll", () => this.drawRays());
     }
+    this.scroller.addEventListener("scroll", () => this.drawMatrix());
     this.matrix.addEventListener("mousemove", (event) => this.overMatrix(event));
     this.matrix.addEventListener("mouseleave", () => this.setHover(null));
     this.matrix.addEventListener("click", (event) => {

@@ -22,8 +22,23 @@ function plain(text) {
   return text.replaceAll("\u2581", "_");
 }
 
-// Calls `draw` now, and again when `root` is resized, when the theme or the pixel ratio changes, and
-// when a font has loaded. Streamlit changes its CSS variables without calling the component again;
+// Whether a finger is the pointer: it taps, cannot hover, and has no Shift.
+function touching() {
+  return matchMedia("(pointer: coarse)").matches;
+}
+
+// Whether the window is a phone's: things stand below each other there, and wide ones scroll.
+function onPhone() {
+  return window.innerWidth <= 640;
+}
+
+// How many times as tall as a window of 720 px this one is, at least 1: heights are made for 720.
+function tallness() {
+  return Math.max(1, window.innerHeight / 720);
+}
+
+// Calls `draw` now, and again when `root` or the window's height is resized, when the theme or the
+// pixel ratio changes, and when a font has loaded. Streamlit changes its CSS variables without calling the component again;
 // the probe's colour follows them through a short transition, whose end is an event. Replaces an
 // earlier watch of the same root. Returns: a function that stops.
 function watch(root, draw) {
@@ -34,19 +49,22 @@ function watch(root, draw) {
     "background-color:var(--st-background-color);transition:background-color 30ms";
   root.append(probe);
   let drawn;
-  const size = () => `${root.clientWidth} ${root.clientHeight}`;
+  const size = () => `${root.clientWidth} ${root.clientHeight} ${tallness()}`;
   const redraw = () => {
     drawn = size(); // before: what the drawing itself changes, like a scrollbar, draws once more
     draw();
   };
   probe.ontransitionend = redraw;
   // The first report repeats the size just drawn, unless drawing changed it.
-  const observer = new ResizeObserver(() => drawn === size() || redraw());
+  const resized = () => drawn === size() || redraw();
+  const observer = new ResizeObserver(resized);
   observer.observe(root);
+  window.addEventListener("resize", resized);
   const pixel = matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`);
   pixel.onchange = () => watch(root, draw); // until it changes once more
   root.unwatch = () => {
     observer.disconnect();
+    window.removeEventListener("resize", resized);
     pixel.onchange = null;
     probe.remove();
   };

@@ -54,7 +54,7 @@ const pens = {
       y += line + (name === "q" ? 0.6 * line : 0);
     }
     row.tell = (hit) => {
-      if (!hit) return "Blue is negative, orange positive. Point at a cell to read its number.";
+      if (!hit) return `Blue is negative, orange positive. ${touching() ? "Tap" : "Point at"} a cell to read its number.`;
       const [label, token, values] = vectors[hit.area];
       return `${label} of ${token}, dimension ${hit.column + 1}: ${fourDigits(values[hit.column])}`;
     };

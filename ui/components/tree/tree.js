@@ -52,7 +52,7 @@ class TreeView {
   build() {
     const bar = make("div", "bar");
     this.slots = { a: this.button(bar, "A", "Choose A with clicks and arrows (key A)") };
-    this.slots.b = this.button(bar, "B", "Choose B to compare with: shift and click, or key B");
+    this.slots.b = this.button(bar, "B", touching() ? "Choose B to compare with" : "Choose B to compare with: shift and click, or key B");
     this.slots.a.onclick = () => this.use("a");
     this.slots.b.onclick = () => this.use("b");
     this.slots.a.classList.add("slot", "slot-a");
