@@ -8,7 +8,7 @@ from typing import Any
 from transformer.checkpoint.folder import CheckpointEntry
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.config import ModelConfig
-from transformer.evaluation.typed import TYPED, by_topic, from_dict
+from transformer.evaluation.typed import TYPED, Verdict, by_topic, from_dict
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -123,12 +123,26 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
         f"**{right} of {len(verdicts)} right** at the default decoding: sentences as visitors "
         "type them, none from the training text, judged as a strict language teacher would "
         f"(`python -m transformer typed`). By topic: {', '.join(topics)}.",
+        *_near(verdicts),
         "",
         "| sentence | translation | verdict |",
         "|---|---|---|",
         # A bar would end the cell, and not every reader of Markdown knows an escaped one.
         *(f"| {' | '.join(cell.replace('|', '¦') for cell in row)} |" for row in rows),
         "",
+    ]
+
+
+def _near(verdicts: Sequence[Verdict]) -> list[str]:
+    """Say how many typed sentences the training text nearly has, and count the others."""
+    others = [each for each in verdicts if not each.near]
+    if len(others) == len(verdicts):
+        return []
+    right = sum(each.right for each in others)
+    return [
+        "",
+        f"The training text has {len(verdicts) - len(others)} of them but for one word. Of the "
+        f"other {len(others)}, {right} are right.",
     ]
 
 

@@ -38,6 +38,7 @@ from transformer.evaluation.typed import (
     TYPED,
     has_languages,
     judge,
+    near_sources,
     to_dict,
     typed_sentences,
 )
@@ -151,18 +152,20 @@ def with_texts(
     records: dict[str, Any] = {}
     kind = kind_of(recipe.data.corpora)
     if kind:
-        longest = _src_tokens(recipe, data, translator.tokenizer)
+        corpus = load_corpus(replace(recipe.data, train_only=None), data)
+        sources = list(dict.fromkeys(src for src, _ in corpus.train))
+        longest = _length_covering(sources, translator.tokenizer)
         records[TRAINING_TEXT] = asdict(TrainingText(kind, longest))
-    if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
-        sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-        records[TYPED] = to_dict(judge(translator, sentences, default_decoding(metrics)))
+        if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
+            sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
+            near = near_sources((each.source for each in sentences), sources)
+            verdicts = judge(translator, sentences, default_decoding(metrics))
+            records[TYPED] = to_dict([replace(each, near=each.source in near) for each in verdicts])
     return {**metrics, **records}
 
 
-def _src_tokens(recipe: Recipe, data: Path, tokenizer: Tokenizer) -> int:
-    """Return the length of the longest source in the corpora, see `TrainingText`."""
-    corpus = load_corpus(replace(recipe.data, train_only=None), data)
-    sources = list(dict.fromkeys(src for src, _ in corpus.train))
+def _length_covering(sources: list[str], tokenizer: Tokenizer) -> int:
+    """Return the length of the longest source, see `TrainingText`."""
     lengths = [len(ids) for ids in tokenizer.encode_many(sources)]
     return int(np.quantile(lengths, COVERED, method="inverted_cdf"))
 

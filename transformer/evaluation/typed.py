@@ -19,7 +19,7 @@ import csv
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -58,6 +58,8 @@ class Verdict:
     Attributes:
         topic, source: of the sentence.  translation: the model's.
         right: whether it is accepted.  reference: the first accepted translation.
+        near: whether the training text has the sentence but for one word (see `near_sources`);
+            None if unknown.
     """
 
     topic: str
@@ -65,6 +67,7 @@ class Verdict:
     translation: str
     right: bool
     reference: str
+    near: bool | None = None
 
 
 def has_languages(src: str, tgt: str) -> bool:
@@ -134,6 +137,30 @@ def judge(
         )
         for each, found in zip(sentences, done, strict=True)
     )  # fmt: skip
+
+
+def near_sources(sentences: Iterable[str], training: Iterable[str]) -> frozenset[str]:
+    """Return the sentences from which a training source differs in at most one word.
+
+    A word is replaced, added or left out; case and punctuation do not count.
+    """
+    spellings: dict[tuple[str | None, ...], set[str]] = {}
+    for sentence in sentences:
+        for spelling in _but_for_a_word(sentence):
+            spellings.setdefault(spelling, set()).add(sentence)
+    found: set[str] = set()
+    for source in training:
+        for spelling in _but_for_a_word(source):
+            found |= spellings.get(spelling, set())
+    return frozenset(found)
+
+
+def _but_for_a_word(sentence: str) -> Iterator[tuple[str | None, ...]]:
+    """Yield the words with None in place of each, and with None in each gap."""
+    words = re.findall(r"\w+", sentence.casefold())
+    for place in range(len(words) + 1):
+        yield (*words[:place], None, *words[place + 1 :])
+        yield (*words[:place], None, *words[place:])
 
 
 def by_topic(verdicts: Sequence[Verdict]) -> dict[str, tuple[int, int]]:

@@ -21,6 +21,7 @@ from transformer.evaluation.card import summary_table
 from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
 from transformer.evaluation.scores import score
+from transformer.evaluation.typed import from_dict, typed_sentences
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError
@@ -261,8 +262,10 @@ def test_texts_are_measured_without_the_scores(run: Path, tmp_path: Path) -> Non
     (tmp_path / "tatoeba").mkdir()
     with pytest.raises(DataError, match="tatoeba"):
         measure(out, tmp_path, device="cpu", keep_scores=True)
-    # Every piece is a character: 400 sources have 4 tokens with the space before, 3 have 10.
-    lines = [f"{n:03}\ta{n}" for n in range(400)] + [f"w w w w {n}\tb" for n in range(3)] * 9
+    # Every piece is a character: 500 sources have 4 tokens with the space before, 4 more.
+    lines = [f"{n:03}\ta{n}" for n in range(500)] + [f"w w w w {n}\tb" for n in range(3)] * 9
+    asked = typed_sentences("en", "de")[0].source
+    lines.append(f"Now {asked}\tb")
     (tmp_path / "tatoeba" / "en-de.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     measure(out, tmp_path, device="cpu", keep_scores=True)
     after = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
@@ -273,6 +276,9 @@ def test_texts_are_measured_without_the_scores(run: Path, tmp_path: Path) -> Non
     card = (out / "README.md").read_text(encoding="utf-8")
     assert "- 99% of the different sources have at most 4 tokens\n" in card
     assert f"**{after['typed']['right']} of 200 right**" in card
+    near = [each.source for each in from_dict(after["typed"]) if each.near]
+    assert near == [asked]
+    assert "The training text has 1 of them but for one word. Of the other 199, " in card
     wrong = next(each for each in after["typed"]["verdicts"] if not each["right"])
     assert f"| instead of: {wrong['reference']} |" in card
     assert card.count("| instead of: ") + card.count("| right |") == 200

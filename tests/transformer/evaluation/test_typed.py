@@ -21,6 +21,7 @@ from transformer.evaluation.typed import (
     by_topic,
     from_dict,
     judge,
+    near_sources,
     normal_form,
     to_dict,
     typed_sentences,
@@ -128,6 +129,22 @@ def test_verdicts_are_of_the_models_translations(tiny_translator: Translator) ->
     record = to_dict(verdicts)
     assert (record["right"], record["sentences"]) == (1, 2)
     assert from_dict(json.loads(json.dumps(record))) == verdicts
+
+
+WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
+
+
+@given(WORDS, WORDS)
+def test_near_means_one_word_replaced_added_or_left_out(
+    first: list[str], second: list[str]
+) -> None:
+    def shorter(words: list[str]) -> list[list[str]]:
+        return [words[:place] + words[place + 1 :] for place in range(len(words))]
+
+    replaced = len(first) == len(second) and sum(map(str.__ne__, first, second)) <= 1
+    expected = replaced or first in shorter(second) or second in shorter(first)
+    sentence, source = " ".join(first), f"{', '.join(second)}!".upper()
+    assert near_sources([sentence], [source]) == ({sentence} if expected else set())
 
 
 def test_the_command_prints_failures_and_counts(
