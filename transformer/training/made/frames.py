@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from transformer.training.made.nouns import KINDS
-from transformer.training.made.phrasebook import Triple, parse
+from transformer.training.made.phrasebook import parse
+from transformer.training.made.values import Triple
 
 _NOMINATIVE = """
 Where is {the:noun}?|Wo ist {the:noun}?|Où est {the:noun} ?
