@@ -19,6 +19,7 @@ from ui.beam.panels import (
 )
 from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, A, B, follow, prepare_tree, start_of
 from ui.core import url_state
+from ui.core.loops import cut_notice, headline
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View, current_view
@@ -87,7 +88,9 @@ def body(view: View) -> None:
     trace = get_trace(view)
     words, asides = st.columns([2, 1], vertical_alignment="center")
     with words.container(key="headline_long"):
-        st.text(trace.text or "(an empty translation)")
+        st.text(headline(trace) or "(an empty translation)")
+    if cut := cut_notice(trace):
+        st.warning(cut, icon=":material/content_cut:")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")
     with aside.popover("What is this?", type="tertiary"):
         explain()

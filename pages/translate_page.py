@@ -8,6 +8,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
@@ -29,7 +30,6 @@ from ui.translate.player import (
 from ui.translate.words import (
     draw_warnings,
     explain,
-    headline,
     how_decoded,
     missing_search_note,
     score_text,

@@ -20,6 +20,7 @@ from ui.compare.programs import LETTERS
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
+from ui.core.loops import cut_notice, first_words, headline
 from ui.core.view import View
 from ui.core.widgets import bound
 
@@ -157,14 +158,17 @@ def _draw_line(setup: Setup, side: int, written: Written) -> None:
     if not written.trace.predicted_tokens:
         st.caption(f"**{letter}** writes nothing; this model only reads.")
         return
-    last = max(len(text.words) - 1, 0)  # if one text ends where the other goes on
+    shown = first_words(written.trace, text.words)
+    words = (*text.words[:shown], "…") if shown < len(text.words) else text.words
+    last = max(len(words) - 1, 0)  # if one text ends where the other goes on
     message = strip_message(
-        text.words or ("(empty)",), (), written.differing,
+        words or ("(empty)",), (), [at for at in written.differing if at < shown],
         parts_at=None if written.part is None else min(written.part, last),
         label=f"What {letter} writes", one_line=True,
         lead="→" if setup.pairing == "sentences" else letter,
     )  # fmt: skip
     strip(message, key=f"compare_line_{letter}")
+    _draw_cut(written.trace)
 
 
 def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
@@ -184,7 +188,8 @@ def _draw_whole(setup: Setup, side: int, written: Written) -> None:
     st.markdown(f"**{letter}** · {_what(setup, view, side)}")
     if setup.pairing == "sentences":
         _draw_source(side, written, one_line=False)
-    st.text(trace.text or "(empty)")
+    st.text(headline(trace) or "(empty)")
+    _draw_cut(trace)
     if not trace.predicted_tokens:
         st.caption("This model writes nothing; it only reads.")
         return
@@ -201,6 +206,12 @@ def _draw_whole(setup: Setup, side: int, written: Written) -> None:
         f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
         f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
     )
+
+
+def _draw_cut(trace: Trace) -> None:
+    """The same notice as on Translate."""
+    if cut := cut_notice(trace):
+        st.warning(cut, icon=":material/content_cut:")
 
 
 def _what(setup: Setup, view: View, side: int) -> str:

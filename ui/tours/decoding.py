@@ -22,6 +22,7 @@ from ui.tours.stops import (
     numbers,
     quoted,
     shown,
+    translation,
     two,
     words,
 )
@@ -61,7 +62,7 @@ def _what_it_reads(scene: Scene) -> Question:
     options, answer = among(t, [place for place in ranking if place >= 0], labels)
     row = quoted(plain_token(query_labels(trace, "cross")[t], 24))
     return Question(
-        f"The translation is {quoted(trace.text)}. Which token does the decoder read at position "
+        f"The translation is {translation(trace)}. Which token does the decoder read at position "
         f"{t + 1}, where it predicts **{quoted(shown(trace.predicted_tokens[t]))}**?",
         options,
         answer,
@@ -86,7 +87,7 @@ def _least_sure(scene: Scene) -> Question:
     options = [f"step {t + 1}: {shown(trace.predicted_tokens[t])}" for t in steps]
     each = ", ".join(f"{entropy[t]:.2g}" for t in steps)
     return Question(
-        f"The translation is {quoted(trace.text)}. At which of these steps was the model least "
+        f"The translation is {translation(trace)}. At which of these steps was the model least "
         "sure what to write?",
         two(options),
         steps.index(hardest),
@@ -117,7 +118,7 @@ def _against_greedy(scene: Scene) -> Question:
     return Question(
         f"The simplest way to write is **greedy**: always take the most probable token. A **beam** "
         f"keeps the {size} best beginnings instead. At how many steps does its winner, "
-        f"{quoted(trace.text)}, take a token that was not the most probable?",
+        f"{translation(trace)}, take a token that was not the most probable?",
         options,
         answer,
         f"At {len(leaves)} of {len(trace.predicted_ids)}. {said}",

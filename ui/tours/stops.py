@@ -15,6 +15,7 @@ from figures.markdown import plain, shorten
 from transformer.config import ModelConfig
 from transformer.trace.records import Trace
 from transformer.types import Floats
+from ui.core.loops import headline
 
 #: Maximum number of options, which have to fit on one line.
 MOST_OPTIONS = 6
@@ -144,6 +145,11 @@ def words(trace: Trace, until: int) -> str:
     """Return the translation before step `until`, quoted."""
     text = "".join(trace.predicted_tokens[:until]).replace("▁", " ").strip()
     return quoted(text) if text else "nothing yet"
+
+
+def translation(trace: Trace) -> str:
+    """Return the translation quoted, a loop cut as on every page."""
+    return quoted(headline(trace))
 
 
 def two(options: Sequence[str]) -> tuple[str, ...]:

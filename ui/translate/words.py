@@ -12,8 +12,8 @@ import streamlit as st
 from figures.markdown import code
 from figures.numbers import signed
 from transformer.checkpoint.training_text import COVERED, training_text
-from transformer.search.loops import Loop, find_loop
 from transformer.trace.records import Trace
+from ui.core.loops import cut_notice
 from ui.core.view import View
 from ui.core.widgets import draw_questions
 
@@ -80,17 +80,6 @@ def unknown_pieces(trace: Trace) -> list[str]:
     return list(dict.fromkeys(unknown))
 
 
-def loop_in(trace: Trace) -> Loop | None:
-    """Return the loop that the translation ends in, None if it ends by itself or without one."""
-    return None if trace.complete else find_loop(trace.text)
-
-
-def headline(trace: Trace) -> str:
-    """Return the translation to show above the player, a loop cut after its first time."""
-    loop = loop_in(trace)
-    return trace.text if loop is None else f"{loop.kept} …"
-
-
 def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
     """Return a sentence if the source is longer than the text trained on, else ""."""
     text = training_text(metrics)
@@ -126,15 +115,8 @@ def draw_warnings(view: View, trace: Trace) -> None:
             f"as {code(UNKNOWN)}.",
             icon=":material/question_mark:",
         )
-    if not trace.complete:
-        loop, why = loop_in(trace), "the model did not finish the sentence by itself."
-        if loop is not None:
-            why = f"the model writes {code(loop.repeated, 60)} {loop.times} times. "
-            why += "The text above has it once, the player every token."
-        st.warning(
-            f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: {why}",
-            icon=":material/content_cut:",
-        )
+    if cut := cut_notice(trace):
+        st.warning(cut, icon=":material/content_cut:")
 
 
 def explain() -> None:

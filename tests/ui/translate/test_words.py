@@ -8,7 +8,7 @@ import pytest
 
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.translate.words import headline, length_warning, unknown_pieces
+from ui.translate.words import length_warning, unknown_pieces
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,6 @@ def test_what_is_not_known_is_named_as_it_was_typed(
 ) -> None:
     other = dataclasses.replace(trace, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
     assert unknown_pieces(other) == expected
-
-
-def test_a_loop_is_cut_for_the_headline_only(trace: Trace) -> None:
-    text = "Ein Mann" + " und der Hund" * 5 + " un"
-    other = dataclasses.replace(trace, text=text, complete=False)
-    assert headline(other) == "Ein Mann und der Hund …"
-    assert other.text == text
-    # What the model ends by itself is shown as it is.
-    assert headline(dataclasses.replace(other, complete=True)) == text
-    assert headline(dataclasses.replace(other, text="Der Hund und")) == "Der Hund und"
 
 
 def test_a_source_longer_than_the_training_text_is_warned_of(trace: Trace) -> None:
