@@ -39,10 +39,11 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     assert components(app.run()) == ["headlight.opening", "headlight.player"]
     app.session_state["headlight_opening_second"] = True
     assert len(header_of(app.run())["scenes"]) == 2
-    # Another sentence ends it; asked for, it comes back with its own.
-    app.sidebar.text_area[0].set_value("A dog runs.")
+    # Asking for a translation ends it, of the same sentence too; it can be asked for again.
     app.sidebar.button[0].click().run()
     assert components(app) == ["headlight.player"]
+    app.sidebar.text_area[0].set_value("A dog runs.")
+    app.sidebar.button[0].click().run()
     app.button(key="play_opening").click().run()
     assert components(app) == ["headlight.opening"] and len(header_of(app)["scenes"]) == 1
     assert app.sidebar.text_area[0].value == examples_for("everyday-en-de").items[0].sentence

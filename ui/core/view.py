@@ -25,6 +25,7 @@ MAX_CHARACTERS = 20_000
 
 _VIEW = "headlight_view"
 _ASKED = "headlight_asked"
+_ASKS = "headlight_asks"
 _entries: ContextVar[Sequence[Entry]] = ContextVar("headlight_entries")
 
 CHECKPOINT: Param[str] = Param("checkpoint", str, "")
@@ -141,6 +142,16 @@ def asked_for() -> str | None:
     """Return and forget the sentence of `ask_for`."""
     asked: str | None = st.session_state.pop(_ASKED, None)
     return asked
+
+
+def count_asked() -> None:
+    """Count one sentence more that the visitor asks to have translated."""
+    st.session_state[_ASKS] = times_asked() + 1
+
+
+def times_asked() -> int:
+    """Return how often the visitor asked for a sentence, or for the same one again."""
+    return int(st.session_state.get(_ASKS, 0))
 
 
 def is_blank(sentence: str) -> bool:

@@ -34,6 +34,7 @@ from ui.core.view import (
     TGT_LANG,
     View,
     asked_for,
+    count_asked,
     keep_view,
 )
 from ui.core.widgets import fill
@@ -227,6 +228,7 @@ def _take_sentence() -> None:
 
 def _ask(sentence: str) -> None:
     """Put what the visitor asks for."""
+    count_asked()
     st.session_state[_KIND].pop("opening", None)
     url_state.put(SENTENCE, sentence)
     drop_steering()

@@ -17,7 +17,7 @@ from ui.components.opening.mount import opening
 from ui.core import url_state
 from ui.core.examples import Example, Riddle, languages_of_training
 from ui.core.url_state import Param
-from ui.core.view import View, ask_for
+from ui.core.view import View, ask_for, times_asked
 from ui.translate.opening_words import (
     first_scene,
     no_second,
@@ -40,6 +40,8 @@ _ASKED = "asked"
 #: In the session: whether the page is drawn behind it, and whether the second scene is asked for.
 _COVERS = "headlight_opening_covers"
 _SECOND = "headlight_opening_second"
+#: In the session: how often a sentence had been asked for when it began.
+_ASKS = "headlight_opening_asks"
 
 
 def riddle_of(view: View) -> tuple[Example, Riddle] | None:
@@ -63,10 +65,12 @@ def settle_opening(view: View) -> bool:
     url_state.forget(OPENING)
     if st.session_state[_PLAYS] == _ASKED:
         st.session_state[_PLAYS] = view.request.name
+        st.session_state[_ASKS] = times_asked()
         st.session_state[_COVERS] = st.session_state[_SECOND] = False
     found = riddle_of(view)
     steered = bool(view.prefix) or view.target is not None
-    if found is None or steered or view.sentence != found[0].sentence:
+    asked = st.session_state.get(_ASKS) != times_asked()
+    if found is None or steered or asked or view.sentence != found[0].sentence:
         st.session_state[_PLAYS] = ""
     return bool(st.session_state[_PLAYS] == view.request.name)
 
