@@ -15,7 +15,7 @@ LEAD = "A small Transformer translates, token by token. Light falls on the words
 
 
 class Staged(NamedTuple):
-    """A sentence of the riddle, and where its light falls: a head's, or the mean of all."""
+    """A sentence of the riddle and its light: one head's, or the mean of cross-attention."""
 
     trace: Trace
     referent: Referent
@@ -82,7 +82,7 @@ def first_scene(staged: Staged, riddle: Riddle) -> Scene:
     if look is None:
         verdict: Runs = (
             "The model writes ", staged.pronoun(), ", and no head looks more at ", first,
-            " than at ", second, ". This is the mean of them all.",
+            " than at ", second, ". This light is the mean of the decoder's heads.",
         )  # fmt: skip
         return _scene(staged, "", verdict, f"Searched: the {searched}.")
     verdict = (
@@ -102,7 +102,7 @@ def second_scene(first: Staged, staged: Staged, riddle: Riddle, agreement: Agree
     noun, other = riddle.nouns
     shares = staged.shares()
     moved = shares[1] > shares[0]
-    who = "the same head" if staged.look else "their mean"
+    who = "the same head" if staged.look else "the same mean"
     verdict = _joined(
         (f"The light {'moves' if moved else 'stays'}: {who} gives ", noun, *_both(shares, other)),
         _agreeing(first, staged, agreement),

@@ -84,7 +84,7 @@ def test_where_no_head_prefers_the_right_noun_the_first_scene_says_so() -> None:
     assert "no head looks more at animal than at street" in text(told.verdict)
     np.testing.assert_allclose(told.light, first.referent.weights["cross"].mean(axis=(0, 1)))
     _, then = beside(trace, first)
-    assert "their mean gives animal" in text(then.verdict)
+    assert "the same mean gives animal" in text(then.verdict)
 
 
 def test_the_second_scene_follows_the_same_head_whether_its_light_moves_or_stays() -> None:
