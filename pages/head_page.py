@@ -51,7 +51,7 @@ def explain() -> None:
         r"$\mathrm{head}_i=\mathrm{Attention}(QW_i^Q,KW_i^K,VW_i^V)$."
         "\n\nAll numbers come from this checkpoint and this sentence. The paper suspects that for "
         "large $d_k$ the dot products grow so large that the softmax has *extremely small "
-        "gradients*; stage 4 and the table in stage 6 let you test that."
+        "gradients*; the slider above the stages lets you test that."
     )
     draw_questions("Where do Q, K and V come from?", "Does the norm come before or after a block?")
 
@@ -126,7 +126,7 @@ def body(view: View) -> None:
 url_state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
-    "Click a key to follow it instead, and try switching off the division in stage 4."
+    "Click a key to follow it instead."
 )
 now = current_view()
 drop_stale_tokens(now)

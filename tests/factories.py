@@ -114,7 +114,7 @@ def make_stages(
         kind=kind, layer=1, head=2, query=3, query_token="▁es",
         key_tokens=tokens or tuple(f"▁key{j}" for j in range(m)),
         x_query=x_query, x_keys=x_keys, q=q, keys=keys, values=values, products=products,
-        dots=dots, mask=mask, scaled=scaled, unscaled=weigh(dots), gate=1.0,
+        dots=dots, mask=mask, scaled=scaled, unscaled=weigh(dots), gate=1.0, w_o=w_o,
         block_output=scaled.contribution + random(d_model),
         bias=np.zeros(d_model, dtype=np.float32),
     )  # fmt: skip

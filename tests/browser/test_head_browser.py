@@ -1,15 +1,17 @@
-"""Inside a head in a real browser: a click follows a key, the switch saturates the softmax."""
+"""Inside a head in a real browser: a click follows a key, the divisor saturates the softmax."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from urllib.parse import quote
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from transformer.measures.softmax import spread
+from transformer.measures.softmax import divided, spread
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
@@ -39,8 +41,10 @@ def test_a_key_is_followed_through_all_stages(
     query = f"sentence={quote(SENTENCE)}&kind=cross&layer=2&head=3&query=2&key=1"
     page = open_page(f"{address}/head?{query}", "dark")
     view = page.locator(".stages")
-    expect(view.locator("section.stage")).to_have_count(8)
-    expect(view.locator("canvas")).to_have_count(7)  # cross-attention has no mask to draw
+    expect(view.locator("section.stage")).to_have_count(9)  # the softmax and its divisor come first
+    expect(view.locator("canvas")).to_have_count(8)  # cross-attention has no mask to draw
+    for part in ("input.divisor", ".bench canvas", ".bench .facts"):  # on the first screen
+        expect(view.locator(part)).to_be_in_viewport(ratio=1)
     expect(view.locator("math").first).to_be_visible()
     assert view.locator("b").count() == 0  # tokens are text
 
@@ -66,11 +70,42 @@ def test_a_key_is_followed_through_all_stages(
     expect(page).to_have_url(re.compile("[?&]key=4"))
     assert f"weight {text_of(float(stages.scaled.weights[3]))}" in readout("softmax")
 
-    view.get_by_label("Divide by").uncheck()
-    used = view.locator(".facts td.used")
-    for row, value in enumerate(vars(spread(stages.unscaled.weights)).values()):
-        expect(used.nth(row)).to_contain_text(text_of(value))
+    # The divisor moves the softmax and nothing else.
+    slider = view.get_by_role("slider", name="Divide q")
+    assert float(str(view.get_attribute("data-apart"))) < 1e-6  # as the model has it
+    tops = "all => all.map(each => each.getBoundingClientRect().top)"
+    slider.scroll_into_view_if_needed()
+    before = view.locator("section.stage").evaluate_all(tops)
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page).to_have_url(re.compile("scaling=1(&|$)"))
+    expect(slider).to_be_focused()
+    assert view.locator("section.stage").evaluate_all(tops) == before
+    for place in (".bench", ".softmax"):
+        used = view.locator(f"{place} .facts td.used")
+        for row, value in enumerate(vars(spread(stages.unscaled.weights)).values()):
+            expect(used.nth(row)).to_contain_text(text_of(value))
     assert f"weight {text_of(float(stages.unscaled.weights[3]))}" in readout("softmax")
-    expect(page).to_have_url(re.compile("scaling=off"))
+    length = text_of(float(np.linalg.norm(stages.unscaled.contribution)))
+    assert f"contribution {length}" in readout("output")
+
+    root = math.sqrt(len(stages.q))
+    box = slider.bounding_box()
+    assert box is not None
+    y, width = box["y"] + box["height"] / 2, box["width"] - 16
+    page.mouse.move(box["x"] + 8, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 8 + 0.75 * width, y, steps=4)
+    expect(view.locator(".divide-by output")).to_have_text(re.compile(r"^\d+\.\d\d$"))
+    at = float(view.locator(".divide-by output").inner_text())
+    assert root < at < 2 * root
+    largest = text_of(float(divided(stages.dots, stages.mask, at).max()))
+    expect(view.locator(".bench .facts td.used").nth(1)).to_have_text(largest)
+    # Near the model's own a drag stays on it, and the address says nothing of it.
+    page.mouse.move(box["x"] + 8 + width * ((root - 1) / (2 * root - 1) + 0.02), y, steps=4)
+    expect(view.locator(".divide-by output")).to_contain_text("as the model does")
+    page.mouse.up()
+    expect(page).not_to_have_url(re.compile("scaling"))
+    assert float(str(view.get_attribute("data-apart"))) < 1e-6
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 1280

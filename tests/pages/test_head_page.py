@@ -53,12 +53,12 @@ def said(app: AppTest) -> str:
 def test_a_link_reopens_one_query_in_one_head(
     run_app: RunApp, drawn: list[dict[str, Any]], kind: str
 ) -> None:
-    query = {"kind": kind, "layer": "2", "head": "3", "query": "3", "key": "1", "scaling": "off"}
+    query = {"kind": kind, "layer": "2", "head": "3", "query": "3", "key": "1", "scaling": "1"}
     app = open_page(run_app, **query)
     shown = drawn[-1]
     stages: HeadStages = shown["stages"]
     assert (stages.kind, stages.layer, stages.head, stages.query) == (kind, 1, 2, 2)
-    assert shown["chosen"] == Chosen(0, False)
+    assert shown["chosen"] == Chosen(0, 1.0)
     trace = Translator.load(app.session_state["headlight_view"].path, "cpu").trace(SENTENCE)
     np.testing.assert_allclose(
         stages.scaled.weights, trace.attention(stages.kind)[1, 2, 2], atol=1e-5
@@ -95,7 +95,7 @@ def test_what_does_not_exist_gives_way(run_app: RunApp, drawn: list[dict[str, An
         stages: HeadStages = drawn[-1]["stages"]
         assert stages.layer < 3 and stages.head < 3
         strongest = int(stages.scaled.weights.argmax())
-        assert drawn[-1]["chosen"] == Chosen(strongest, True)
+        assert drawn[-1]["chosen"] == Chosen(strongest)
 
 
 def test_the_encoder_has_fewer_layers_than_the_decoder(

@@ -46,7 +46,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
         {"topic": "tokens", "tokens_of": "translation"},
         {"topic": "positions", "positions": "20", "side": "Decoder"},
     ),
-    "head": ({"kind": "decoder_self", "query": "2", "scaling": "off"},),
+    "head": ({"kind": "decoder_self", "query": "2", "scaling": "1.5"},),
     "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),

@@ -1,4 +1,4 @@
-"""Three measures of how sharp a softmax is, the reason to divide by sqrt(d_k) (3.2.1)."""
+"""How sharp a softmax is, and by what its logits are divided for that (section 3.2.1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from transformer.measures.entropy import entropy_bits
-from transformer.types import Floats
+from transformer.types import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,16 @@ def spread(weights: Floats) -> Spread:
         largest=float(a.max()),
         slope=max(0.0, float((a * (1 - a)).sum())),
     )
+
+
+def divided(dots: Floats, mask: Bools, divisor: float) -> Floats:
+    """Return softmax(dots / divisor) over the keys that may be seen, in float64.
+
+    Args:
+        dots: [m], q . k.  mask: [m], True = may attend.
+        divisor: sqrt(d_k) in the paper, 1 for no division.
+    """
+    logits = np.where(mask, dots.astype(np.float64) / divisor, -np.inf)
+    powers = np.exp(logits - logits.max())
+    weights: Floats = powers / powers.sum()
+    return weights

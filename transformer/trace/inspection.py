@@ -170,6 +170,7 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
         scaled=weighing(scores, inside.weights[head, query], inside.heads[head, query]),
         unscaled=weighing(dots, unscaled, unscaled @ values),
         gate=gate,
+        w_o=_array(w_o.T),
         block_output=_array(output),
         bias=_array(torch.zeros_like(output) if bias is None else bias),
         has_bias=bias is not None,

@@ -133,6 +133,7 @@ class HeadStages:
         scaled: from the logits q . k / sqrt(d_k), as in the model.
         unscaled: from the logits q . k.
         gate: factor on the head's output, 1 in the paper.
+        w_o: [d_v, d_model], the head's slice of the output projection.
         block_output: [d_model], of all heads together and the bias.
         bias: [d_model], of the output projection; zeros if it has none.
         has_bias: whether the four projections have biases; the paper's have none.
@@ -155,6 +156,7 @@ class HeadStages:
     scaled: Weighing
     unscaled: Weighing
     gate: float
+    w_o: Floats
     block_output: Floats
     bias: Floats
     has_bias: bool = False
@@ -167,10 +169,6 @@ class HeadStages:
             "W_Q": (d_model, d_k), "W_K": (d_model, d_k),
             "W_V": (d_model, d_v), "W_O": (d_v, d_model),
         }  # fmt: skip
-
-    def weighing(self, scaling: bool = True) -> Weighing:
-        """Return the numbers with or without the division by sqrt(d_k)."""
-        return self.scaled if scaling else self.unscaled
 
 
 SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")

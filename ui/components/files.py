@@ -71,7 +71,7 @@ COMPONENTS: dict[str, Files] = {
     "lens": _files("lens", styles=("scale", "cells", "rows")),
     "lines": _files("lines", styles=("rows",)),
     "cut": _files("cut"),
-    "stages": _files("stages", "pictures", "drawing", "equations"),
+    "stages": _files("stages", "pictures", "divisor", "drawing", "equations"),
     "parts": _files("parts", styles=("cells",)),
     "plan": _files("plan", "layout", "panel", "travel"),
     "match": _files("match", styles=("scale", "cells")),

@@ -47,7 +47,7 @@ def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source
 
     Args:
         trace: the trace from which the stages were computed.
-        chosen: the key being followed, and whether the logits are divided by √d_k.
+        chosen: the key being followed, and what q · k is divided by.
     """
     names = names_of(HeadChoice(stages.kind, stages.layer, stages.head, stages.query), trace)
     message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)

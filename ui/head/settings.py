@@ -13,7 +13,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.components.stages import Chosen
+from ui.components.stages import MOST_DIVISOR, Chosen
 from ui.core import url_state
 from ui.core.url_state import HEAD, LAYER, STEP, Param
 from ui.core.view import View
@@ -25,12 +25,19 @@ def _write_index(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
+def parse_divisor(raw: str) -> float | None:
+    """Parse a number; `on` and `off`, of older links, are the model's and no division."""
+    return {"on": None, "off": 1.0}[raw] if raw in ("on", "off") else _divisor(raw)
+
+
 _index = url_state.whole(1, 99_999)
+_divisor = url_state.number(1, MOST_DIVISOR)
 
 KIND: Param[str] = Param("kind", url_state.one_of(ATTENTION_KINDS), "cross")
 QUERY: Param[int | None] = Param("query", _index, None, _write_index)
 KEY: Param[int | None] = Param("key", _index, None, _write_index)
-SCALING: Param[bool] = url_state.switch("scaling", default=True)
+#: What q . k is divided by; None is the model's sqrt(d_k).
+SCALING: Param[float | None] = Param("scaling", parse_divisor, None)
 
 _LAST = "head_page_last"
 
@@ -93,7 +100,7 @@ def keep(place: HeadChoice) -> None:
 
 
 def chosen_now(trace: Trace, place: HeadChoice, param: Param[int | None] = KEY) -> Chosen:
-    """Return the key to follow, by default the one with the largest weight, and the switch.
+    """Return the key to follow, by default the one with the largest weight, and the divisor.
 
     Args:
         param: the parameter that holds the key.
@@ -104,9 +111,9 @@ def chosen_now(trace: Trace, place: HeadChoice, param: Param[int | None] = KEY) 
 
 
 def keep_chosen(chosen: Chosen, param: Param[int | None] = KEY) -> None:
-    """Store the key chosen in the picture in `param`, and the switch."""
+    """Store the key chosen in the picture in `param`, and the divisor."""
     url_state.put(param, chosen.key + 1)
-    url_state.put(SCALING, chosen.scaling)
+    url_state.put(SCALING, chosen.divisor)
 
 
 def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:

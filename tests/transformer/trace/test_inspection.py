@@ -12,6 +12,7 @@ import torch
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
+from transformer.measures.softmax import divided
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
@@ -71,6 +72,12 @@ def check(stages: HeadStages, trace: Trace) -> None:
     np.testing.assert_array_equal(stages.unscaled.logits, stages.dots)
     np.testing.assert_allclose(
         stages.scaled.weights, maps[stages.layer, stages.head, stages.query], rtol=0, atol=1e-5
+    )
+    # What another divisor is worked out from gives the recorded map again with the model's own.
+    again = divided(stages.dots, stages.mask, math.sqrt(d_k))
+    np.testing.assert_allclose(again, stages.scaled.weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        stages.gate * stages.scaled.output @ stages.w_o, stages.scaled.contribution, **close
     )
     causal = stages.kind == "decoder_self"
     np.testing.assert_array_equal(

@@ -22,18 +22,16 @@ def sent(data: bytes) -> tuple[dict[str, Any], np.ndarray]:
 def test_the_message_holds_every_number_in_order() -> None:
     stages = make_stages(m=7, d_model=12, d_k=5, d_v=3)
     header, numbers = sent(
-        still_stages(stages, names=NAMES, difference=2e-8, chosen=Chosen(4, False))
+        still_stages(stages, names=NAMES, difference=2e-8, chosen=Chosen(4, 1.0))
     )
     model, keys, d_k, d_v = header["sizes"]
     assert (model, keys, d_k, d_v) == (12, 7, 5, 3)
     expected = [
         stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
-        stages.scaled.weights, stages.unscaled.weights, stages.scaled.output,
-        stages.unscaled.output, stages.scaled.contribution, stages.unscaled.contribution,
-        stages.block_output,
+        stages.scaled.weights, stages.w_o, stages.block_output,
     ]  # fmt: skip
     np.testing.assert_array_equal(numbers, np.concatenate([each.ravel() for each in expected]))
-    assert header["held"] == {"key": 4, "scaling": False}
+    assert header["held"] == {"key": 4, "divisor": 1.0}
     assert header["mask"] == stages.mask.tolist()
     assert header["difference"] == 2e-8
     assert [each["id"] for each in header["stages"]] == [
@@ -42,14 +40,12 @@ def test_the_message_holds_every_number_in_order() -> None:
     assert all("section 3.2" in stage.section for stage in STAGES)
 
 
-def test_the_facts_show_the_softmax_saturate() -> None:
+def test_the_slider_ends_where_the_model_has_its_middle() -> None:
     header, _ = sent(
         still_stages(make_stages(d_k=64), names=NAMES, difference=0.0, chosen=Chosen(0))
     )
-    facts = header["facts"]
-    assert facts["unscaled"]["entropy"] < facts["scaled"]["entropy"]
-    assert facts["unscaled"]["largest"] > facts["scaled"]["largest"]
-    assert facts["unscaled"]["slope"] < facts["scaled"]["slope"]
+    assert header["root"] == 8 and header["held"] == {"key": 0, "divisor": None}
+    assert "variance" in header["bench"]["text"]
 
 
 def test_only_the_decoder_has_a_picture_of_the_mask() -> None:
@@ -68,14 +64,19 @@ def test_only_the_decoder_has_a_picture_of_the_mask() -> None:
 @pytest.mark.parametrize(
     ("reported", "chosen"),
     [
-        ({"key": 0, "scaling": True}, Chosen(0, True)),
-        ({"key": 6, "scaling": False}, Chosen(6, False)),
-        ({"key": 7, "scaling": True}, None),
-        ({"key": -1, "scaling": True}, None),
-        ({"key": True, "scaling": True}, None),
-        ({"key": 1.0, "scaling": True}, None),
-        ({"key": 1, "scaling": 1}, None),
-        ({"key": 1}, None),
+        ({"key": 0, "divisor": None}, Chosen(0)),
+        ({"key": 6, "divisor": 1}, Chosen(6, 1.0)),
+        ({"key": 6, "divisor": 3.25}, Chosen(6, 3.25)),
+        ({"key": 7, "divisor": None}, None),
+        ({"key": -1, "divisor": None}, None),
+        ({"key": True, "divisor": None}, None),
+        ({"key": 1.0, "divisor": None}, None),
+        ({"key": 1, "divisor": True}, None),
+        ({"key": 1, "divisor": 0.5}, None),
+        ({"key": 1, "divisor": 1e9}, None),
+        ({"key": 1, "divisor": float("nan")}, None),
+        ({"key": 1, "divisor": "2"}, None),
+        ({"key": 1}, Chosen(1)),
         ([1, True], None),
         ("x", None),
         (None, None),

@@ -5,6 +5,7 @@ Where both have the same queries or keys, one choice holds for both; else each s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import plain_token, query_labels
 from figures.markdown import code
-from transformer.measures.softmax import spread
+from transformer.measures.softmax import divided, spread
 from transformer.trace.records import HeadStages
 from transformer.types import AttentionKind
 from ui.compare.choice import OTHER_HEAD, OTHER_LAYER
@@ -161,7 +162,10 @@ def _box(
 
 def _said(stages: HeadStages, chosen: Chosen, query: str) -> str:
     """Describe the head in one line of numbers."""
-    weights = stages.weighing(chosen.scaling).weights
+    weights = stages.scaled.weights
+    if chosen.divisor is not None:
+        most_of = 2 * math.sqrt(len(stages.q))  # where the slider ends
+        weights = divided(stages.dots, stages.mask, min(chosen.divisor, most_of))
     most = int(weights.argmax())
     facts = spread(weights)
     return (

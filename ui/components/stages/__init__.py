@@ -1,11 +1,12 @@
 """Inside a head: one query followed through the stages of attention, all numbers in one message.
 
-The reader chooses a key and switches the scaling in the browser, which redraws every stage at once
-and reports the choice.
+The reader chooses a key, and what to divide q · k by, in the browser, which works out every stage
+at once and reports the choice.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,6 @@ import numpy as np
 
 from figures.labels import plain_token, show_token
 from figures.palette import THEMES, signed_table
-from transformer.measures.softmax import spread
 from transformer.trace.records import HeadStages
 from ui.components.packing import colours_as_text, still
 
@@ -32,6 +32,16 @@ class Stage:
     text: str
     section: str
 
+
+#: Above the stages: the divisor, and the softmax beside it.
+BENCH = Stage(
+    "bench",
+    "What dividing does to the softmax",
+    "If the numbers in q and k have variance 1, a dot product of dₖ of them has variance dₖ and is "
+    "√dₖ times as wide. On wide logits the softmax saturates: one weight is almost 1, every slope "
+    "a(1 − a) almost 0, and no gradient passes back.",
+    "section 3.2.1, footnote 4",
+)
 
 STAGES: tuple[Stage, ...] = (
     Stage(
@@ -60,7 +70,7 @@ STAGES: tuple[Stage, ...] = (
         "divide",
         "Divide by √dₖ",
         "Sums over more dimensions spread wider. Dividing by √dₖ keeps them in the range where "
-        "the softmax still answers to changes. Switch it off and watch the softmax.",
+        "the softmax still answers to changes. The slider above divides by another number.",
         "section 3.2.1, footnote 4",
     ),
     Stage(
@@ -92,6 +102,9 @@ STAGES: tuple[Stage, ...] = (
     ),
 )
 
+#: No slider goes further, since no head has a d_k of 250,000; a message may say anything.
+MOST_DIVISOR = 1_000.0
+
 #: Shown instead of a picture if nothing is masked.
 UNMASKED = {
     "encoder_self": "Nothing is masked in the encoder: the whole sentence is there from the start.",
@@ -101,10 +114,10 @@ UNMASKED = {
 
 @dataclass(frozen=True)
 class Chosen:
-    """The reader's choice: a key, 0-based, and whether to divide by sqrt(d_k)."""
+    """The reader's choice: a key, 0-based, and what to divide by; None is the model's sqrt(d_k)."""
 
     key: int
-    scaling: bool = True
+    divisor: float | None = None
 
 
 def still_stages(
@@ -119,15 +132,19 @@ def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
     """Return the reported choice, or None if it is not valid."""
     if not isinstance(reported, Mapping):
         return None
-    key, scaling = reported.get("key"), reported.get("scaling")
-    if not isinstance(key, int) or isinstance(key, bool) or not isinstance(scaling, bool):
+    key, divisor = reported.get("key"), reported.get("divisor")
+    if type(key) is not int or not 0 <= key < n_keys:
         return None
-    return Chosen(key, scaling) if 0 <= key < n_keys else None
+    if divisor is None:
+        return Chosen(key)
+    if type(divisor) not in (int, float) or not 1 <= divisor <= MOST_DIVISOR:
+        return None
+    return Chosen(key, float(divisor))
 
 
 def choice(chosen: Chosen) -> dict[str, Any]:
     """Return the choice as the browser reports it and `parse_choice` reads it."""
-    return {"key": chosen.key, "scaling": chosen.scaling}
+    return {"key": chosen.key, "divisor": chosen.divisor}
 
 
 def content(
@@ -138,14 +155,11 @@ def content(
     Args:
         names: the label of the query's row, and the text that the keys come from ("source").
 
-    q, K, V and both rows of weights are enough; the browser multiplies them.
+    q, K, V and W_O are enough; the browser multiplies them. The model's weights are for comparison.
     """
-    facts = {
-        way: vars(spread(stages.weighing(way == "scaled").weights))
-        for way in ("scaled", "unscaled")
-    }
     header = {
         "label": f"Stages of attention for the query {plain_token(names[0])}",
+        "bench": vars(BENCH),
         "stages": [vars(stage) for stage in STAGES],
         "unmasked": UNMASKED.get(stages.kind, ""),
         "query": show_token(names[0], 18),
@@ -153,16 +167,14 @@ def content(
         "key_title": names[1],
         "mask": stages.mask.astype(int).tolist(),
         "sizes": [len(stages.x_query), *stages.keys.shape, stages.values.shape[1]],
+        "root": math.sqrt(len(stages.q)),
         "has_bias": stages.has_bias,
         "gate": stages.gate,
-        "facts": facts,
         "difference": difference,
         "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
     }
     arrays = (
         stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
-        stages.scaled.weights, stages.unscaled.weights, stages.scaled.output,
-        stages.unscaled.output, stages.scaled.contribution, stages.unscaled.contribution,
-        stages.block_output,
+        stages.scaled.weights, stages.w_o, stages.block_output,
     )  # fmt: skip
     return header, b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)

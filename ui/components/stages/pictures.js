@@ -6,7 +6,7 @@ function drawStage(row) {
   row.areas = [];
   pens[row.stage](row, {
     ...view,
-    way: view.scaling ? "scaled" : "unscaled",
+    own: view.divisor === view.header.root,
     width: row.picture.clientWidth,
     left: 4.6 * view.look.size,
     right: 4.4 * view.look.size,
@@ -110,23 +110,24 @@ const pens = {
 
   divide(row, at) {
     const { numbers, header } = at;
-    const k = header.sizes[2];
-    const used = logits(at);
+    const used = at.used.logits;
     const ghost = { values: numbers.dots, ghost: true };
     keyBars(row, at, {
-      series: [...(at.scaling ? [ghost] : []), { values: used, colour: signedBar(at) }],
+      series: [...(at.divisor === 1 ? [] : [ghost]), { values: used, colour: signedBar(at) }],
       ...range(numbers.dots),
     });
     row.tell = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: ${fourDigits(numbers.dots[j])}`;
-      return at.scaling ? `${start} / √${k} = ${fourDigits(used[j])}` : `${start}, not divided`;
+      return at.divisor === 1
+        ? `${start}, not divided`
+        : `${start} / ${divisorName(at)} = ${fourDigits(used[j])}`;
     };
   },
 
   mask(row, at) {
     const { header } = at;
-    const used = logits(at);
+    const used = at.used.logits;
     keyBars(row, at, {
       series: [{ values: used, colour: signedBar(at) }], ...range(used), masked: true, height: 84,
     });
@@ -139,25 +140,23 @@ const pens = {
 
   softmax(row, at) {
     const { numbers, header } = at;
-    const { scaled, unscaled } = numbers.weights;
     const quiet = () => `color-mix(in srgb, ${at.look.ink} 38%, ${at.look.paper})`;
     const strong = () => at.look.accent;
-    const series = at.scaling
-      ? [{ values: scaled, colour: strong }]
-      : [{ values: scaled, colour: quiet }, { values: unscaled, colour: strong }];
+    const used = { values: at.used.weights, colour: strong };
+    const series = at.own ? [used] : [{ values: numbers.weights, colour: quiet }, used];
     keyBars(row, at, { series, low: 0, high: 1, ticks: [0, 0.5, 1] });
     facts(row.picture.querySelector(".facts"), at);
     row.tell = (hit) => {
       const j = hit ? hit.column : at.key;
-      const start = `key ${j + 1} ${header.keys[j]}: weight ${fourDigits(numbers.weights[at.way][j])}`;
-      return at.scaling ? start : `${start}; with the division ${fourDigits(scaled[j])}`;
+      const start = `key ${j + 1} ${header.keys[j]}: weight ${fourDigits(at.used.weights[j])}`;
+      return at.own ? start : `${start}; divided by √dₖ ${fourDigits(numbers.weights[j])}`;
     };
   },
 
   values(row, at) {
     const { numbers, header } = at;
     const v = header.sizes[3];
-    const weights = numbers.weights[at.way];
+    const { weights, output } = at.used;
     const h = Math.max(90, Math.min(170, 4 * v));
     const pen = canvasOf(row, at, 8 + h + labelHeight(at));
     const { column, w } = columnsOf(at);
@@ -165,7 +164,6 @@ const pens = {
     for (let j = 0; j < at.count; j++) {
       for (let c = 0; c < v; c++) weighted[c * at.count + j] = weights[j] * numbers.values[j * v + c];
     }
-    const output = numbers.output[at.way];
     const limit = Math.max(largest(weighted), largest(output));
     paintCells(pen, at, weighted, v, at.count, at.left, 8, w, h, limit);
     pen.strokeStyle = at.look.accent;
@@ -196,26 +194,28 @@ const pens = {
     const { numbers, header } = at;
     const line = 1.6 * at.look.size;
     const pen = canvasOf(row, at, 3 * line + 6);
-    const mine = numbers.contribution[at.way];
+    const { output, contribution: mine } = at.used;
     const limit = Math.max(largest(mine), largest(numbers.together));
     const h = line - 5;
-    strip(row, pen, at, { name: "z", label: "z", values: numbers.output[at.way], y: 2, h });
+    strip(row, pen, at, { name: "z", label: "z", values: output, y: 2, h });
     strip(row, pen, at, { name: "mine", label: "this head", values: mine, y: 2 + line, h, limit });
     strip(row, pen, at, {
       name: "all", label: "all heads", values: numbers.together, y: 2 + 2 * line, h, limit,
     });
-    const shown = { z: numbers.output[at.way], mine, all: numbers.together };
+    const shown = { z: output, mine, all: numbers.together };
     row.tell = (hit) => {
       if (hit) return `dimension ${hit.column + 1}: ${fourDigits(shown[hit.area][hit.column])}`;
       const gate = header.gate === 1 ? "" : ` (gate ${fourDigits(header.gate)})`;
-      const undivided = at.scaling ? "" : " All heads: as the model has it, with the division.";
+      const undivided = at.own ? "" : " All heads: as the model has it, divided by √dₖ.";
       return `Length of this head's contribution${gate} ${fourDigits(norm(mine))}, of all heads together ` +
         `${fourDigits(norm(numbers.together))}.${undivided}`;
     };
   },
 };
 
-// How sharp the softmax is, with and without the division; the one in use is emphasised.
+pens.bench = pens.softmax;
+
+// How sharp the softmax is now, and beside it as the model has it, or without the division.
 function facts(table, at) {
   const names = [["entropy", "entropy", " bit"], ["largest", "largest weight", ""],
                  ["slope", "slope Σ ∂a/∂e", ""]];
@@ -224,20 +224,16 @@ function facts(table, at) {
     row.append(...cells.map(([text, used]) => make(tag, used ? "used" : "", text)));
     return row;
   };
-  const { scaled, unscaled } = at.header.facts;
+  const now = spreadOf(at.used.weights);
+  const other = spreadOf(at.own ? weighed(at, 1).weights : at.numbers.weights);
   table.replaceChildren(
-    line([["", false], ["divided by √dₖ", at.scaling], ["not divided", !at.scaling]], "th"),
+    line([["", false], [`divided by ${divisorName(at)}`, true],
+          [at.own ? "not divided" : `divided by √${at.header.sizes[2]}`, false]], "th"),
     ...names.map(([key, name, unit]) => line(
-      [[name, false], [fourDigits(scaled[key]) + unit, at.scaling], [fourDigits(unscaled[key]) + unit, !at.scaling]],
+      [[name, false], [fourDigits(now[key]) + unit, true], [fourDigits(other[key]) + unit, false]],
       "td",
     )),
   );
-}
-
-// The logits in use.
-function logits(at) {
-  const by = at.scaling ? Math.sqrt(at.header.sizes[2]) : 1;
-  return at.numbers.dots.map((value) => value / by);
 }
 
 function signedBar(at) {

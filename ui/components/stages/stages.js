@@ -1,9 +1,10 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O.
 //
 // Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
-// `read`. Choosing a key or switching the scaling redraws every stage here and is reported
+// `read`. Choosing a key or moving the divisor redraws every stage here and is reported
 // to Python through shared/held.js. Token text only ever becomes textContent or is drawn on a
-// canvas. Each stage's picture is in pictures.js, its equation in equations.js.
+// canvas. Each stage's picture is in pictures.js, its equation in equations.js, and what another
+// divisor makes of the logits in divisor.js.
 
 export default function (component) {
   const { data, parentElement } = component;
@@ -15,27 +16,39 @@ export default function (component) {
   const view = { root, header, numbers, pointed: null, ...lookedAt(header, {}) };
   const agreed = agree(component, header);
   Object.assign(view, lookedAt(header, agreed.held));
+  const sliding = root.getRootNode().activeElement?.matches("input.divisor");
   const rows = build(root, view);
 
   const draw = () => {
     if (!root.clientWidth) return;
     view.look = look(root, header);
+    view.used = weighed(view, view.divisor);
+    root.dataset.apart = view.used.weights.reduce( // from the model's weights
+      (most, a, j) => Math.max(most, Math.abs(a - numbers.weights[j])), 0,
+    );
     for (const row of rows) row.draw();
+    slider.show();
     root.querySelector(".check").textContent = check(view);
     if (header.group) align(root, header.group);
   };
   const choose = (next) => {
     Object.assign(view, next);
-    agreed.tell({ key: view.key, scaling: view.scaling });
+    agreed.tell({ key: view.key, divisor: view.divisor === header.root ? null : view.divisor });
     draw();
   };
   view.chooseKey = (key) => {
     if (key !== view.key && key >= 0 && key < header.keys.length) choose({ key });
   };
-  const toggle = root.querySelector("input.scaling");
-  toggle.checked = view.scaling;
-  toggle.onchange = () => choose({ scaling: toggle.checked });
+  const slider = divisorSlider(root.querySelector(".bench .divide-by"), view, {
+    move: (divisor) => { // on the way: drawn here, reported once it is let go
+      view.divisor = divisor;
+      draw();
+    },
+    choose,
+  });
+  if (sliding) slider.input.focus({ preventScroll: true });
   root.onkeydown = (event) => {
+    if (event.target === slider.input) return;
     const steps = { ArrowLeft: -1, ArrowRight: 1 };
     const step = steps[event.key];
     if (!step || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -58,9 +71,8 @@ function read(header, body) {
     keys: take(keys * k),
     values: take(keys * v),
     dots: take(keys),
-    weights: { scaled: take(keys), unscaled: take(keys) },
-    output: { scaled: take(v), unscaled: take(v) },
-    contribution: { scaled: take(model), unscaled: take(model) },
+    weights: take(keys), // of the model
+    wO: take(v * model),
     together: take(model),
   };
 }
@@ -68,22 +80,22 @@ function read(header, body) {
 // The choice, clamped to range.
 function lookedAt(header, held) {
   const key = Number.isInteger(held?.key) && held.key < header.keys.length ? held.key : 0;
-  return { key, scaling: held?.scaling !== false };
+  return { key, divisor: divisorOf(header, held?.divisor) };
 }
 
 // The section of every stage. Returns: [{draw}].
 function build(root, view) {
   const { header } = view;
   const list = make("div", "list");
-  const rows = header.stages.map((stage, i) => {
+  const rows = [header.bench, ...header.stages].map((stage, i) => {
     const section = make("section", `stage ${stage.id}`);
     const words = make("div", "words");
-    const title = make("h3", "", `${i + 1}  ${stage.title}`);
+    const title = make("h3", "", i ? `${i}  ${stage.title}` : stage.title);
     const skipped = stage.id === "mask" && header.unmasked;
     words.append(title);
     if (skipped || !header.group) words.append(make("p", "", skipped ? header.unmasked : stage.text));
     words.append(...equations(stage.id, header));
-    if (stage.id === "divide") words.append(scalingSwitch());
+    if (stage.id === "bench") words.append(make("div", "divide-by"));
     if (!header.group) words.append(make("p", "source", stage.section));
     const picture = make("div", "picture");
     section.append(words, picture);
@@ -95,7 +107,7 @@ function build(root, view) {
     const cursor = make("div", "cursor");
     cursor.hidden = true;
     picture.append(canvas, cursor, readout);
-    if (stage.id === "softmax") picture.append(make("table", "facts"));
+    if (["bench", "softmax"].includes(stage.id)) picture.append(make("table", "facts"));
     const row = { view, stage: stage.id, canvas, cursor, readout, picture, areas: [] };
     listen(row);
     return { draw: () => drawStage(row) };
@@ -121,14 +133,6 @@ function align(root, group) {
     const most = Math.max(...sections.map((each) => each.offsetHeight));
     for (const each of sections) each.style.minHeight = `${most}px`;
   });
-}
-
-function scalingSwitch() {
-  const label = make("label", "switch");
-  const input = make("input", "scaling");
-  input.type = "checkbox";
-  label.append(input, make("span", "", "Divide by √dₖ"));
-  return label;
 }
 
 // Hovering shows the number under the pointer; clicking a key chooses it.

@@ -1,0 +1,86 @@
+// What q · k is divided by: a slider, and the weights, output and contribution that follow.
+
+const SNAP = 0.03; // of the slider's range: so near the model's own divisor, a drag stays on it
+
+// A stored divisor, null for the model's, within the slider's range.
+function divisorOf({ root }, stored) {
+  return Number.isFinite(stored) ? Math.min(2 * root, Math.max(1, stored)) : root;
+}
+
+// What follows from dividing q · k by a number: {logits, weights, output, contribution}.
+function weighed({ header, numbers }, divisor) {
+  const [model, keys, , v] = header.sizes;
+  const logits = Float64Array.from(numbers.dots, (dot) => dot / divisor);
+  const top = logits.reduce((most, e, j) => (header.mask[j] ? Math.max(most, e) : most), -Infinity);
+  const weights = logits.map((e, j) => (header.mask[j] ? Math.exp(e - top) : 0));
+  const sum = weights.reduce((all, each) => all + each, 0);
+  const [output, contribution] = [new Float64Array(v), new Float64Array(model)];
+  for (let j = 0; j < keys; j++) {
+    weights[j] /= sum;
+    for (let c = 0; c < v; c++) output[c] += weights[j] * numbers.values[j * v + c];
+  }
+  for (let c = 0; c < v; c++) {
+    for (let i = 0; i < model; i++) contribution[i] += header.gate * output[c] * numbers.wO[c * model + i];
+  }
+  return { logits, weights, output, contribution };
+}
+
+// How sharp weights are, as transformer/measures/softmax.py has it.
+function spreadOf(weights) {
+  let [entropy, slope] = [0, 0];
+  for (const a of weights) {
+    if (a > 0) entropy -= a * Math.log2(a);
+    slope += a * (1 - a);
+  }
+  return { entropy: Math.max(0, entropy), largest: Math.max(...weights), slope };
+}
+
+// The divisor as text, by name where it has one.
+function divisorName({ header, divisor }) {
+  if (divisor === header.root) return `√${header.sizes[2]}`;
+  return divisor === 1 ? "1" : divisor.toFixed(2);
+}
+
+// The slider and the three divisors that have names. Returns: {input, show}.
+function divisorSlider(place, view, { move, choose }) {
+  const { root, sizes } = view.header;
+  const shown = make("output", "", "");
+  const label = make("label", "");
+  const input = make("input", "divisor");
+  Object.assign(input, { type: "range", min: 1, max: 2 * root, step: "any" });
+  input.setAttribute("aria-label", "Divide q · k by");
+  label.append(make("span", "", "Divide q · k by "), shown, input);
+  const near = SNAP * (2 * root - 1);
+  let dragged = false; // keys step past the model's divisor, a pointer stays on it
+  const read = () => {
+    const value = Math.min(2 * root, Number(Number(input.value).toFixed(2)));
+    return Math.abs(value - root) <= (dragged ? near : near / 7) ? root : value;
+  };
+  input.onpointerdown = () => {
+    dragged = true;
+  };
+  input.onkeydown = () => {
+    dragged = false; // no value: a handler that returns false takes the key away
+  };
+  input.oninput = () => move(read());
+  input.onchange = () => choose({ divisor: read() });
+  const marks = make("div", "marks");
+  for (const [text, value] of [["1", 1], [`√${sizes[2]}`, root], [`2√${sizes[2]}`, 2 * root]]) {
+    const mark = make("button", "mark", text);
+    mark.type = "button";
+    mark.setAttribute("aria-label", `Divide by ${text}`);
+    mark.onclick = () => choose({ divisor: value });
+    marks.append(mark);
+  }
+  marks.style.setProperty("--own", (root - 1) / (2 * root - 1));
+  place.append(label, marks);
+  return {
+    input,
+    show() {
+      input.value = view.divisor;
+      const own = view.divisor === root;
+      shown.textContent = own ? `√${sizes[2]} = ${root.toFixed(2)}, as the model does` : divisorName(view);
+      input.setAttribute("aria-valuetext", shown.textContent);
+    },
+  };
+}
