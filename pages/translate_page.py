@@ -58,7 +58,6 @@ def body(view: View) -> None:
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
-        link = st.popover("Link", type="tertiary", icon=":material/link:")
         download = st.container(width="content")
     text = headline(trace)
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
@@ -80,8 +79,6 @@ def body(view: View) -> None:
     with download:
         offer(view, trace, place_now(), words=words)
     url_state.write_url()
-    link.caption("Opens this view again: sentence, steering, checkpoint, step, layer and head.")
-    link.code(url_state.link(), language=None, wrap_lines=True)
 
 
 def first_message(view: View, trace: Trace) -> Plan:

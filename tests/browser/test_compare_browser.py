@@ -116,20 +116,28 @@ def test_players_step_together_as_far_as_both_go(
     open_page: OpenPage, address: str, root: Path
 ) -> None:
     page = open_page(address_of(address, "steps", step="1"), "dark")
-    counts = page.locator(".player .count")
     lengths = [len(trace.predicted_tokens) for trace in traces(root)]
-    expect(counts).to_have_count(2, timeout=180_000)
     leader = page.locator(".player:not(.follower)")
-    expect(leader).to_have_count(1)
+    expect(leader).to_have_count(1, timeout=180_000)
     expect(page.locator(".player.follower").get_by_label("Play (space)")).to_be_hidden()
+    # One bar of controls reaches across both.
+    bar = leader.locator(".transport").bounding_box()
+    boxes = [each.bounding_box() for each in page.locator(".player").all()]
+    assert bar is not None and len(boxes) == 2
+    assert all(
+        box is not None
+        and bar["x"] <= box["x"] + 1
+        and box["x"] + box["width"] <= bar["x"] + bar["width"] + 1
+        for box in boxes
+    )
     leader.get_by_label("One step forward (right arrow)").click()
-    for side, length in enumerate(lengths):
-        expect(counts.nth(side)).to_have_text(f"step 2 of {length}")
+    count = leader.locator(".count")
+    expect(count).to_have_text(f"A step 2 of {lengths[0]} · B step 2 of {lengths[1]}")
     expect(page).to_have_url(re.compile(r"[?&]step=2(&|$)"))
     leader.get_by_label("Last step (End)").click()
     shorter = min((0, 1), key=lambda side: lengths[side])
     if lengths[0] != lengths[1]:
-        expect(counts.nth(shorter)).to_have_text(f"ended after step {lengths[shorter]}")
+        expect(count).to_contain_text(f"{'AB'[shorter]} ended after step {lengths[shorter]}")
     # Rows stand at one height although the two do not have as many heads and tokens.
     tops = page.locator(".player .lower").evaluate_all(
         "all => all.map((each) => Math.round(each.getBoundingClientRect().top))"

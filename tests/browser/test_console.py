@@ -31,12 +31,13 @@ IN_THE_WAY = """() => {
         .filter(seen);
     const out = found.filter((each) => box(each).left < 0 || box(each).right > innerWidth);
     const main = document.querySelector("[data-testid=stMainBlockContainer]");
-    const hint = [...document.querySelectorAll(".st-key-keys *")].find((each) => each.shadowRoot)
-        ?.shadowRoot.querySelector(".hint");
-    if (!hint) return ["no hint"];
-    const at = box(hint);
+    const keys = [...document.querySelectorAll(".st-key-keys *")].find((each) => each.shadowRoot);
+    const hints = [...(keys?.shadowRoot.querySelectorAll(".hint, .link") ?? [])].filter(seen);
+    if (!hints.length) return ["no hint"];
+    const [first, last] = [box(hints[0]), box(hints.at(-1))];
+    const at = { left: first.left, right: last.right, top: first.top, bottom: last.bottom };
     const shown = [...main.querySelectorAll("p, button, canvas, [data-testid=stElementContainer]")];
-    const below = !seen(hint) ? [] : [...found, ...shown].filter((each) => seen(each)
+    const below = [...found, ...shown].filter((each) => seen(each)
         && !each.closest(".st-key-keys") && !each.querySelector(".st-key-keys")
         && box(each).left < at.right && box(each).right > at.left
         && box(each).top < at.bottom && box(each).bottom > at.top);

@@ -65,7 +65,7 @@ def test_each_step_shows_attention_onto_source_and_prefix(
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page.keyboard.press(" ")
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
+    expect(page.get_by_role("button", name="Play (space)")).to_be_visible()
 
 
 def test_taking_another_candidate_goes_on_from_there(
@@ -84,9 +84,18 @@ def test_taking_another_candidate_goes_on_from_there(
     assert page.locator(".player button.chip").all_inner_texts() == list(expected.predicted_tokens)
     expect(page.locator(".player .count")).to_contain_text("step 2 of")
     assert query(page)["prefix"] == ".".join(map(str, prefix))
+    steered = page.url
     page.get_by_role("button", name="Start over").click()
     expect(page.locator(".st-key-headline")).to_have_text(free.text)
     expect(page.locator(".player .chip.given")).to_have_count(0)
+    expect(page.locator(".player .undo")).not_to_be_visible()
+    # Who opens the link can take it back, too, beside the candidates.
+    other_visit = open_page(steered)
+    player_is_ready(other_visit)
+    expect(other_visit.locator(".st-key-headline")).to_have_text(expected.text)
+    other_visit.locator(".player .undo").click()
+    expect(other_visit.locator(".st-key-headline")).to_have_text(free.text)
+    assert "prefix" not in query(other_visit)
 
 
 def test_a_target_can_be_typed(app: str, open_page: OpenPage, translator: Translator) -> None:

@@ -38,7 +38,7 @@ def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
     expect(sidebar).to_be_visible()
     page.locator("textarea").first.focus()
     page.keyboard.type("P?nb")  # typing is typing
-    expect(page.locator(".keys dialog")).not_to_be_visible()
+    expect(page.locator(".keys dialog.all")).not_to_be_visible()
     page.locator("textarea").first.fill("abcde")
     page.locator("textarea").first.blur()
 
@@ -52,10 +52,15 @@ def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
     )
     ready(page)
     page.keyboard.press("?")
-    expect(page.locator(".keys dialog")).to_be_visible()
-    expect(page.locator(".keys dialog")).to_contain_text("next page")
+    expect(page.locator(".keys dialog.all")).to_be_visible()
+    expect(page.locator(".keys dialog.all")).to_contain_text("next page")
     page.keyboard.press("Escape")
-    expect(page.locator(".keys dialog")).not_to_be_visible()
+    expect(page.locator(".keys dialog.all")).not_to_be_visible()
+
+    page.get_by_role("button", name="Link").click()
+    expect(page.get_by_label("Address of this view")).to_have_value(page.url)
+    page.keyboard.press("Escape")
+    expect(page.get_by_label("Address of this view")).not_to_be_visible()
 
     page.keyboard.press("Shift+ArrowRight")
     at(page, "/head")
@@ -74,16 +79,20 @@ def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: Ope
     page = open_page(f"{app}/?tour=masks&stop=3&checkpoint=reverse-toy")
     at(page, "/attention")
     says(page, tour="masks", stop="3", kind="decoder_self", guess=None)
-    bar = page.locator(".st-key-tour_waiting")
+    bar = page.locator(".st-key-tour")
     expect(bar).to_contain_text("Half the map is missing")
+    expect(bar).to_contain_text("The page shows when you have answered.")
     grid = page.get_by_role("grid", include_hidden=True).first
     expect(grid).to_be_attached()
     expect(grid).not_to_be_visible()  # not before a prediction
     sentence = parse_qs(urlsplit(page.url).query)["sentence"][0]
     n = len(sentence) + 2
+    # The page is there all the time, and the answer leaves it as it is.
+    grid.evaluate("(grid) => { grid.dataset.before = 'the answer'; }")
     bar.get_by_role("radio", name=str(n * (n - 1) // 2), exact=True).click()
-    expect(page.locator(".st-key-tour")).to_contain_text("as you said")
+    expect(bar).to_contain_text("as you said")
     expect(grid).to_be_visible()
+    expect(grid).to_have_attribute("data-before", "the answer")
     ready(page)
     page.keyboard.press("n")
     says(page, stop="4", kind="cross", guess=None)

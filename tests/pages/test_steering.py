@@ -73,6 +73,14 @@ def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> 
     assert app.query_params["prefix"] == one
 
 
+def test_what_a_link_gave_can_be_taken_back(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, target="Das Tier")
+    press(app, "Undo")
+    assert not {"target", "prefix"} & set(app.query_params)
+    assert not message_to_player(app)[0]["forced"]
+    assert "Undo" not in [button.label for button in app.button]
+
+
 def test_a_new_sentence_drops_the_steering(run_app: RunApp) -> None:
     app = run_app(sentence=CAT, target="Das Tier")
     assert app.query_params["target"] == "Das Tier"

@@ -46,7 +46,7 @@ class Example:
 
     Attributes:
         sentence: as a visitor would type it.
-        watch: the source word on whose translation the player opens; "" for the first step.
+        watch: the source word on whose translation the player opens; "" for the sharpest look.
         beside: the same sentence with one word changed, for Compare.
         riddle: what the opening asks about both, if anything.
     """

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -269,14 +268,6 @@ def query() -> dict[str, str]:
         for name in st.session_state.get(_SHOWN, [])
         if name in store and store[name] and len(store[name]) <= MAX_URL_CHARACTERS
     }
-
-
-def link() -> str:
-    """Return the address that reopens this view; relative if the browser's own is unknown."""
-    address = (st.context.url or "").rstrip("/")
-    if page():
-        address = address.removesuffix(f"/{page()}")
-    return f"{address}/{page()}?{urlencode(query())}"
 
 
 def _dict(key: str) -> dict[str, str]:

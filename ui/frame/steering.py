@@ -62,7 +62,7 @@ def follow_target(text: str) -> None:
 
 
 def undo() -> None:
-    """Take the last steer back."""
+    """Take the last steer back; what a link brought, all at once."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
     url_state.put(PREFIX, prefix)
@@ -98,12 +98,14 @@ def is_steered() -> bool:
 
 
 def can_undo() -> bool:
-    """Whether there is a steer to take back."""
-    return bool(st.session_state.get(_STEERS))
+    """Whether there is a steer to take back: this session's, or what a link brought."""
+    return is_steered() or bool(st.session_state.get(_STEERS))
 
 
 def settle_steering(sentence: Param[str]) -> None:
     """See that no prefix stays behind when a link brings another sentence, and not both ways."""
+    if url_state.arrived(PREFIX, TARGET):
+        st.session_state.pop(_STEERS, None)  # steers before the link are not steps towards it
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
     if url_state.arrived(sentence) and not in_url:
         drop_steering()

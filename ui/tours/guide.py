@@ -141,7 +141,8 @@ def draw_bar(view: View, on: PageSpec) -> None:
     elsewhere = page_of(stop)
     away = elsewhere is not on
     waiting = not away and url_state.get(GUESS) is None
-    with st.container(key="tour_waiting" if waiting else "tour", gap="xsmall"):
+    # The same container before and after the answer, so that the browser changes it in place.
+    with st.container(key="tour", gap="xsmall"):
         _draw_head(here)
         if away:
             st.markdown(f"This stop is on the page **{elsewhere.title}**.")
@@ -151,10 +152,13 @@ def draw_bar(view: View, on: PageSpec) -> None:
             )  # fmt: skip
             return
         st.markdown(stop.text)
-        body = st.container(gap="xsmall")
+        body = st.container(key="tour_waiting" if waiting else "tour_answered", gap="xsmall")
+        question = body.container(gap="xsmall")
+        if waiting:
+            body.container(key="tour_veil").caption("The page shows when you have answered.")
         scene = scene_of(view)  # may end the run with a message, below the bar's head
         show_subject(here, view, scene)
-        with body:
+        with question:
             _draw_question(stop.question(scene))
 
 

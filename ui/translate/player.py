@@ -8,13 +8,13 @@ import numpy as np
 import streamlit as st
 
 from transformer.trace.records import Trace
-from ui.components.player import PlayerPlace, encode, place_in, taken_in
+from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone_in
 from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
 from ui.core.view import View
-from ui.frame.steering import begin_with
+from ui.frame.steering import begin_with, undo
 from ui.translate.exhibits import origin_of
 from ui.work.cache import Computation, computed
 
@@ -128,6 +128,9 @@ def draw_player(
 
     def take() -> None:
         trace = side.trace
+        if undone_in(st.session_state.get(key), start.trace):
+            undo()
+            return
         taken = taken_in(st.session_state.get(key), start.trace, trace, never)
         if taken is not None:
             remember(taken.place)
@@ -140,9 +143,18 @@ def draw_player(
 
 
 def default_step(trace: Trace, example: Example | None) -> int:
-    """Return the step, from 1, that looks most at the example's word; 1 without such a word."""
-    if example is None or not example.watch:
+    """Return the step, from 1, at which an example's player opens: a telling one.
+
+    It looks most at the example's word or, if it names none, most at any one token of the source.
+    Other sentences, and translations that lack the word, open on the first step.
+    """
+    if example is None:
         return 1
+    if not example.watch:
+        at_words = trace.cross.mean(axis=(0, 1))
+        at_words[:, list(trace.src_special)] = 0
+        at_words[len(trace.predicted_ids) - int(trace.complete) :] = 0  # nor the end
+        return int(np.argmax(at_words.max(axis=1))) + 1
     watched = [
         position
         for position, token in enumerate(trace.src_tokens)

@@ -1,4 +1,5 @@
-// The frame's keyboard shortcuts and the hint that lists them. Ignored while someone types.
+// The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
+// ignored while someone types.
 //
 // Input: {presenting, title, keys: [[pressed, label, does, go]], more: [[label, does]], clicker}.
 // A shortcut is sent to Python as the trigger `go`.
@@ -8,7 +9,7 @@ const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".keys");
   if (!root || !data) return undefined;
-  const wasOpen = root.querySelector("dialog")?.open;
+  const wasOpen = root.querySelector(".all")?.open;
   const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
   const send = (go) => setTriggerValue("go", go);
 
@@ -19,15 +20,24 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (data.presenting) hint.append(make("span", "", data.title));
   hint.append(make("kbd", "", "?"), make("span", "word", "keys"));
   const list = panel(data, send);
-  hint.onclick = () => toggle(list);
+  const link = linkTo();
+  hint.onclick = () => {
+    link.box.close();
+    toggle(list);
+  };
+  link.button.onclick = () => {
+    list.close();
+    link.toggle();
+  };
   root.classList.toggle("presenting", data.presenting);
-  root.replaceChildren(hint, list);
+  root.replaceChildren(link.button, hint, link.box, list);
   if (wasOpen) list.show();
 
   const onKey = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || event.repeat || MODIFIERS.has(event.key)) return;
     const target = event.composedPath()[0];
+    if (event.key === "Escape" && link.box.open) return link.box.close();
     if (event.key === "Escape" && list.open) return list.close();
     if (typing(target, event.key)) return;
     if (event.key === "?") {
@@ -77,9 +87,44 @@ function toggle(list) {
   else list.show();
 }
 
+// A button that copies the page's address, which says everything that is chosen, and shows it.
+function linkTo() {
+  const button = make("button", "link", "Link");
+  button.type = "button";
+  button.title = "Copy the link that opens this view again";
+  const box = make("dialog", "list");
+  box.setAttribute("aria-label", "Link to this view");
+  const said = make("p", "said");
+  said.setAttribute("role", "status");
+  const address = make("input", "address");
+  address.readOnly = true;
+  address.setAttribute("aria-label", "Address of this view");
+  box.append(said, address);
+  const show = (text) => {
+    said.textContent = text;
+    address.value = location.href;
+    box.show();
+    address.select();
+  };
+  const opens = "It opens this page with all that is chosen now.";
+  return {
+    button,
+    box,
+    toggle() {
+      if (box.open) return box.close();
+      show(`Copy this link. ${opens}`);
+      // Without https a browser does not let pages copy.
+      return navigator.clipboard?.writeText(location.href).then(
+        () => show(`The link is copied. ${opens}`),
+        () => undefined,
+      );
+    },
+  };
+}
+
 function panel(data, send) {
   const list = document.createElement("dialog");
-  list.className = "list";
+  list.className = "list all";
   list.setAttribute("aria-label", "Keys");
   for (const [, label, does, go] of data.keys) {
     const row = make("button", "row");

@@ -87,6 +87,11 @@ def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()
     return Taken(place, token)
 
 
+def undone_in(held: Any, trace_id: str) -> bool:
+    """Whether the user takes back the last token that was taken."""
+    return _reported(held, "steer", trace_id).get("undo") is True
+
+
 def encode(
     trace: Trace,
     trace_id: str,

@@ -35,13 +35,18 @@ Object.assign(Player.prototype, {
   /** Give parts that stand side by side the height of the taller one. */
   align() {
     const members = this.members();
-    if (members.length < 2) return;
+    if (members.length < 2) {
+      this.share([this], false);
+      return;
+    }
     const parts = members.map((each) => [
       ...each.root.querySelectorAll(".lane, .transport, .panel, .choosers"),
     ]);
     for (const part of parts.flat()) part.style.minHeight = "";
     const places = new Set(members.map((each) => each.root.getBoundingClientRect().left));
-    if (places.size === members.length) {
+    const beside = places.size === members.length;
+    this.share(members, beside);
+    if (beside) {
       parts[0].forEach((_, i) => {
         const row = parts.map((each) => each[i]).filter(Boolean);
         const most = Math.max(...row.map((each) => each.getBoundingClientRect().height)); // not rounded
@@ -49,5 +54,22 @@ Object.assign(Player.prototype, {
       });
     }
     for (const each of members) each.drawRays();
+  },
+
+  /** One bar of controls across players that stand side by side; else each has its own. */
+  share(members, beside) {
+    const boxes = new Map(members.map((each) => [each, each.root.getBoundingClientRect()]));
+    const left = Math.min(...[...boxes.values()].map((box) => box.left));
+    const right = Math.max(...[...boxes.values()].map((box) => box.right));
+    const inOrder = [...members].sort((a, b) => boxes.get(a).left - boxes.get(b).left);
+    const both = inOrder.map((each, at) => `${String.fromCharCode(65 + at)} ${each.where()}`);
+    for (const each of members) {
+      const leads = beside && !each.message.header.follows;
+      each.root.classList.toggle("leads", leads);
+      each.root.classList.toggle("led", beside && !leads);
+      each.transport.style.left = leads ? `${left - boxes.get(each).left}px` : "";
+      each.transport.style.width = leads ? `${right - left}px` : "";
+      each.count.textContent = leads ? both.join(" · ") : each.where();
+    }
   },
 });

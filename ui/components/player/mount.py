@@ -21,7 +21,8 @@ def player(
     Args:
         message: from `encode`.
         on_view_change: called once the user pauses; `place_in(st.session_state[key])` is the place.
-        on_steer_change: called when the user takes another token, see `taken_in`.
+        on_steer_change: called when the user takes another token or takes one back, see `taken_in`
+            and `undone_in`.
     """
     _component(
         key=key,

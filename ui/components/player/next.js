@@ -5,16 +5,23 @@ Object.assign(Player.prototype, {
   buildNext() {
     const next = el("div", "panel next");
     this.nextTitle = el("h3");
+    // Beside what was clicked; the sidebar, which has it too, is folded up on a phone.
+    this.undo = el("button", "undo", { type: "button", title: "Take the last steer back" });
+    this.undo.textContent = "Undo";
+    this.undo.addEventListener("click", () => this.send({ undo: true }));
+    const title = el("div", "next-title");
+    title.append(this.nextTitle, this.undo);
     this.bars = el("ol", "bars");
     this.facts = el("p", "note facts");
     this.badge = el("p", "note badge");
     this.rule = el("p", "note badge");
-    next.append(this.nextTitle, this.bars, this.facts, this.badge, this.rule);
+    next.append(title, this.bars, this.facts, this.badge, this.rule);
     return next;
   },
 
   drawNext() {
-    const { top, input, ids, chosen, predicted, nForced, forced } = this.message.header;
+    const { top, input, ids, chosen, predicted, nForced, forced, steerable } = this.message.header;
+    this.undo.hidden = !steerable || this.steer === null || !(nForced || forced);
     const t = this.step;
     const token = el("span", "quote");
     write(token, input[t]);
@@ -62,10 +69,14 @@ Object.assign(Player.prototype, {
 
   /** Ask Python to continue with this token at the current step. */
   take(id) {
+    this.send({ token: id });
+  },
+
+  send(what) {
     if (this.steer === null) return;
     this.stop();
     clearTimeout(this.reportTimer);
-    this.steer({ ...this.place(), token: id });
+    this.steer({ ...this.place(), ...what });
   },
 
   drawFacts() {

@@ -4,7 +4,7 @@ const PLAY_MS = 800;
 
 Object.assign(Player.prototype, {
   buildTransport() {
-    const bar = el("div", "transport");
+    const bar = (this.transport = el("div", "transport"));
     const add = (name, label, act) => {
       const button = el("button", "icon", { type: "button", "aria-label": label, title: label });
       button.append(icon(name));
@@ -29,11 +29,16 @@ Object.assign(Player.prototype, {
   drawTransport() {
     const T = this.message.header.shape[2];
     this.scrubber.value = String(this.step + 1);
-    this.count.textContent = this.beyond ? `ended after step ${T}` : `step ${this.step + 1} of ${T}`;
+    this.count.textContent = this.where();
     this.root.classList.toggle("ended", this.beyond);
     this.first.disabled = this.back.disabled = this.step === 0;
     this.forward.disabled = this.last.disabled = this.step === T - 1;
     this.drawScale();
+  },
+
+  where() {
+    const T = this.message.header.shape[2];
+    return this.beyond ? `ended after step ${T}` : `step ${this.step + 1} of ${T}`;
   },
 
   /** The colour scale, the same in every picture: a weight of 0 to a weight of 1. */
