@@ -22,8 +22,10 @@ from transformer.measures.agreement import head_agreements
 from transformer.measures.compare import assign, divergence
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
+from ui.attention import views
 from ui.compare.choice import Setup
 from ui.compare.maps.matching import work_of
+from ui.components.lines import Drawing
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
@@ -151,6 +153,17 @@ def test_unequal_depths_and_heads_fit_side_by_side(open_page: Callable[..., AppT
     assert "A − B: Head 2, mean over layers" in said(app)
     for display in ("grid", "lines"):
         open_page(other="other", beside=display, heads="3.1-2.3")
+
+
+def test_the_same_query_stands_out_in_the_lines_of_both_sides(
+    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Drawing] = []
+    monkeypatch.setattr(views, "attention_lines", lambda lines, **_: drawn.append(lines))
+    open_page(other="other", beside="lines", kind="encoder_self", heads="1.1-1.2")
+    one, two = drawn
+    assert one.header["query_tokens"] == two.header["query_tokens"]
+    assert one.header["lead"] == two.header["lead"] and one.share != two.share
 
 
 def test_a_translation_is_followed_so_that_rows_line_up(

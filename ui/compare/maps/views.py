@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -285,10 +285,15 @@ def _short(both: Both, side: int) -> str:
 def _lines(both: Both) -> None:
     draw_mass(st.container())
     left, right = (maps.weights.shape[2:] for maps in both.maps)
+    drawings = [
+        get_drawing(view, choice) for view, choice in zip(both.views, both.choices, strict=True)
+    ]
+    if both.maps[0].queries == both.maps[1].queries:  # the same query stands out on both sides
+        lead = {"lead": drawings[0].header["lead"]}
+        drawings[1] = replace(drawings[1], header=drawings[1].header | lead)
 
     def lines(side: int) -> None:
-        choice, maps = both.choices[side], both.maps[side]
-        drawn = get_drawing(both.views[side], choice)
+        choice, maps, drawn = both.choices[side], both.maps[side], drawings[side]
         heads = f"{len(choice.heads)} head{'' if len(choice.heads) == 1 else 's'}"
         st.markdown(f"**{'AB'[side]}** · {drawn.lines:,} lines of {heads}")
         pins = side == 0 or left == right

@@ -145,9 +145,10 @@ function layOut(root, lines, parts, view) {
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;
   const rows = Math.max(lines.n, lines.m);
-  view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, lines.max_height / rows)));
+  const most = lines.max_height + Math.max(0, window.innerHeight - 720); // made for 720 px
+  view.row = Math.round(Math.min(size * 2.8, Math.max(size * 1.5, most / rows)));
   [view.left, view.right] = [left, width - right];
-  view.height = Math.min(lines.max_height, rows * view.row);
+  view.height = rows * view.row <= 1.15 * most ? rows * view.row : most; // no scrolling for a row
   parts.scroll.style.height = `${view.height}px`;
   parts.sheet.style.height = `${rows * view.row}px`;
   parts.canvas.style.height = `${view.height}px`;
@@ -193,10 +194,11 @@ function paint(root, lines, parts, view, heads, active, muted) {
   const apart = heads.length > 1 ? Math.min(2.4, (view.row - 8) / heads.length) : 0;
   if (muted) { // the lines of the other queries, in grey
     const others = new Path2D();
-    for (const [, query, key] of visible(lines, view, heads, null, top).slice(0, MOST_DRAWN)) {
+    const all = visible(lines, view, heads, null, top).slice(0, MOST_DRAWN);
+    for (const [, query, key] of all) {
       curve(others, x1, (query + 0.5) * view.row - top, x2, (key + 0.5) * view.row - top);
     }
-    pen.globalAlpha = 0.07;
+    pen.globalAlpha = Math.min(0.08, Math.max(0.02, 10 / all.length));
     pen.strokeStyle = getComputedStyle(root).color;
     pen.stroke(others);
   }
