@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from figures.labels import plain_token, plotly_token
 from figures.palette import (
     CHROME,
+    WEIGHT_TICKS,
     Theme,
     as_altair,
     attention_plotly,
@@ -29,8 +30,6 @@ from transformer.types import Floats
 
 FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"  # one of them is at least 4.5:1 on any colour
-#: Weights named on a legend that is long enough.
-WEIGHT_TICKS = [0, 0.1, 0.25, 0.5, 1]
 _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
 
@@ -79,7 +78,7 @@ def heatmap(
                     "font": {"size": 14},
                 },
                 "thickness": 10,
-                "tickvals": WEIGHT_TICKS,
+                "tickvals": list(WEIGHT_TICKS),
             },
         )
     )

@@ -1,8 +1,8 @@
 """The contents of a figure before export: panels, series, arrays and a snippet.
 
-Every export starts from an `Exhibit`. `figures.paper` turns it into PNG, SVG, CSV, NPZ and Python;
-`ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain text,
-and text is data throughout: tokens are kept exactly as the tokenizer returned them.
+Every export starts from an `Exhibit`. `figures.paper` turns it into PNG, SVG, PDF, CSV, NPZ and
+Python; `ui.export.html` into a page that opens without a network. It holds NumPy arrays and plain
+text, and text is data throughout: tokens are kept exactly as the tokenizer returned them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ class Panel:
         rows: [n] tokens, top to bottom.  columns: [m] tokens, left to right.
         row_title, column_title: names of the axes ("query: translation", "key: source").
         scale: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0.
-        quantity: name of the values; diverging panels of one quantity share a scale.
+        quantity: name of the values with their unit, "" for weights of attention; diverging panels
+            of one quantity share a scale.
+        short: the title where there is no room for it.
 
     Raises: `ValueError` if shapes and names do not agree, or weights lie outside 0 to 1.
     """
@@ -49,6 +51,7 @@ class Panel:
     column_title: str = ""
     scale: Scale = "attention"
     quantity: str = ""
+    short: str = ""
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))

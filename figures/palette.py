@@ -22,6 +22,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+#: Weights named on a legend that is long enough.
+WEIGHT_TICKS = (0.0, 0.1, 0.25, 0.5, 1.0)
+
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 
@@ -140,7 +143,7 @@ def categorical(n: int, theme: Theme) -> list[str]:
     while len(colours) < n:
         hue = (20.0 + 137.508 * step) % 360
         lab = _lch_to_lab(np.array([[lightness[step % 3], 48.0, hue]]))
-        colour = _hex(_to_srgb(lab)[0])
+        colour = hex_of(_to_srgb(lab)[0])
         if colour not in colours:
             colours.append(colour)
         step += 1
@@ -263,7 +266,7 @@ def _luminance(colour: str) -> float:
 def _picked(table: Bytes, stops: int) -> list[str]:
     if not 2 <= stops <= 256:
         raise ValueError(f"stops={stops}; expected 2 to 256")
-    return [_hex(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
+    return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
 
 
 def mixed(colour: str, paper: str, share: float) -> str:
@@ -271,8 +274,9 @@ def mixed(colour: str, paper: str, share: float) -> str:
     one, other = (
         np.array([int(each[i : i + 2], 16) for i in (1, 3, 5)]) for each in (colour, paper)
     )
-    return _hex(np.rint(share * one + (1 - share) * other).astype(np.uint8))
+    return hex_of(np.rint(share * one + (1 - share) * other).astype(np.uint8))
 
 
-def _hex(rgb: NDArray[np.uint8]) -> str:
+def hex_of(rgb: NDArray[np.uint8]) -> str:
+    """Return a colour of a table as hex."""
     return "#{:02x}{:02x}{:02x}".format(*(int(part) for part in rgb))

@@ -68,7 +68,7 @@ def to_npz(exhibit: Exhibit) -> bytes:
     held: dict[str, Numbers] = {
         name: np.asarray(text)
         for name, text in (
-            ("title", exhibit.title), ("caption", exhibit.caption), ("snippet", exhibit.snippet),
+            ("title", exhibit.title), ("caption", exhibit.legend), ("snippet", exhibit.snippet),
         )
     }  # fmt: skip
     for number, part in enumerate(exhibit.parts, start=1):

@@ -12,6 +12,7 @@ from figures.paper.text import FONT, wrapped
 
 _SHRINK = 0.92  # of the type from try to try, where a slide is too full
 _LEAST = 0.2
+_FREE = 6  # parts that may stand in any number of columns
 
 
 def drawn(exhibit: Exhibit, preset: Preset, unit: str = "in") -> str:
@@ -45,23 +46,32 @@ def drawn(exhibit: Exhibit, preset: Preset, unit: str = "in") -> str:
 
 
 def _fitted(exhibit: Exhibit, preset: Preset, most: float) -> Block:
-    """Return the parts, set in smaller type until they are no taller than `most` (0: any)."""
+    """Return the parts; on a slide as large as they can be in a height of `most`."""
+    if not most:
+        return arranged(exhibit, preset, preset.room, 0)
+    count = len(exhibit.parts)
+    tried = [_shrunk(exhibit, preset, most, 0)]
+    if 1 < count <= _FREE:
+        tried += [_shrunk(exhibit, preset, most, columns) for columns in range(1, count + 1)]
+    return max(tried, key=lambda block: block.area)
+
+
+def _shrunk(exhibit: Exhibit, preset: Preset, most: float, columns: int) -> Block:
+    """Return the parts in type so small that they are no taller than `most`."""
     scale = 1.0
-    body = arranged(exhibit, preset, preset.room, most)
-    while most and body.height * scale > most and scale > _LEAST:
+    body = arranged(exhibit, preset, preset.room, most, columns)
+    while body.height * scale > most + 0.01 and scale > _LEAST:
         scale *= _SHRINK
-        body = arranged(exhibit, preset, preset.room / scale, most / scale)
-    if scale == 1:
-        return body
+        body = arranged(exhibit, preset, preset.room / scale, most / scale, columns)
 
     def draw(pen: Pen, left: float, top: float) -> None:
-        pen.elements.append(
-            f'<g transform="translate({number(left)} {number(top)}) scale({scale:.4f})">'
-        )
+        place = f"translate({number(left)} {number(top)}) scale({scale:.4f})"
+        pen.elements.append(f'<g transform="{place}">')
         body.draw(pen, 0, 0)
         pen.elements.append("</g>")
 
-    return Block(preset.room, body.height * scale, draw)
+    # Small type is worse than small cells.
+    return Block(preset.room, body.height * scale, draw, body.area * scale**4)
 
 
 def _lines(words: str, preset: Preset, size: float, *, bold: bool = False) -> Block:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape, quoteattr
@@ -48,7 +48,7 @@ class Pen:
     def picture(self, x: float, y: float, width: float, height: float, url: str) -> None:
         """Draw an image from a data URL, stretched without blur."""
         at = {"x": x, "y": y, "width": width, "height": height, "preserveAspectRatio": "none"}
-        self._add("image", {**at, "style": "image-rendering:pixelated", "xlink:href": url})
+        self._add("image", {**at, "image-rendering": "pixelated", "xlink:href": url})
 
     def text(
         self, x: float, y: float, words: str, size: float, fill: str, *, anchor: Anchor = "start",
@@ -83,11 +83,59 @@ class Block:
     Attributes:
         width, height: points.
         draw: draws it with its upper left corner at (x, y).
+        area: of its matrices and plots, in square points.
     """
 
     width: float
     height: float
     draw: Callable[[Pen, float, float], None]
+    area: float = 0.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """Parts that stand beside each other.
+
+    Attributes:
+        fixed: the height of its titles and labels.
+        build: returns the row, given the largest height of its matrices or plots.
+        cell: the width of its matrices' cells, 0 without any.
+    """
+
+    fixed: float
+    build: Callable[[float], Block]
+    cell: float = 0.0
+
+
+def stacked(blocks: Sequence[Block], gap: float) -> Block:
+    """Return blocks below each other."""
+
+    def draw(pen: Pen, left: float, top: float) -> None:
+        for block in blocks:
+            block.draw(pen, left, top)
+            top += block.height + gap
+
+    height = sum(block.height for block in blocks) + gap * (len(blocks) - 1)
+    area = sum(block.area for block in blocks)
+    return Block(max(block.width for block in blocks), height, draw, area)
+
+
+def beside(rows: Sequence[Row], gap: float) -> Row:
+    """Return rows side by side."""
+
+    def build(most: float) -> Block:
+        blocks = [row.build(most) for row in rows]
+
+        def draw(pen: Pen, left: float, top: float) -> None:
+            for block in blocks:
+                block.draw(pen, left, top)
+                left += block.width + gap
+
+        width = sum(block.width for block in blocks) + gap * (len(blocks) - 1)
+        height = max(block.height for block in blocks)
+        return Block(width, height, draw, sum(block.area for block in blocks))
+
+    return rows[0] if len(rows) == 1 else Row(max(row.fixed for row in rows), build)
 
 
 def number(value: float) -> str:

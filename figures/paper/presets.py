@@ -60,10 +60,10 @@ def _slide(name: str, label: str, theme: Theme) -> Preset:
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
-        Preset("one", "One column", 3.3, 0, 8.5, 7, LEAST_TYPE, 4, 16),
-        Preset("two", "Two columns", 6.9, 0, 10, 8, 6.5, 4, 20),
+        Preset("one-column", "One column", 3.3, 0, 8.5, 7, LEAST_TYPE, 4, 16),
+        Preset("two-columns", "Two columns", 6.9, 0, 10, 8, 6.5, 4, 20),
         _slide("slide", "Slide", "light"),
-        _slide("dark", "Dark slide", "dark"),
+        _slide("dark-slide", "Dark slide", "dark"),
     )
 }
-DEFAULT = PRESETS["two"]
+DEFAULT = PRESETS["two-columns"]

@@ -16,7 +16,7 @@ from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ElementHandle, Page, expect
 
 from figures.exhibit import Offline
-from figures.labels import query_labels, show_token
+from figures.labels import plain_token, query_labels, show_token
 from figures.tables import unguard
 from tests.browser.pixels import pixels
 from tests.figures.exhibits import exhibit, hostile_panel, panel
@@ -34,6 +34,7 @@ PAGES_TO_TRY = ("attention", "translate")
 FORMATS = {
     "png": "Picture, PNG",
     "svg": "Drawing, SVG",
+    "pdf": "Paper, PDF",
     "csv": "Numbers, CSV",
     "npz": "Arrays, NPZ",
     "html": "Page, HTML",
@@ -83,8 +84,8 @@ def files(
 @pytest.mark.parametrize("name", PAGES_TO_TRY)
 def test_the_picture_opens_and_has_ink(files: dict[str, dict[str, Path]], name: str) -> None:
     image = Image.open(files[name]["png"])
-    assert image.width >= 1_000 and image.height >= 500
-    assert image.info["dpi"][0] > 140
+    assert image.width == 2_070 and image.height >= 500, "6.9 in, two columns"
+    assert image.info["dpi"][0] == pytest.approx(300, abs=0.1)
     pixels = np.asarray(image.convert("RGB"))
     assert (pixels.std(axis=(0, 1)) > 5).all()
     assert (pixels[:5] == 255).all(), "figures are on white"
@@ -97,7 +98,7 @@ def test_the_drawing_holds_the_tokens_as_text(
     root = parse(files[name]["svg"].read_bytes())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = {each.text for each in root.iter() if each.tag.endswith("}text")}
-    shown = {show_token(token) for token in trace.src_tokens}
+    shown = {plain_token(token, 24) for token in trace.src_tokens}
     # Where there is no room for all labels, every second, third or fourth one is left.
     assert len(shown & texts) >= len(shown) // 4
     assert not {"script", "a", "foreignObject"} & {

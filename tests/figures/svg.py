@@ -57,6 +57,7 @@ class Drawing:
         assert width.endswith("in") and height.endswith("in")
         return float(width[:-2]), float(height[:-2])
 
+    @cached_property
     def scale(self) -> float:
         """Of the parts, where they are shrunk to fit."""
         found = [re.search(r"scale\(([\d.]+)\)", each.get("transform", "")) for each in
@@ -80,7 +81,7 @@ class Drawing:
 
     def types(self) -> list[float]:
         """The type sizes of all texts, in points on the page."""
-        return [float(each.get("font-size", 0)) * self.scale() for each in self.all("text")]
+        return [float(each.get("font-size", 0)) * self.scale for each in self.all("text")]
 
     def text_boxes(self, kind: str) -> list[tuple[str, Rect]]:
         """Texts that start at their place, with the boxes of their letters."""

@@ -18,12 +18,12 @@ SENTENCE = "The cat sat on the mat."
 
 #: Links with settings that are no defaults, and how many controls they bring into popovers.
 LINKS: dict[str, tuple[dict[str, str], int]] = {
-    "": ({"prefix": "4.5"}, 2),
+    "": ({"prefix": "4.5"}, 3),
     "attention": (
         {"combine": "max", "map": "heads", "heads": "1.2-2.3", "display": "matrix",
-         "find": "first", "find_in": "encoder_self-cross"}, 5,
+         "find": "first", "find_in": "encoder_self-cross"}, 6,
     ),
-    "compare": ({"topic": "maps", "units": "words", "dim": "on", "combine": "max"}, 3),
+    "compare": ({"topic": "maps", "units": "words", "dim": "on", "combine": "max"}, 4),
 }  # fmt: skip
 
 

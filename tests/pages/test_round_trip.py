@@ -36,6 +36,9 @@ ACTS = {
     "example_box": "takes an example as the sentence, and is empty again",
 }
 
+#: The ending of keys of controls that say how a file is written, and change nothing on the page.
+OF_FILES = "_figure_size"
+
 #: Elements that AppTest does not model. Those of components hold what Params say (tested below);
 #: none of the others keeps anything.
 STATELESS = {
@@ -112,7 +115,7 @@ def widgets(app: AppTest) -> dict[Name, Any]:
         if not isinstance(node, Widget) or isinstance(node, Button | DownloadButton | MenuButton):
             continue
         assert node.key, f"{node.type} {node.label!r} has no key"
-        if node.key not in ACTS:
+        if node.key not in ACTS and not node.key.endswith(OF_FILES):
             found[node.type, node.key] = node
     return found
 

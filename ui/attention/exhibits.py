@@ -189,6 +189,7 @@ def panel(maps: Maps, weights: Floats, layer: int, head: int) -> Panel:
     return Panel(
         f"Layer {layer + 1}, head {head + 1}", weights, tuple(maps.queries), tuple(maps.keys),
         f"query: {maps.kind_text.queries}", f"key: {maps.kind_text.keys}",
+        short=f"{layer + 1}.{head + 1}",
     )  # fmt: skip
 
 

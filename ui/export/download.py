@@ -1,4 +1,4 @@
-"""The "Download" popover: a figure as picture, numbers, page or program.
+"""The "Download" popover: a figure as picture, numbers, page or program, and the picture's size.
 
 Nothing is computed until a button is pressed. The figure is then made in a thread of its own,
 outside any session, by a function that may use its arguments and the caches of the process, but
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import streamlit as st
 from streamlit import runtime
@@ -20,10 +21,11 @@ from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
 )
 
 from figures.exhibit import Exhibit
-from figures.paper import to_png, to_python, to_svg
+from figures.paper import DEFAULT, PRESETS, Preset, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from ui.core.view import View
+from ui.core.widgets import fill, refill
 from ui.export.html import to_html
 from ui.export.programs import Source
 from ui.work.results import trace
@@ -39,6 +41,7 @@ class Format:
         label, icon: on the button.  help: its tooltip.
         ending: of the file name.  mime: media type.
         write: renders the file's content.
+        sized: whether `write` takes a preset.  size: what the file's name says of it.
     """
 
     label: str
@@ -46,18 +49,33 @@ class Format:
     ending: str
     mime: str
     icon: str
-    write: Callable[[Exhibit], bytes]
+    write: Callable[..., bytes]
+    sized: bool = False
+    size: str = ""
 
+    def at(self, preset: Preset) -> Format:
+        """Return the format for a size."""
+        if not self.sized:
+            return self
+        return replace(self, write=partial(self.write, preset=preset), size=f"-{preset.name}")
+
+
+#: The chosen size, for all figures of a session.
+_SIZE = "figure_size"
 
 #: The formats, in the order of the popover.
 FORMATS: tuple[Format, ...] = (
     Format(
-        "Picture, PNG", "300 dots per inch, on white.", "png", "image/png",
-        ":material/image:", to_png,
+        "Picture, PNG", "300 dots per inch.", "png", "image/png",
+        ":material/image:", to_png, sized=True,
     ),
     Format(
         "Drawing, SVG", "For papers and slides; text stays text.", "svg", "image/svg+xml",
-        ":material/draw:", to_svg,
+        ":material/draw:", to_svg, sized=True,
+    ),
+    Format(
+        "Paper, PDF", "For LaTeX; one page as large as the figure.", "pdf", "application/pdf",
+        ":material/picture_as_pdf:", to_pdf, sized=True,
     ),
     Format(
         "Numbers, CSV", "One line for each number, for spreadsheets.", "csv", "text/csv",
@@ -92,12 +110,30 @@ def download_button(
         n_numbers: how many numbers the figure shows, if known; no CSV is offered of too many.
     """
     with st.popover("Download", type="tertiary", icon=":material/download:", key=f"{key}_popover"):
-        for each in FORMATS:
-            _button(make, each, key, name, n_numbers)
+        _offer(make, key, name, n_numbers)
+
+
+@st.fragment
+def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> None:
+    """Draw the choice of a size, which all figures share, and a button for each format."""
+    widget = f"{key}_figure_size"
+
+    def store() -> None:
+        st.session_state[_SIZE] = st.session_state[widget]
+
+    refill(widget)
+    fill(widget, st.session_state.get(_SIZE, DEFAULT.name))
+    st.segmented_control(
+        "Size of picture, drawing and paper", list(PRESETS), required=True, key=widget,
+        format_func=lambda size: PRESETS[size].label, on_change=store,
+    )  # fmt: skip
+    preset = PRESETS[st.session_state[widget]]
+    for each in FORMATS:
+        _button(make, each.at(preset), key, name, n_numbers)
 
 
 def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
-    file_name, context = f"{name}.{each.ending}", get_script_run_ctx()
+    file_name, context = f"{name}{each.size}.{each.ending}", get_script_run_ctx()
 
     def data() -> bytes:
         content = each.write(make())

@@ -23,6 +23,7 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
+from ui.export.font import font_face
 
 __all__ = ["save", "to_html"]
 
@@ -50,10 +51,10 @@ def to_html(exhibit: Exhibit) -> bytes:
     scripts = _hash(code) if code else "'none'"
     policy = (
         f"default-src 'none'; script-src {scripts}; "
-        f"style-src {' '.join(map(_hash, styles))}; img-src data:; "
+        f"style-src {' '.join(map(_hash, styles))}; img-src data:; font-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    title, caption = _text(exhibit.title), _text(exhibit.caption)
+    title, caption = _text(exhibit.title), _text(exhibit.legend)
     body = [f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
     if views:
         body += _views(views)
@@ -187,7 +188,8 @@ def _hash(text: str) -> str:
 def _theme() -> str:
     """The variables that Streamlit gives to components, for both themes."""
     light, dark = _variables("light"), _variables("dark")
-    return f":root {{{light}}}\n@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}\n"
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
+    return f"{font_face()}:root {{{light}}}\n{dark}\n"
 
 
 def _variables(theme: Theme) -> str:
@@ -199,8 +201,8 @@ def _variables(theme: Theme) -> str:
         "--st-primary-color": chrome.accent,
         "--st-link-color": chrome.accent,
         "--st-border-color": chrome.rule,
-        "--st-font": "Source Sans 3, Source Sans Pro, Segoe UI, Roboto, Helvetica Neue, Arial, "
-        "Liberation Sans, sans-serif",
+        "--st-font": "Source Sans, Source Sans 3, Source Sans Pro, Segoe UI, Roboto, "
+        "Helvetica Neue, Arial, Liberation Sans, sans-serif",
         "--st-code-font": "ui-monospace, Source Code Pro, Menlo, Consolas, monospace",
         "--st-base-radius": "0.25rem",
         "--hl-scale": "1",

@@ -46,7 +46,14 @@ function show(view) {
   });
 }
 
-views.forEach(show);
-// Some views read the colours of the page once, when they get their message.
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => views.forEach(show));
-document.documentElement.dataset.ready = String(views.length);
+function start() {
+  views.forEach(show);
+  // Some views read the colours of the page once, when they get their message.
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  dark.addEventListener("change", () => views.forEach(show));
+  document.documentElement.dataset.ready = String(views.length);
+}
+
+// A canvas does not wait for a font: it draws with another one that is there already.
+const weights = [400, 600].map((weight) => document.fonts.load(`${weight} 16px "Source Sans"`));
+Promise.allSettled(weights).then(start);

@@ -55,7 +55,7 @@ def test_no_box_overlaps_another_or_leaves_the_page(trace: Trace, preset: Preset
     assert width == pytest.approx(preset.width, abs=1e-3)
     assert not preset.height or height == pytest.approx(preset.height)
     boxes = drawing.rects("node")
-    assert max(box.right for box in boxes) * drawing.scale() <= width * 72 - preset.margin + 0.02
+    assert max(box.right for box in boxes) * drawing.scale <= width * 72 - preset.margin + 0.02
     assert min(box.x for box in boxes) >= 0
     for one in boxes:
         for other in boxes:
@@ -65,7 +65,7 @@ def test_no_box_overlaps_another_or_leaves_the_page(trace: Trace, preset: Preset
 
 
 def test_type_on_paper_is_legible_and_the_caption_says_where_it_is_from(trace: Trace) -> None:
-    for name in ("one", "two"):
+    for name in ("one-column", "two-columns"):
         drawing = Drawing(drawn(figure(trace), PRESETS[name]).encode())
         assert min(drawing.types()) >= LEAST_TYPE
         caption = " ".join(drawing.texts("caption"))
@@ -74,6 +74,6 @@ def test_type_on_paper_is_legible_and_the_caption_says_where_it_is_from(trace: T
 
 
 def test_a_dark_slide_is_dark_and_paper_is_white(trace: Trace) -> None:
-    for name, colour in (("dark", "#0f0e0d"), ("two", "#ffffff")):
+    for name, colour in (("dark-slide", "#0f0e0d"), ("two-columns", "#ffffff")):
         drawing = Drawing(drawn(figure(trace), PRESETS[name]).encode())
         assert drawing.all("rect")[0].get("fill") == colour

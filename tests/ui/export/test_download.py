@@ -15,7 +15,10 @@ from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.testing.v1 import AppTest
 
+from figures.paper import PRESETS
 from figures.tables import MOST_ROWS
+from tests.figures.exhibits import exhibit
+from tests.figures.svg import Drawing
 from tests.views import make_view
 from transformer.search.sampling import Sampling
 from ui.core.view import View
@@ -45,10 +48,33 @@ def test_nothing_is_computed_before_a_click() -> None:
     assert not app.exception
     buttons = app.get("download_button")
     assert [each.key for each in buttons] == [f"{key}_{f.ending}" for key in "ab" for f in FORMATS]
-    assert {f.ending for f in FORMATS} == {"png", "svg", "csv", "npz", "html", "py"}
+    assert {f.ending for f in FORMATS} == {"png", "svg", "pdf", "csv", "npz", "html", "py"}
     assert all(each.proto.deferred_file_id for each in buttons)
     assert all(each.proto.ignore_rerun for each in buttons)
     assert not any(each.disabled for each in buttons)
+
+
+def test_a_size_is_chosen_once_for_all_figures() -> None:
+    app = AppTest.from_string(SCRIPT.format(count=12), default_timeout=60).run()
+    sizes = app.get("button_group")
+    assert [each.key for each in sizes] == ["a_figure_size", "b_figure_size"]
+    assert [each.value for each in sizes] == ["two-columns"] * 2
+    app.get("button_group")[0].set_value("slide").run()
+    assert [each.value for each in app.get("button_group")] == ["slide"] * 2
+    assert not app.exception
+
+
+def test_only_pictures_and_papers_have_a_size() -> None:
+    made = exhibit()
+    for form in FORMATS:
+        sized = form.at(PRESETS["one-column"])
+        assert form.sized == (form.ending in ("png", "svg", "pdf"))
+        assert sized.size == ("-one-column" if form.sized else "")
+        assert sized.write(made)
+    svg = next(form for form in FORMATS if form.ending == "svg")
+    assert Drawing(svg.at(PRESETS["slide"]).write(made)).size() == pytest.approx(
+        (40 / 3, 7.5), abs=1e-3
+    )
 
 
 def test_a_table_of_too_many_numbers_is_not_offered() -> None:

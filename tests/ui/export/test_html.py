@@ -19,7 +19,7 @@ from figures.palette import THEMES
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
-from ui.export import html
+from ui.export import font, html
 from ui.export.html import save, to_html
 
 ROOT = Path(__file__).parents[3]
@@ -80,6 +80,25 @@ def test_only_our_own_script_and_styles_are_allowed() -> None:
     assert not any("unsafe" in each for values in policy.values() for each in values)
 
 
+def test_the_font_of_the_app_is_in_the_page() -> None:
+    for data in (lens_page(), to_html(exhibit(panel(3, 4)))):
+        page = Reader(data)
+        css = page.texts["style"][0]
+        faces = re.findall(r"@font-face {([^}]*)}", css)
+        assert len(faces) == 1 and 'font-family: "Source Sans"' in faces[0]
+        address = re.search(r'src: url\("data:font/woff2;base64,([^"]*)"\)', faces[0])
+        assert address is not None and base64.b64decode(address[1]).startswith(b"wOF2")
+        assert page.policy()["font-src"] == ["data:"]
+        assert re.findall(r"url\((?!\"data:)|@import|https?://", css) == []
+        assert re.search(r"--st-font: Source Sans,", css)
+
+
+def test_without_the_font_a_page_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(font, "find_spec", lambda name: None)
+    monkeypatch.setattr(html, "font_face", font.font_face.__wrapped__)
+    assert b"@font-face" not in lens_page()
+
+
 def test_nothing_is_asked_of_a_network_and_no_text_is_markup() -> None:
     page = Reader(lens_page())
     assert {tag for tag, _ in page.elements} <= {
@@ -117,7 +136,7 @@ def test_without_a_view_the_page_holds_the_drawing_and_no_script() -> None:
     page = Reader(data)
     assert page.policy()["script-src"] == ["'none'"]
     assert "script" not in page.texts
-    assert "▁query0" in page.texts["text"] and "query: translation" in page.texts["text"]
+    assert "_query0" in page.texts["text"] and "query: translation" in page.texts["text"]
     numbers = [float(each) for each in page.texts["td"]]
     assert numbers == pytest.approx(panel(3, 4).values.ravel().tolist())
 
@@ -175,4 +194,4 @@ def test_save_goes_by_the_ending(tmp_path: Path) -> None:
     assert save(made, tmp_path / "a.HTML").read_bytes() == to_html(made)
     assert save(made, str(tmp_path / "a.py")).read_text() == made.snippet
     with pytest.raises(ValueError, match="can be saved as"):
-        save(made, tmp_path / "a.pdf")
+        save(made, tmp_path / "a.gif")
