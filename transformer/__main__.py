@@ -11,6 +11,7 @@ from types import FrameType
 from typing import NoReturn
 
 from transformer.commands import (
+    complexity,
     data,
     evaluate,
     import_,
@@ -28,7 +29,8 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, trace, show, train, data, publish, measure, import_, info,
+    translate, evaluate, typed, trace, show, train, data, publish, measure, complexity, import_,
+    info,
 )  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.

@@ -48,6 +48,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     ),
     "head": ({"kind": "decoder_self", "query": "2", "scaling": "1.5"},),
     "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
+    "complexity": ({"cost": "path"}, {"cost": "maps"}),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }

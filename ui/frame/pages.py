@@ -80,6 +80,9 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec(
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),
+    PageSpec(
+        "pages/complexity_page.py", "complexity", "Cost", ":material/speed:", needs_model=False
+    ),
     PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
         "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False

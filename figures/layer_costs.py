@@ -1,0 +1,144 @@
+"""Figures of table 1: what layers cost by length, and how a signal travels through them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from figures.charts import quiet
+from figures.palette import CHROME, Theme, categorical
+from transformer.measures.layer_costs import Reals
+from transformer.measures.paths import Node, PathKind, route, spread, successors
+
+
+def cost_lines(
+    lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme,
+    height: int = 380,
+) -> alt.LayerChart:  # fmt: skip
+    """Draw a quantity by length on logarithmic axes, with n = d marked.
+
+    Args:
+        lines: by name, [lengths]; NaN where nothing was measured.
+        width: d.
+    """
+    chrome = CHROME[theme]
+    values: list[dict[str, Any]] = [
+        {"name": name, "n": n, "value": float(value)}
+        for name, line in lines.items()
+        for n, value in zip(lengths, line, strict=True)
+        if np.isfinite(value)
+    ]
+    logs = np.log10([each["value"] for each in values] or [1])
+    decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
+    base = alt.Chart(alt.InlineData(values=values)).encode(
+        x=alt.X(
+            "n:Q", title="length n", scale=alt.Scale(type="log", base=2),
+            axis=alt.Axis(values=list(lengths), grid=False),
+        ),
+        y=alt.Y(
+            "value:Q", title=title, scale=alt.Scale(type="log", domain=[decades[0], decades[-1]]),
+            axis=alt.Axis(format="~g", values=decades),
+        ),
+        color=alt.Color(
+            "name:N", title=None, sort=None,
+            scale=alt.Scale(domain=list(lines), range=categorical(len(lines), theme)),
+            legend=alt.Legend(orient="bottom", columns=2, labelLimit=400, symbolType="stroke"),
+        ),
+        tooltip=[
+            alt.Tooltip("name:N", title="layer"), alt.Tooltip("n:Q", title="n"),
+            alt.Tooltip("value:Q", title=title, format=".3~g"),
+        ],
+    )  # fmt: skip
+    drawn = [base.mark_line(strokeWidth=2.5), base.mark_circle(size=45, opacity=1)]
+    if lengths[0] <= width <= lengths[-1]:
+        mark = alt.Chart(alt.InlineData(values=[{"n": width, "said": "n = d"}])).encode(x="n:Q")
+        drawn.append(mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]))
+        drawn.append(
+            mark.mark_text(align="left", dx=6, y=10, color=chrome.ink, fontSize=13)
+            .encode(text="said:N")
+        )  # fmt: skip
+    chart: alt.LayerChart = quiet(alt.layer(*drawn).properties(height=height), theme)
+    return chart
+
+
+def path_picture(
+    kind: PathKind, start: int, end: int, walked: int, n: int, size: int, theme: Theme
+) -> alt.LayerChart:  # fmt: skip
+    """Draw the positions of every layer, what the signal has reached, and a shortest path.
+
+    Args:
+        start, end: positions from 0, drawn from 1.
+        walked: steps taken so far.
+        size: see `transformer.measures.paths.successors`.
+    """
+    chrome = CHROME[theme]
+    path = route(kind, start, end, size)
+    found = spread(kind, start, walked, n, size)
+    reached = set().union(*found)
+    taken = path[: walked + 1]
+    if path[0][0]:  # the recurrent layer is entered at once
+        path, taken = [(0, start), *path], [(0, start), *taken]
+    edges = [
+        _edge(node, other, "reached")
+        for nodes in found[:-1]
+        for node in sorted(nodes)
+        for other in successors(kind, node, n, size)
+    ]
+    edges += [_edge(a, b, "path") for a, b in pairwise(taken)]
+    levels = max(level for level, _ in path)
+    nodes = [
+        {"position": place + 1, "level": level, "state": _state((level, place), taken, reached)}
+        for level in range(levels + 1)
+        for place in range(n)
+    ]
+    x = alt.X(
+        "position:Q", title="position", scale=alt.Scale(domain=[0.5, n + 0.5], nice=False),
+        axis=alt.Axis(grid=False, values=list(range(1, n + 1)), format="d"),
+    )  # fmt: skip
+    y = alt.Y(
+        "level:Q", title=None, scale=alt.Scale(domain=[-0.8, levels + 0.8], nice=False),
+        axis=alt.Axis(
+            grid=False, values=list(range(levels + 1)), domain=False, ticks=False,
+            labelExpr="datum.value == 0 ? 'input' : 'layer ' + datum.value",
+        ),
+    )  # fmt: skip
+    states = ["idle", "reached", "path"]
+    colours = [chrome.rule, chrome.muted, chrome.accent]
+    colour = alt.Color("state:N", legend=None, scale=alt.Scale(domain=states, range=colours))
+    lines = alt.Chart(alt.InlineData(values=edges)).mark_rule().encode(
+        x=x, x2="to:Q", y=y, y2="above:Q", color=colour,
+        strokeWidth=alt.condition("datum.state == 'path'", alt.value(4), alt.value(1)),
+        opacity=alt.condition("datum.state == 'path'", alt.value(1), alt.value(0.45)),
+    )  # fmt: skip
+    dots = alt.Chart(alt.InlineData(values=nodes)).mark_circle(opacity=1).encode(
+        x=x, y=y, color=colour,
+        size=alt.condition("datum.state == 'path'", alt.value(190), alt.value(70)),
+        tooltip=[alt.Tooltip("position:Q"), alt.Tooltip("level:Q", title="layer")],
+    )  # fmt: skip
+    words = [
+        alt.Chart(
+            alt.InlineData(values=[{"position": place + 1, "level": level, "said": said}])
+        ).mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
+        .encode(x=x, y=y, text="said:N")
+        for (level, place), said, dy in ((path[0], "from", 17), (path[-1], "to", -15))
+    ]  # fmt: skip
+    parts = [*([lines] if edges else []), dots, *words]
+    height = min(380, 130 + 60 * levels)
+    chart: alt.LayerChart = quiet(alt.layer(*parts).properties(height=height), theme)
+    return chart
+
+
+def _edge(node: Node, other: Node, state: str) -> dict[str, object]:
+    return {
+        "position": node[1] + 1, "level": node[0], "to": other[1] + 1, "above": other[0],
+        "state": state,
+    }  # fmt: skip
+
+
+def _state(node: Node, taken: Sequence[Node], reached: set[Node]) -> str:
+    return "path" if node in taken else "reached" if node in reached else "idle"

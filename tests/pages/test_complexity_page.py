@@ -1,0 +1,112 @@
+"""Cost: the stored measurement, a walk, bytes of maps, and measuring on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from transformer.experiments.records import shipped
+from transformer.experiments.summary import exponents
+from ui.complexity import jobs
+
+RunApp = Callable[..., AppTest]
+
+#: The smallest shapes that a measurement takes.
+TINY = ("--quick", "--lengths", "8", "16", "--widths", "8", "16")
+
+
+@pytest.fixture(autouse=True)
+def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(jobs, "_job", None)
+    monkeypatch.setattr(jobs, "_measured", None)
+    yield
+    job = jobs.current()
+    if job is not None:
+        job.stop()
+        job.thread.join()
+
+
+def said(app: AppTest) -> str:
+    return "\n".join(each.value for each in (*app.main.markdown, *app.main.caption))
+
+
+def table(app: AppTest, index: int = 0) -> Any:
+    return app.main.get("table")[index].value
+
+
+def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
+    made = shipped()
+    app = run_app(at="complexity")
+    rows = exponents(made, made.widths[-1])
+    shown = table(app)["time in n"].tolist()
+    assert len(shown) == len(rows)
+    for row, text in zip(rows, shown, strict=True):
+        assert row.in_n is not None
+        assert text.startswith(f"{row.in_n.value:.2f}".replace("-", "−"))
+    assert f"{made.rounds} rounds in one process" in said(app)
+    app = run_app(at="complexity", width=str(made.widths[0]), quantity="memory")
+    assert app.query_params["width"] == str(made.widths[0])
+    assert table(app)["time in n"].tolist() != shown
+
+
+def test_a_walk_goes_step_by_step_to_its_end(run_app: RunApp) -> None:
+    app = run_app(at="complexity", cost="path", between="2.9", walked="0")
+    assert "**0** of 7 steps" in said(app)
+    assert app.button(key="path_back").disabled
+    app.button(key="path_step").click().run()
+    assert "**1** of 7 steps" in said(app) and app.query_params["walked"] == "1"
+    app = run_app(at="complexity", cost="path", between="9.2", through="restricted", window="4")
+    assert "**4** of 4 layers" in said(app)
+    assert app.button(key="path_step").disabled
+    # A link may name what is not there.
+    app = run_app(at="complexity", cost="path", between="30.30", length="4", through="nothing")
+    assert "**1** of 1 step" in said(app)
+
+
+def test_bytes_of_maps_follow_the_checkpoint(run_app: RunApp) -> None:
+    app = run_app(at="complexity", cost="maps", checkpoint="alpha")
+    assert "512² float32" in said(app)
+    app.button(key="time_maps").click().run()
+    assert not app.exception
+    assert "Medians of three rounds" in said(app)
+
+
+def test_who_may_not_import_may_not_measure(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run_app(at="complexity")
+    assert not app.button(key="measure_layers").disabled
+    monkeypatch.setattr("ui.complexity.layers.refusal", lambda: "no")
+    app.run()
+    assert app.button(key="measure_layers").disabled
+
+
+def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> None:
+    job = jobs.begin(TINY)
+    assert jobs.begin(TINY) is job
+    job.thread.join()
+    assert (job.phase, job.error) == ("done", "")
+    assert job.done == job.total > 0
+    made = jobs.measured()
+    assert made is not None and made.lengths == (8, 16)
+    app = run_app(at="complexity", measured="here")
+    assert "n = 8 to 16" in said(app)
+    assert app.button(key="measure_layers")
+
+
+def test_a_stopped_measurement_leaves_nothing() -> None:
+    job = jobs.begin(TINY)
+    job.stop()
+    job.thread.join()
+    assert (job.phase, jobs.measured()) == ("stopped", None)
+    assert job._process.poll() is not None
+
+
+def test_a_measurement_that_fails_says_why() -> None:
+    job = jobs.begin(("--nonsense",))
+    job.thread.join()
+    assert job.phase == "failed" and "--nonsense" in job.error
+    assert jobs.measured() is None

@@ -1,0 +1,163 @@
+"""The layers of table 1, what they hold, and the file of a measurement."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.tiny_models import random_model
+from transformer.__main__ import main
+from transformer.attention import MultiHeadAttention
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.experiments.complexity import LEAST_ROUNDS, Plan, measure, processor_name
+from transformer.experiments.layers import RestrictedAttention, build
+from transformer.experiments.maps import map_bytes, time_maps
+from transformer.experiments.memory import expected_bytes, held_bytes
+from transformer.experiments.records import Measurement, shipped
+from transformer.experiments.summary import COMPARED, crossings, exponents
+from transformer.measures.layer_costs import LAYER_COSTS
+
+TINY = Plan(lengths=(8, 12, 20), widths=(8, 16), window=4, seconds=0)
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Measurement:
+    return measure(TINY)
+
+
+@pytest.mark.parametrize("n", [5, 12, 17])
+def test_restricted_attention_is_attention_under_a_band(n: int) -> None:
+    torch.manual_seed(n)
+    layer = RestrictedAttention(ModelConfig(d_model=24, n_heads=3, d_ff=1), window=6)
+    x, places = torch.randn(2, n, 24), torch.arange(n)
+    band = (places[:, None] - places).abs() <= 3
+    with torch.no_grad():
+        expected = MultiHeadAttention.forward(layer, x, x, band)
+        assert torch.allclose(layer(x), expected, atol=1e-6)
+
+
+def test_held_bytes_are_counted_while_they_live() -> None:
+    class Chain(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(5):
+                x = x.view(-1).exp().view(3, 7)  # two live at once; views hold nothing
+            return x
+
+    assert held_bytes(Chain(), torch.zeros(3, 7)) == 2 * 3 * 7 * 4
+    assert held_bytes(torch.nn.Identity(), torch.zeros(3, 7)) == 0
+
+
+def test_estimates_bound_what_is_held(tiny: Measurement) -> None:
+    assert all(0 < each.bytes <= expected_bytes(each.kind, each.n, each.d) for each in tiny.cells)
+
+
+def test_kept_maps_hold_two_of_them_more_than_fused_ones_need() -> None:
+    x = torch.zeros(1, 256, 16)
+    kept, fused = (
+        held_bytes(build(kind, 16, kernel=3, window=4), x) for kind in ("explicit", "attention")
+    )
+    assert fused < 256**2 * 4 < 2 * 256**2 * 4 <= kept
+
+
+def test_a_measurement_has_every_cell_and_survives_its_file(tiny: Measurement) -> None:
+    assert {(each.kind, each.n, each.d) for each in tiny.cells} == {
+        (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
+    }
+    assert {len(each.seconds) for each in tiny.cells} == {LEAST_ROUNDS}
+    assert Measurement.from_json(tiny.to_json()) == tiny
+    assert tiny.made.threads == 1 and tiny.made.torch == torch.__version__
+
+
+def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
+    lengths = (8, 600)
+    plan = Plan(lengths=lengths, widths=(8, 16), seconds=0, held=2**20)
+    made = measure(plan)
+    left = {(each.kind, each.n) for each in made.cells if not each.seconds}
+    assert left == {("explicit", 600)}
+    assert plan.most_held <= 2**20 < made.cell("explicit", 600, 8).bytes
+    assert made.times("explicit", 8)[0].tolist() == [8]
+    rows = {row.kind: row for row in exponents(made, 8)}
+    assert rows["explicit"].in_n is None and rows["attention"].in_n is not None
+    for first, second in COMPARED:
+        assert crossings(made, first, second).keys() == {8, 16}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"lengths": (8,)}, "lengths"), ({"lengths": (8, 4)}, "rising"), ({"widths": (64, 100)},
+     "multiple"), ({"kernel": 4}, "odd"), ({"window": 3}, "even"), ({"threads": 0}, "threads"),
+     ({"held": 5}, "memory limit"), ({"seconds": -1.0}, "seconds"),
+     ({"widths": (8, 10**6)}, "widths")],
+)  # fmt: skip
+def test_a_plan_that_cannot_be_measured_is_refused(change: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        dataclasses.replace(TINY, **change)
+
+
+def test_other_files_are_refused_in_one_line(tiny: Measurement) -> None:
+    whole = json.loads(tiny.to_json())
+    torn = {**whole, "cells": whole["cells"][1:]}
+    other = {**whole, "format": 99}
+    for text in ("", "[]", "{}", json.dumps(torn), json.dumps(other), "[" * 10_000):
+        with pytest.raises(InputError, match="not a measurement"):
+            Measurement.from_json(text)
+
+
+def test_the_command_writes_what_it_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "made.json"
+    options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--lines", "--json"]
+    assert main(["complexity", *options, "--out", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert out == file.read_text("utf-8")
+    made = Measurement.from_json(out)
+    assert made.made.command.endswith("complexity --quick --lengths 8 12 --widths 8 16")
+    progress = [tuple(map(int, line.split())) for line in err.splitlines()[1:]]
+    assert progress[-1] == (1, 1) and all(done <= total for done, total in progress)
+    assert "MiB of tensors" in err.splitlines()[0]
+    assert main(["complexity", "--quick", "--threads", "0"]) == 2
+    assert "threads 0" in capsys.readouterr().err
+
+
+def test_the_shipped_file_is_of_these_layers() -> None:
+    """Bytes do not depend on the machine, so one row is counted again."""
+    made = shipped()
+    n, d = made.lengths[0], made.widths[0]
+    x = torch.zeros(1, n, d)
+    for kind in LAYER_COSTS:
+        layer = build(kind, d, kernel=made.kernel, window=made.window)
+        assert held_bytes(layer, x) == pytest.approx(made.cell(kind, n, d).bytes, rel=0.1), kind
+    assert made.rounds >= LEAST_ROUNDS and made.made.processor and made.made.command
+    for row in exponents(made, made.widths[-1]):
+        assert row.in_n is not None and np.isfinite(row.in_n.value)
+
+
+def test_bytes_of_maps_are_those_of_recorded_maps() -> None:
+    config = ModelConfig(
+        vocab_size=30, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=2, n_decoder_layers=1
+    )
+    model = random_model(config)
+    ids = torch.randint(4, 30, (1, 9))
+    with torch.no_grad():
+        encoded = model.encode(ids, need_weights=True)
+        decoded = model.decode(ids, encoded, need_weights=True)
+    maps = (encoded.attention, decoded.self_attention, decoded.cross_attention)
+    assert tuple(map_bytes(config, 9).values()) == tuple(
+        each.nbytes for each in maps if each is not None
+    )
+    recorded, fused = time_maps(model, (5, 9), rounds=2)
+    assert recorded.shape == fused.shape == (2, 2) and (recorded > 0).all() and (fused > 0).all()
+
+
+def test_a_processor_has_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text("processor : 0\nmodel name\t: Some CPU @ 2\n")
+    assert processor_name(file) == "Some CPU @ 2"
+    assert processor_name(tmp_path / "missing")

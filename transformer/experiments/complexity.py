@@ -1,0 +1,232 @@
+"""Time and memory of the layers of table 1, measured in one process."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+import platform
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise, product
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from transformer.device import resolve_device
+from transformer.errors import InputError
+from transformer.experiments.layers import D_K, build
+from transformer.experiments.memory import expected_bytes, held_bytes
+from transformer.experiments.records import Cell, Measurement, Provenance
+from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
+from transformer.types import Report
+
+#: Least and most rounds, whatever the time allowed.
+LEAST_ROUNDS, MOST_ROUNDS = 5, 15
+
+#: A short forward pass is repeated until it takes this long, in seconds.
+_LONG_ENOUGH = 2e-3
+
+_MOST_N, _MOST_D, _MOST_HELD = 2**16, 2**12, 2**40
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        lengths, widths: every n and d.
+        kernel: of the convolution, odd.  window: of restricted self-attention, even.
+        device: "auto", "cpu" or "cuda".
+        threads: of PyTorch.
+        seconds: aimed at; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`.
+        held: limit in bytes for the tensors of one layer; larger cells are left out.
+        command: what repeats it, for the record.
+
+    Raises: `InputError` for what cannot be measured.
+    """
+
+    lengths: tuple[int, ...] = tuple(2**power for power in range(5, 13))
+    widths: tuple[int, ...] = (128, 256, 512)
+    kernel: int = 3
+    window: int = 32
+    device: str = "cpu"
+    threads: int = 1
+    seconds: float = 100.0
+    held: int = 2**30
+    command: str = "python -m transformer complexity"
+
+    def __post_init__(self) -> None:
+        for name, values, most in (
+            ("lengths", self.lengths, _MOST_N), ("widths", self.widths, _MOST_D),
+        ):  # fmt: skip
+            rising = all(a < b for a, b in pairwise(values))
+            if len(values) < 2 or not rising or values[0] < 1 or values[-1] > most:
+                raise InputError(f"{name} {values}: two or more, rising, 1 to {most:,}")
+        bad = [d for d in self.widths if d > D_K and d % D_K]
+        if bad:
+            raise InputError(f"width {bad[0]}: above {D_K}, a multiple of it (the width of a head)")
+        if self.kernel % 2 == 0 or not 1 <= self.kernel <= 99:
+            raise InputError(f"kernel {self.kernel}: an odd number from 1 to 99")
+        if self.window % 2 or not 2 <= self.window <= 1024:
+            raise InputError(f"window {self.window}: an even number from 2 to 1024")
+        if not 1 <= self.threads <= 1024:
+            raise InputError(f"threads {self.threads}: from 1 to 1024")
+        if not 0 <= self.seconds <= 3600:
+            raise InputError(f"seconds {self.seconds}: from 0 to 3600")
+        if not 2**20 <= self.held <= _MOST_HELD:
+            raise InputError(f"memory limit of {self.held / 2**20:g} MiB: 1 MiB to 1 TiB")
+
+    @property
+    def most_held(self) -> int:
+        """Bytes that the largest cell within the limit may hold, an upper estimate."""
+        expected = (expected_bytes(*each) for each in _cells(self))
+        return max((each for each in expected if each <= self.held), default=0)
+
+
+#: A measurement of seconds, to see that it works; its exponents mean little.
+QUICK = Plan(
+    lengths=(32, 64, 128, 256), widths=(64, 128), seconds=0,
+    command="python -m transformer complexity --quick",
+)  # fmt: skip
+
+
+class _Timed:
+    """A layer and its input, ready to be timed."""
+
+    def __init__(self, layer: nn.Module, x: Tensor) -> None:
+        self.layer, self.x, self.repeats = layer, x, 1
+        self.seconds: list[float] = []
+        self.repeats = max(1, min(1000, math.ceil(_LONG_ENOUGH / self.once())))
+
+    def once(self) -> float:
+        """Return the seconds of one forward pass, the mean of `repeats`."""
+        _wait(self.x.device)
+        begun = time.perf_counter()
+        for _ in range(self.repeats):
+            self.layer(self.x)
+        _wait(self.x.device)
+        return (time.perf_counter() - begun) / self.repeats
+
+
+def measure(plan: Plan, report: Report = lambda done, total: None) -> Measurement:
+    """Measure every cell of a plan.
+
+    Rounds are interleaved: each times every cell once, in an order of its own, so that a machine
+    that slows down for a while does not slow down one kind of layer.
+
+    Args:
+        report: called with (cells timed, cells to time) as it goes; may raise to stop.
+
+    Raises: `InputError` if the device is missing or the limit leaves out everything.
+    """
+    device = resolve_device(plan.device)
+    load, before = _load(), torch.get_num_threads()
+    torch.set_num_threads(plan.threads)
+    try:
+        torch.manual_seed(0)
+        timed, held = _prepare(plan, device, report)
+        with torch.inference_mode():
+            _time(list(timed.values()), plan.seconds, report)
+    finally:
+        torch.set_num_threads(before)
+    return Measurement(
+        _provenance(plan, device, load), plan.lengths, plan.widths, plan.kernel, plan.window,
+        tuple(
+            Cell(*each, held[each], tuple(timed[each].seconds) if each in timed else ())
+            for each in _cells(plan)
+        ),
+    )  # fmt: skip
+
+
+_Key = tuple[LayerKind, int, int]
+
+
+def _cells(plan: Plan) -> list[_Key]:
+    return list(product(LAYER_COSTS, plan.lengths, plan.widths))
+
+
+def _prepare(
+    plan: Plan, device: torch.device, report: Report
+) -> tuple[dict[_Key, _Timed], dict[_Key, int]]:
+    """Build every layer, count what it holds, and run it until it is warm.
+
+    Returns: what is to be timed, and the bytes of every cell, estimated for those left out.
+    """
+    layers = {
+        (kind, d): build(kind, d, kernel=plan.kernel, window=plan.window).to(device).eval()
+        for kind, d in product(LAYER_COSTS, plan.widths)
+    }
+    held = {each: expected_bytes(*each) for each in _cells(plan)}
+    within = [each for each in held if held[each] <= plan.held]
+    if not within:
+        raise InputError(f"memory limit of {plan.held / 2**20:g} MiB: every layer needs more")
+    timed = {}
+    total = len(within) * (1 + LEAST_ROUNDS)
+    for done, (kind, n, d) in enumerate(within):
+        report(done, total)
+        layer, x = layers[kind, d], torch.randn(1, n, d, device=device)
+        held[kind, n, d] = held_bytes(layer, x)
+        with torch.inference_mode():
+            layer(x)
+            timed[kind, n, d] = _Timed(layer, x)
+    return timed, held
+
+
+def _time(timed: list[_Timed], seconds: float, report: Report) -> None:
+    order, begun = random.Random(0), time.perf_counter()
+    rounds, n = MOST_ROUNDS, len(timed)
+    for done in range(MOST_ROUNDS):
+        for index, each in enumerate(order.sample(timed, n)):
+            report(n * (1 + done) + index, n * (1 + rounds))
+            each.seconds.append(float(f"{each.once():.4g}"))
+        mean = (time.perf_counter() - begun) / (done + 1)
+        rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(seconds / mean)))
+        if done + 1 >= rounds:
+            break
+    report(1, 1)
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _provenance(plan: Plan, device: torch.device, load: float | None) -> Provenance:
+    on_gpu = device.type == "cuda"
+    return Provenance(
+        command=plan.command,
+        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        processor=torch.cuda.get_device_name(device) if on_gpu else processor_name(),
+        cores=_cores(),
+        threads=plan.threads,
+        torch=torch.__version__,
+        load=load,
+        held=plan.held,
+    )
+
+
+def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
+    """Return the name of this machine's processor."""
+    try:
+        lines = file.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    names = (value.strip() for name, _, value in (line.partition(":") for line in lines)
+             if name.strip() == "model name")  # fmt: skip
+    return next(names, "") or platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _load() -> float | None:
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (AttributeError, OSError):
+        return None

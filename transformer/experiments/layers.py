@@ -1,0 +1,120 @@
+"""The layers of table 1 as modules of width d, [B, n, d] to [B, n, d]."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention, attend
+from transformer.config import ModelConfig
+from transformer.hooks import Record, matching, tap
+from transformer.measures.layer_costs import LayerKind
+
+#: Width of a head, as in the paper's base model.
+D_K = 64
+
+
+def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
+    """Build a layer with random weights.
+
+    Args:
+        d: width, a multiple of `D_K` or less than it.
+        kernel: odd.  window: even.
+    """
+    if kind == "recurrent":
+        return _Output(nn.RNN(d, d, batch_first=True))
+    if kind == "lstm":
+        return _Output(nn.LSTM(d, d, batch_first=True))
+    if kind == "convolution":
+        return _Convolution(d, kernel)
+    # One class for each way to attend; what an unused setting of the config says is not read.
+    config = ModelConfig(d_model=d, n_heads=max(1, d // D_K), d_ff=1)
+    if kind == "restricted":
+        return RestrictedAttention(config, window)
+    return {"products": _Products, "attention": _Fused, "explicit": _Explicit}[kind](config)
+
+
+class _Output(nn.Module):
+    """A recurrent layer, without its last state."""
+
+    def __init__(self, layer: nn.RNNBase) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.layer(x)[0]
+        return output
+
+
+class _Convolution(nn.Module):
+    """A convolution along the positions, padded so that the length stays."""
+
+    def __init__(self, d: int, kernel: int) -> None:
+        super().__init__()
+        self.layer = nn.Conv1d(d, d, kernel, padding=kernel // 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = self.layer(x.mT)
+        return output.mT
+
+
+class _Fused(MultiHeadAttention):
+    """Self-attention as the models run it when no map is wanted."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return super().forward(x, x)
+
+
+class _Explicit(MultiHeadAttention):
+    """Self-attention as the models run it when its map is recorded."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        kept = Record(matching(name="weights"))
+        return super().forward(x, x, tap=tap(kept, "encoder", 0).block("self"))
+
+
+class _Products(MultiHeadAttention):
+    """Queries, keys and values are the input itself: no projections, as table 1 counts."""
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        heads = self._split(x, self.d_k)
+        return attend(heads, heads, heads).transpose(1, 2).flatten(2)
+
+
+class RestrictedAttention(MultiHeadAttention):
+    """Self-attention to the window / 2 positions on each side, and to one's own (section 4).
+
+    Queries are cut into blocks of window / 2. Each block meets the keys of three, so the products
+    cost 1.5 times what the window needs, and nothing of size n^2 is made.
+    """
+
+    def __init__(self, config: ModelConfig, window: int) -> None:
+        super().__init__(config)
+        self.side = window // 2
+
+    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        """Same shape as x."""
+        batch, n, _ = x.shape
+        side = self.side
+        blocks = -(-n // side)
+        k, v = self.keys_values(x)
+        q = F.pad(self.queries(x), (0, 0, 0, blocks * side - n))
+        q = q.reshape(*q.shape[:2], blocks, side, -1)  # [B, H, blocks, side, d_k]
+        margins = (0, 0, side, (blocks + 1) * side - n)
+        k, v = (F.pad(each, margins).unfold(2, 3 * side, side).mT for each in (k, v))
+        q, k, v = (each.transpose(1, 2).flatten(0, 1) for each in (q, k, v))
+        heads = attend(q, k, v, self._mask(blocks, n, x.device).repeat(batch, 1, 1, 1))
+        # Back from [B blocks, H, side, d_v] to [B, blocks, side, H, d_v].
+        heads = heads.view(batch, blocks, *heads.shape[1:]).transpose(2, 3)
+        output: Tensor = self.w_o(heads.reshape(batch, blocks * side, -1)[:, :n])
+        return output
+
+    def _mask(self, blocks: int, n: int, device: torch.device) -> Tensor:
+        """Return which keys of its three blocks each query may see, [blocks, 1, side, 3 side]."""
+        side = self.side
+        query = torch.arange(blocks * side, device=device).view(blocks, side, 1)
+        first = torch.arange(blocks, device=device).view(blocks, 1, 1) * side - side
+        key = first + torch.arange(3 * side, device=device)
+        near: Tensor = ((query - key).abs() <= side) & (key >= 0) & (key < n)
+        return (near | (query >= n))[:, None]  # rows of padding see all, as each needs one True

@@ -1,0 +1,61 @@
+"""What recording every attention map of a model costs: it grows with the square of the length."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+from transformer.config import ModelConfig
+from transformer.measures.layer_costs import Reals
+from transformer.model import Transformer
+from transformer.types import Report
+
+#: Bytes of a weight, a float32.
+WEIGHT_BYTES = 4
+
+
+def map_bytes(config: ModelConfig, n: int) -> dict[str, int]:
+    """Return the bytes of all attention maps for n source and n target tokens, by kind."""
+    encoder = config.n_encoder_layers * config.n_heads
+    decoder = config.n_decoder_layers * (config.n_decoder_heads or config.n_heads)
+    one = n * n * WEIGHT_BYTES
+    return {"encoder": encoder * one, "decoder": decoder * one, "cross": decoder * one}
+
+
+def time_maps(
+    model: Transformer,
+    lengths: Sequence[int],
+    rounds: int = 3,
+    report: Report = lambda done, total: None,
+) -> tuple[Reals, Reals]:
+    """Time reading n random source and n target tokens, with all maps recorded and with none.
+
+    Returns: seconds [lengths, rounds] with maps, and the same without.
+    """
+    draw = torch.Generator().manual_seed(0)
+    most = model.config.vocab_size
+    device = next(model.parameters()).device
+    texts = [torch.randint(4, most, (1, n), generator=draw).to(device) for n in lengths]
+    found = np.zeros((2, len(lengths), rounds))
+    for done, (turn, index, bare) in enumerate(_order(rounds, len(lengths))):
+        report(done, (rounds + 1) * len(lengths) * 2)
+        seconds = _once(model, texts[index], maps=not bare)
+        if turn:  # the first turn warms up
+            found[bare, index, turn - 1] = seconds
+    return found[0], found[1]
+
+
+def _order(rounds: int, count: int) -> Iterator[tuple[int, int, int]]:
+    return ((turn, i, bare) for turn in range(rounds + 1) for i in range(count) for bare in (0, 1))
+
+
+def _once(model: Transformer, text: torch.Tensor, *, maps: bool) -> float:
+    begun = time.perf_counter()
+    with torch.inference_mode():
+        encoded = model.encode(text, need_weights=maps)
+        decoded = model.decode(text, encoded, need_weights=maps)
+        float(decoded.hidden.sum())  # waits for a GPU
+    return time.perf_counter() - begun

@@ -1,0 +1,161 @@
+"""What a layer costs by its kind (section 4, table 1): counts, fitted exponents, crossings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+LayerKind = Literal[
+    "products", "attention", "explicit", "restricted", "recurrent", "lstm", "convolution"
+]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the counts depend on.
+
+    Attributes:
+        n: positions.  d: width of the layer.
+        kernel: positions that a convolution reads, k in the paper.
+        window: positions beside its own that restricted self-attention reads, r in the paper.
+    """
+
+    n: int
+    d: int
+    kernel: int = 3
+    window: int = 32
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """One row of table 1, and the layer that stands for it here.
+
+    Attributes:
+        name: on screen.
+        complexity, sequential, path: the paper's terms, as LaTeX without O( ).
+        in_n, in_d: exponents of n and d in `complexity`.
+        counted: multiply-adds of the layer, biases and the softmax left out.
+    """
+
+    name: str
+    complexity: str
+    sequential: str
+    path: str
+    in_n: int
+    in_d: int
+    counted: Callable[[Shape], int]
+
+
+def _attention(shape: Shape) -> int:
+    return 4 * shape.n * shape.d**2 + 2 * shape.n**2 * shape.d
+
+
+#: The kinds in the order of table 1; what the paper has one row for may stand here in several.
+LAYER_COSTS: dict[LayerKind, LayerCost] = {
+    "products": LayerCost(
+        "Attention, products only", r"n^2 \cdot d", "1", "1", 2, 1,
+        lambda shape: 2 * shape.n**2 * shape.d,
+    ),
+    "attention": LayerCost(
+        "Attention, fused", r"n^2 \cdot d", "1", "1", 2, 1, _attention
+    ),
+    "explicit": LayerCost(
+        "Attention, maps kept", r"n^2 \cdot d", "1", "1", 2, 1, _attention
+    ),
+    "recurrent": LayerCost(
+        "Recurrent, tanh", r"n \cdot d^2", "n", "n", 1, 2,
+        lambda shape: 2 * shape.n * shape.d**2,
+    ),
+    "lstm": LayerCost(
+        "Recurrent, LSTM", r"n \cdot d^2", "n", "n", 1, 2,
+        lambda shape: 8 * shape.n * shape.d**2,
+    ),
+    "convolution": LayerCost(
+        "Convolution", r"k \cdot n \cdot d^2", "1", r"\log_k(n)", 1, 2,
+        lambda shape: shape.kernel * shape.n * shape.d**2,
+    ),
+    "restricted": LayerCost(
+        "Attention, restricted", r"r \cdot n \cdot d", "1", "n/r", 1, 1,
+        lambda shape: 4 * shape.n * shape.d**2 + 2 * shape.n * (shape.window + 1) * shape.d,
+    ),
+}  # fmt: skip
+
+
+def counted(kind: LayerKind, shape: Shape) -> int:
+    """Return the multiply-adds of one layer."""
+    return LAYER_COSTS[kind].counted(shape)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with a 95% interval of the bootstrap over rounds."""
+
+    value: float
+    low: float
+    high: float
+
+
+def fit_exponent(sizes: Reals, times: Reals, draws: int = 1000) -> Estimate:
+    """Fit p in time ~ size^p by least squares on logarithms of medians.
+
+    Args:
+        sizes: [m], at least two.
+        times: [m, rounds]; a round's times belong together and are drawn together.
+    """
+    x = np.log(sizes) - np.log(sizes).mean()
+
+    def slope(medians: Reals) -> Reals:
+        result: Reals = x @ np.log(medians) / (x @ x)
+        return result
+
+    drawn = slope(_resampled(times, draws))
+    return _estimate(float(slope(np.median(times, axis=1))), drawn)
+
+
+def crossing(sizes: Reals, first: Reals, second: Reals, draws: int = 1000) -> Estimate:
+    """Estimate the size from which `first` is slower than `second` and stays so.
+
+    Args:
+        sizes: [m], rising.  first, second: [m, rounds] times of the same rounds.
+
+    Returns: between two sizes by straight lines on logarithms; 0 if `first` is slower throughout,
+        infinite if it is faster at the last size.
+    """
+    ratio = np.log(np.median(first, axis=1) / np.median(second, axis=1))
+    value = _crossing(np.log(sizes), ratio[:, None])[0]
+    drawn = np.log(_resampled(first, draws) / _resampled(second, draws))
+    return _estimate(float(value), _crossing(np.log(sizes), drawn))
+
+
+def _crossing(x: Reals, ratio: Reals) -> Reals:
+    """Return where each column of `ratio` [m, draws] last turns positive, as sizes [draws]."""
+    m = len(x)
+    below = ratio <= 0
+    last = np.where(below.any(axis=0), m - 1 - np.argmax(below[::-1], axis=0), -1)
+    at = np.clip(last, 0, m - 2)
+    columns = np.arange(ratio.shape[1])
+    left, right = ratio[at, columns], ratio[at + 1, columns]
+    rise = np.where(right > left, right - left, 1.0)
+    share = np.clip(-left / rise, 0, 1)
+    size: Reals = np.exp(x[at] + share * (x[at + 1] - x[at]))
+    return np.where(last < 0, 0.0, np.where(last == m - 1, np.inf, size))
+
+
+def _resampled(times: Reals, draws: int) -> Reals:
+    """Return medians over rounds drawn with replacement, [m, draws]; the same draws every time."""
+    rounds = times.shape[1]
+    picks = np.random.default_rng(0).integers(rounds, size=(draws, rounds))
+    medians: Reals = np.median(times[:, picks], axis=2)
+    return medians
+
+
+def _estimate(value: float, drawn: Reals) -> Estimate:
+    # Order statistics rather than interpolation: between a size and infinity there is no mean.
+    low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
+    return Estimate(value, float(low), float(high))

@@ -1,0 +1,121 @@
+"""The view of path lengths: how a signal travels between two positions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import streamlit as st
+
+from figures.layer_costs import path_picture
+from figures.numbers import count
+from figures.training import bars
+from transformer.measures.paths import PATHS, PathKind, path_length
+from ui.complexity.exhibits import path_exhibit
+from ui.complexity.settings import (
+    BETWEEN,
+    KERNEL,
+    KIND,
+    KINDS,
+    LENGTH,
+    WALKED,
+    WINDOW,
+    ends,
+    size_of,
+)
+from ui.core import url_state
+from ui.core.layout import section, sized
+from ui.core.theme import current_theme
+from ui.core.widgets import bound
+from ui.export.download import download_button
+
+
+@st.fragment
+def draw_path() -> None:
+    """Draw the view; a fragment, so a step reruns only this."""
+    url_state.show(KIND, LENGTH, BETWEEN, KERNEL, WINDOW, WALKED)
+    st.segmented_control(
+        "Layer", KINDS, format_func=lambda kind: PATHS[kind][0], required=True, wrap=True,
+        label_visibility="collapsed", **bound(KIND),
+    )  # fmt: skip
+    kind = cast(PathKind, url_state.get(KIND))
+    n = _draw_choices(kind)
+    start, end = ends(n)
+    steps = path_length(kind, end - start, size_of(kind))
+    walked = min(steps, steps if url_state.get(WALKED) is None else url_state.get(WALKED) or 0)
+    _draw_walk(kind, n, start, end, walked, steps)
+    _draw_lengths(kind, end - start, n)
+    url_state.write_url()
+
+
+def _draw_choices(kind: PathKind) -> int:
+    places = st.columns([3, 5, 3], gap="large")
+    places[0].slider("Length n", 4, 32, help="Positions of the sequence.", **bound(LENGTH))
+    n = url_state.get(LENGTH)
+    start, end = ends(n)
+    url_state.put(BETWEEN, (start + 1, end + 1))
+    places[1].slider("From one position to another", 1, n, **bound(BETWEEN))
+    if kind in ("convolution", "dilated"):
+        places[2].select_slider(
+            "Kernel k", (3, 5, 7), help="Positions that one layer reads.", **bound(KERNEL)
+        )
+    elif kind == "restricted":
+        places[2].select_slider(
+            "Window r", (2, 4, 6, 8), help="Neighbours that one layer reads, half on each side.",
+            **bound(WINDOW),
+        )  # fmt: skip
+    return n
+
+
+def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps: int) -> None:
+    def go(to: int) -> None:
+        url_state.put(WALKED, min(steps, max(0, to)))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Start", icon=":material/first_page:", key="path_start", on_click=go, args=(0,),
+                  disabled=walked == 0)  # fmt: skip
+        st.button("Back", icon=":material/chevron_left:", key="path_back", on_click=go,
+                  args=(walked - 1,), disabled=walked == 0)  # fmt: skip
+        st.button("Step", icon=":material/chevron_right:", key="path_step", on_click=go,
+                  args=(walked + 1,), disabled=walked == steps)  # fmt: skip
+        word = "step" if kind == "recurrent" else "layer"
+        st.markdown(f"**{walked}** of {count(steps, word)}")
+    st.altair_chart(
+        sized(path_picture(kind, start, end, walked, n, size_of(kind), current_theme())),
+        theme=None,
+        alt=f"{PATHS[kind][0]}: a signal from position {start + 1} to {end + 1} after {walked} of "
+        f"{count(steps, word)}.",
+    )  # fmt: skip
+    st.caption(_SAID[kind])
+
+
+_SAID: dict[PathKind, str] = {
+    "recurrent": "A state is computed from the one before it, so a signal passes through every "
+    "position between the two, in a layer that reads from left to right.",
+    "convolution": "A layer reads its k nearest positions, so a signal moves (k-1)/2 positions a "
+    "layer at most; the paper's n/k leaves out the factor 2.",
+    "dilated": "Layer by layer the positions read lie 1, k, k² apart, here to the left only. Each "
+    "layer carries one digit of the distance, written to the base k.",
+    "restricted": "A layer reads r neighbours, half of them on each side; the paper's n/r leaves "
+    "out the factor 2.",
+    "attention": "A layer reads every position, so one is enough, however far apart the two are.",
+}  # fmt: skip
+
+
+def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
+    place = section(
+        "Why short paths",
+        "What happens at one end has to be learned from an error at the other, through every node "
+        "between. The shorter that way, the easier it is to learn what belongs together far apart "
+        "(section 4): a pronoun and its noun, say.\n\n"
+        f"These are the ways over a distance of {distance}.",
+    )
+    lengths = {PATHS[each][0]: path_length(each, distance, size_of(each)) for each in KINDS}
+    place.altair_chart(
+        sized(bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
+                   written="d", height=220)),
+        theme=None,
+        alt="; ".join(f"{name} {length}" for name, length in lengths.items()) + ".",
+    )  # fmt: skip
+    kernel, window = size_of("convolution"), size_of("restricted")
+    with place:
+        download_button(lambda: path_exhibit(n, kernel, window), key="paths", name="path-lengths")
