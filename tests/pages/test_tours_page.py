@@ -113,7 +113,7 @@ def test_the_list_of_tours_starts_them(run_app: RunApp) -> None:
     assert all(tour.title in text(app) for tour in TOURS)
     app.button(key="start_training").click().run()
     assert page(app) == "tours"
-    assert "Training 1 of 4" in text(app)
+    assert "Training 1 of 9" in text(app)
 
 
 def test_without_a_checkpoint_tours_are_listed(run_app: RunApp, tmp_path: Path) -> None:

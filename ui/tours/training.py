@@ -2,136 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
+from figures.markdown import plain
 from figures.numbers import in_words
-from transformer.search.decoding import Decoding
 from transformer.training.objective import learning_rate, smoothed_target
-from transformer.training.recipe import TrainingRecipe
-from transformer.types import Floats
 from ui.tours.stops import Question, Scene, Stop, Tour, among, numbers
+from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
 
-#: The paper's base model (sections 5.1 to 5.4): updates, target tokens of a batch, width.
-PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
-
-
-@dataclass(frozen=True)
-class TrainingFacts:
-    """A checkpoint's training by its metrics.json; the paper's base model's if that says nothing.
-
-    Attributes:
-        own: whether the numbers are the checkpoint's own.
-        continued: whether they are of a last part only, which began from trained weights.
-        recipe: warm-up, peak rate, cooldown, label smoothing.
-        updates, epochs, target_tokens, hours: its length; epochs and hours are 0 if unknown.
-        longest: tokens of the longest target sentence, 0 if unknown.
-        val_nll: loss on held-out text in nats a token, None if unknown.
-        tried: (decoding, BLEU on validation) of one set of weights.
-        tests: BLEU by the name of the test set.
-        d_model, vocab_size: of the model meant.
-    """
-
-    own: bool
-    continued: bool
-    recipe: TrainingRecipe
-    updates: int
-    epochs: int
-    target_tokens: int
-    hours: float
-    longest: int
-    val_nll: float | None
-    tried: tuple[tuple[Decoding, float], ...]
-    tests: Mapping[str, float]
-    d_model: int
-    vocab_size: int
-
-    @property
-    def rates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
-        """About 400 updates, and the learning rate at each."""
-        steps = np.unique(np.linspace(1, self.updates, 400).round().astype(np.int64))
-        rates = [learning_rate(int(n), self.recipe, self.d_model, self.updates) for n in steps]
-        return steps, np.array(rates, dtype=np.float32)
-
-
-def _number(value: Any, default: float = 0.0) -> float:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else default
-
-
-def _part(held: Any, name: str) -> Mapping[str, Any]:
-    found = held.get(name) if isinstance(held, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def training_facts(scene: Scene) -> TrainingFacts:
-    """Read a checkpoint's metrics.json, ignoring invalid values: anyone may have written it."""
-    training = _part(scene.metrics, "training")
-    said = _part(_part(training, "recipe"), "training")
-    updates = min(int(_number(training.get("updates"))), 10**9)
-    own = updates > 0 and bool(said)
-    recipe = TrainingRecipe(label_smoothing=0.1)
-    if own:
-        recipe = TrainingRecipe(
-            warmup=min(int(_number(said.get("warmup"), 4000)), 10**9),
-            peak_lr=_number(said.get("peak_lr")),
-            cooldown=min(max(_number(said.get("cooldown")), 0.0), 1.0),
-            label_smoothing=min(max(_number(said.get("label_smoothing")), 0.0), 1.0),
-        )
-    nll = _number(training.get("val_nll"), -1)
-    return TrainingFacts(
-        own=own,
-        continued=own and bool(said.get("init")),
-        recipe=recipe,
-        updates=updates if own else PAPER_UPDATES,
-        epochs=int(_number(training.get("epochs"))) if own else 0,
-        target_tokens=(
-            int(_number(training.get("target_tokens"))) if own else PAPER_UPDATES * PAPER_BATCH
-        ),
-        hours=_number(training.get("hours")) if own else 12.0,
-        longest=int(_number(training.get("longest_target"))) if own else 0,
-        val_nll=nll if own and nll >= 0 else None,
-        tried=_tried(scene.metrics),
-        tests=_tests(scene.metrics),
-        d_model=scene.config.d_model if own else PAPER_WIDTH,
-        vocab_size=scene.config.vocab_size if own else 37_000,
-    )
-
-
-def _tried(metrics: Mapping[str, Any]) -> tuple[tuple[Decoding, float], ...]:
-    rows = metrics.get("tried_on_val")
-    found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    kept = _part(metrics, "chosen_on_val").get("averaged_epochs")
-    return tuple(
-        (
-            Decoding(int(_number(row.get("beam_size"))), _number(row.get("alpha"))),
-            _number(row.get("val_bleu")),
-        )
-        for row in found
-        if row.get("averaged_epochs") == kept and _number(row.get("beam_size")) > 0
-    )
-
-
-def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
-    tests = _part(metrics, "tests")
-    scores = {name: _part(tests, name).get("bleu") for name in tests}
-    return {str(name): _number(score) for name, score in scores.items() if score is not None}
-
-
-def whose(facts: TrainingFacts) -> str:
-    """Return whose numbers these are, as the start of a sentence."""
-    if facts.continued:
-        return "The last part of this checkpoint's training"
-    return "This checkpoint" if facts.own else "The paper's base model"
-
-
-def how_long(hours: float) -> str:
-    """Return a time with its unit, in minutes below an hour."""
-    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+#: Updates after which the tour asks what Adam remembers.
+AGE = 50
 
 
 def _how_much(scene: Scene) -> Question:
@@ -158,6 +38,111 @@ def _how_much(scene: Scene) -> Question:
         f"{facts.target_tokens:,}, about {facts.target_tokens / facts.updates:,.0f} an update"
         f"{took}{', not counting what came before' if facts.continued else ''}. The paper's base "
         "model saw about 25,000 in each of 100,000 updates: 2.5 billion.",
+    )
+
+
+def _batch(scene: Scene) -> Question:
+    facts = training_facts(scene)
+    room, length = facts.recipe.batch_tokens, length_of(scene)
+    right = max(room // length, 1)
+    options, answer = numbers(
+        float(right), [max(right // 4, 1), 4 * right, room], lambda n: f"{n:,.0f}"
+    )
+    longest = f", and {max(room // facts.longest, 1):,} of the longest" if facts.longest else ""
+    return Question(
+        f"A batch of {'this checkpoint' if facts.own else 'the paper’s base model'} has room for "
+        f"{room:,} tokens on the longer side, padding included. How many pairs as long as the one "
+        f"on the left, {length} tokens, fit in?",
+        options,
+        answer,
+        f"{room:,} / {length}, rounded down, is {right:,}{longest}. In a batch of all lengths, "
+        "every sentence would be padded to the longest one. "
+        f"An update held {facts.target_tokens / facts.updates:,.0f} target tokens on average.",
+    )
+
+
+def length_of(scene: Scene) -> int:
+    """Return the tokens of the longer side of the sentence on the left."""
+    return max(len(scene.trace.src_tokens), len(scene.trace.predicted_tokens), 1)
+
+
+def _hours(scene: Scene) -> Question:
+    facts = training_facts(scene)
+    parts, hours = facts.parts, facts.hours_in_all
+    if not hours:
+        parts, hours = (PAPER_PART,), PAPER_PART.hours
+    mine = parts is facts.parts and facts.own
+    several = f"The {len(parts)} parts of its training ran" if len(parts) > 1 else "It was trained"
+    options, answer = numbers(hours, [hours / 10, hours * 10, hours * 100], how_long)
+    on = f" on {plain(parts[-1].hardware)}" if parts[-1].hardware else ""
+    return Question(
+        f"{several if mine else 'The paper’s base model was trained'}{on}. How long did that take?",
+        options,
+        answer,
+        "The paper's base model took 12 hours on 8 P100 GPUs, 0.4 seconds an update; big took "
+        "3.5 days.",
+    )
+
+
+def _remembered(scene: Scene) -> Question:
+    recipe = training_facts(scene).recipe
+    left = recipe.beta2**AGE
+    options, answer = numbers(
+        100 * left, [100, 100 / AGE, 100 * recipe.beta1**AGE], lambda share: f"{share:.2g}%"
+    )
+    return Question(
+        f"Adam divides each step by the root of a running mean of squared gradients, with "
+        f"β₂ = {recipe.beta2:g}. How much does a gradient of {AGE} updates ago still count there, "
+        "against the newest?",
+        options,
+        answer,
+        f"{recipe.beta2:g}^{AGE} = {left:.2g}. The mean of the gradients forgets faster: "
+        f"β₁ = {recipe.beta1:g}, {recipe.beta1:g}^{AGE} = {recipe.beta1**AGE:.2g}. "
+        f"ε = {recipe.epsilon:g} keeps the division possible. The paper's are 0.9, 0.98 and 1e-09.",
+    )
+
+
+def _dropped(scene: Scene) -> Question:
+    facts = training_facts(scene)
+    p, d_model = facts.dropout or 0.1, facts.d_model
+    options, answer = numbers(
+        p * d_model, [p * d_model / 10, d_model / 2, (1 - p) * d_model], lambda n: f"{n:.0f}"
+    )
+    off = "" if facts.dropout else " This one did without; take the paper's 0.1."
+    return Question(
+        f"With p = {p:g}, about how many of the d_model = {d_model} numbers that a sublayer adds "
+        f"to one token are set to 0 in an update?{off}",
+        options,
+        answer,
+        f"{p:g} · {d_model} = {p * d_model:.0f}, others in every update; the rest is multiplied by "
+        f"1 / (1 − p) = {1 / (1 - p):.2f}, so that the mean stays. So no number can rely on a "
+        "certain other one. When the model translates, nothing is dropped.",
+    )
+
+
+def _averaged(scene: Scene) -> Question:
+    facts = training_facts(scene)
+    if len(facts.averages) < 2:
+        return Question(
+            "From how many of its last checkpoints, written 10 minutes apart, are the weights of "
+            "the paper's base model averaged?",
+            ("1", "5", "10", "20"),
+            1,
+            "5; for big, 20. Weights late in training circle around a minimum, and their mean lies "
+            "nearer to it than each of them.",
+        )
+    scores = np.array([score for _, score in facts.averages[:6]])
+    labels = [f"{n} epoch" if n == 1 else f"{n} epochs" for n, _ in facts.averages[:6]]
+    options, answer = among(
+        int(scores.argmax()), [int(i) for i in np.argsort(scores)], labels, most=5
+    )
+    each = ", ".join(f"{label}: {score:.1f}" for label, score in zip(labels, scores, strict=True))
+    return Question(
+        "The weights of this checkpoint's last epochs were averaged, over more and fewer of them. "
+        "Which average got the highest BLEU on the validation text, greedy?",
+        options,
+        answer,
+        f"{each}. The paper averages 5 checkpoints for base and 20 for big.",
     )
 
 
@@ -233,7 +218,7 @@ TRAINING = Tour(
     "training",
     "Training",
     "What it was shown, how fast it learned, and how well.",
-    "5",
+    "5, 6.1",
     ":material/model_training:",
     (
         Stop(
@@ -241,7 +226,26 @@ TRAINING = Tour(
             "Training shows the model pairs of sentences and asks, at every place at once, for the "
             "next token of the translation. An **update** changes all weights a little after one "
             "batch of pairs.",
-            "5.1, 5.2", "tours", _how_much,
+            "5.1", "tours", _how_much,
+        ),
+        Stop(
+            "Batches by length",
+            "Sentences of about one length share a **batch**: shorter ones are padded, and padding "
+            "is computed for nothing. So a batch has room for so many tokens, not for so many "
+            "sentences.",
+            "5.1", "tours", _batch,
+        ),
+        Stop(
+            "Hardware and time",
+            "Training goes over the text again and again; all positions of a sentence run at once, "
+            "which is what the paper set out for.",
+            "5.2", "tours", _hours,
+        ),
+        Stop(
+            "Adam",
+            "**Adam** keeps two running means for every weight, of its gradient and of the "
+            "gradient's square, and steps by the one over the root of the other.",
+            "5.3", "tours", _remembered,
         ),
         Stop(
             "Warm up, then slow down",
@@ -251,10 +255,22 @@ TRAINING = Tour(
             "5.3", "tours", _peak,
         ),
         Stop(
+            "Dropout",
+            "**Dropout** sets a random share of numbers to 0 in training: of what every sublayer "
+            "adds, and of the sums of embeddings and positions.",
+            "5.4", "tours", _dropped,
+        ),
+        Stop(
             "Not too sure",
             "**Label smoothing**: the target is not 1 for the right token and 0 for all others; a "
             "share ε is spread evenly over the vocabulary.",
             "5.4", "tours", _smoothed,
+        ),
+        Stop(
+            "Average the last",
+            "The weights at the end are the mean of the last few **checkpoints**, so that no "
+            "single batch has the last word.",
+            "6.1", "tours", _averaged,
         ),
         Stop(
             "How well it does",

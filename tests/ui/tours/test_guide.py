@@ -26,7 +26,8 @@ from ui.tours.decoding import DECODING
 from ui.tours.guide import TOURS
 from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters, shown
-from ui.tours.training import PAPER_UPDATES, TRAINING, training_facts, whose
+from ui.tours.training import AGE, TRAINING, length_of
+from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
@@ -155,12 +156,37 @@ def test_positions_answer_by_the_formula(shipped: Scene) -> None:
 def test_training_answers_from_the_checkpoints_own_file(shipped: Scene) -> None:
     training = shipped.metrics["training"]
     warmup = training["recipe"]["training"]["warmup"]
-    peak = question(TRAINING, 2, shipped)
+    peak = question(TRAINING, 5, shipped)
     assert peak.options[peak.answer] == f"update {warmup:,}"
     read = question(TRAINING, 1, shipped)
     assert f"{training['target_tokens']:,}" in read.because
     updates, rates = training_facts(shipped).rates
     assert abs(int(updates[rates.argmax()]) - warmup) <= training["updates"] / 300
+
+
+def test_the_whole_training_is_asked_about_in_the_recipes_numbers(shipped: Scene) -> None:
+    recipe = shipped.metrics["training"]["recipe"]
+    said = recipe["training"]
+    length = length_of(shipped)
+    assert length == max(len(shipped.trace.src_tokens), len(shipped.trace.predicted_tokens))
+
+    def right(number: int) -> str:
+        asked = question(TRAINING, number, shipped)
+        return asked.options[asked.answer]
+
+    assert right(2) == f"{said['batch_tokens'] // length:,}"
+    parts = [*shipped.metrics["earlier_parts"], shipped.metrics["training"]]
+    assert right(3) == how_long(sum(part["hours"] for part in parts))
+    assert right(4) == f"{100 * said['beta2'] ** AGE:.2g}%"
+    dropout = recipe["model"]["dropout"] or 0.1  # the paper's where the model did without
+    assert right(6) == f"{dropout * recipe['model']['d_model']:.0f}"
+    tried = {
+        row["averaged_epochs"]: row["val_bleu"]
+        for row in shipped.metrics["tried_on_val"]
+        if row["beam_size"] == 1 and row["val_bleu"] and not row.get("mixed_share")
+    }
+    best = max(tried, key=tried.__getitem__, default=0)
+    assert right(8) == (f"{best} epochs" if len(tried) > 1 else "5")
 
 
 @pytest.mark.parametrize("init", ["", "runs/before"])
@@ -169,7 +195,7 @@ def test_a_last_part_of_training_is_not_said_to_be_all_of_it(shipped: Scene, ini
     settings = {**training["recipe"]["training"], "init": init}
     training = {**training, "hours": 0.25, "recipe": {"training": settings}}
     scene = replace(shipped, metrics={**shipped.metrics, "training": training})
-    read, rate = (TRAINING.stops[i].question(scene) for i in range(2))
+    read, rate = (TRAINING.stops[i].question(scene) for i in (0, 4))
     for said in (read.ask, read.because, rate.ask, whose(training_facts(scene))):
         assert ("last part" in said or "before" in said) is bool(init)
     assert "15 minutes" in read.because

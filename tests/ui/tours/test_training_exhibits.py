@@ -19,19 +19,25 @@ from transformer.checkpoint.folder import inspect_checkpoint
 from ui.core.view import View
 from ui.export.html import to_html
 from ui.tours.stops import Scene
-from ui.tours.training import TrainingFacts, training_facts
+from ui.tours.training import TRAINING
 from ui.tours.training_exhibits import PAPER_SCORES, rate_exhibit, scores_exhibit, smoothing_exhibit
+from ui.tours.training_facts import TrainingFacts, training_facts
+from ui.tours.training_views import pictures
 
 METRICS = {
     "training": {
         "updates": 900, "epochs": 3, "target_tokens": 10_000,
+        "hours": 0.25,
         "recipe": {"training": {"warmup": 100, "peak_lr": 2e-3, "cooldown": 0.3,
-                                "label_smoothing": 0.2}},
+                                "label_smoothing": 0.2, "beta2": 0.95, "batch_tokens": 512},
+                   "model": {"dropout": 0.25}, "data": {"corpora": ["second"]}},
     },
+    "earlier_parts": [{"hours": 0.5, "recipe": {"data": {"corpora": ["first"]}}}],
     "tried_on_val": [
         {"beam_size": 1, "alpha": 0.0, "val_bleu": 31.5, "averaged_epochs": 2},
         {"beam_size": 4, "alpha": 0.6, "val_bleu": 33.25, "averaged_epochs": 2},
         {"beam_size": 4, "alpha": 0.6, "val_bleu": 30.0, "averaged_epochs": 5},
+        {"beam_size": 1, "alpha": 0.0, "val_bleu": 30.5, "averaged_epochs": 5},
     ],
     "chosen_on_val": {"averaged_epochs": 2},
 }  # fmt: skip
@@ -80,6 +86,25 @@ def test_the_numbers_are_the_checkpoint_s(own: View) -> None:
     assert dict(zip(scores.arrays["names"], scores.arrays["bleu"], strict=True)) == {
         "greedy": 31.5, "beam 4, alpha 0.6": 33.25,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_every_picture_of_the_tour_can_be_taken_away(own: View, says: bool) -> None:
+    if not says:
+        (own.path / "metrics.json").write_text("{}")
+    facts = facts_of(own)
+    shown = pictures(facts, own.checkpoint, 17)
+    assert len(shown) == len(TRAINING.stops)
+    held = {picture.name: picture.make() for picture in shown if picture.make is not None}
+    for exhibit in held.values():
+        check(exhibit)
+    values = {name: exhibit.arrays for name, exhibit in held.items()}
+    room = 512 if says else 25_000
+    assert room // 17 in values["batch-by-length"]["values"]
+    assert list(values["training-hours"]["values"]) == ([0.5, 0.25] if says else [12.0])
+    assert values["adam-memory"]["values"][-3] == pytest.approx((0.95 if says else 0.98) ** 10)
+    assert values["dropout"]["values"].sum() == pytest.approx(facts.d_model)
+    assert list(values["averaged-checkpoints"]["values"]) == ([31.5, 30.5] if says else [5, 20])
 
 
 def test_the_paper_stands_in_where_a_checkpoint_says_nothing(own: View) -> None:
