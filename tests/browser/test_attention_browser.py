@@ -272,7 +272,7 @@ def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
     strokes(page, kept[2].sum())
     best = int(trace.cross[1, 2, 2].argmax())
     said = f"2.3 {best + 1} {plain(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
-    expect(page.locator(".said")).to_contain_text(said)
+    expect(page.locator(".lines .said")).to_contain_text(said)
     page.locator(".token.key").nth(1).click()
     strokes(page, kept[:, 1].sum())
     expect(page).to_have_url(re.compile("pin=k2"))

@@ -106,7 +106,7 @@ def test_every_page_calls_a_row_by_one_name(
     query = page.locator(".token.query").nth(STEP)
     expect(query).to_have_attribute("title", label)
     query.hover()
-    expect(page.locator(".said")).to_contain_text(f"query {STEP + 1} {label}: ")
+    expect(page.locator(".lines .said")).to_contain_text(f"query {STEP + 1} {label}: ")
 
     visit("head", query=str(STEP + 1))
     expect(page.get_by_role("combobox", name="Query")).to_have_value(f"{STEP + 1}  {label}")
