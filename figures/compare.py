@@ -79,7 +79,7 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
             + indent(each.snippet, "    ")
             + f"    return {', '.join(names)},\n\n\n{made} = side_{small}()\n\n\n"
         )
-    said = "; ".join(f"{letter}: {each.title}" for letter, each in sides.items())
+    said = "; ".join(_said(letter, each) for letter, each in sides.items())
     return Exhibit(
         name=name,
         title=title,
@@ -90,3 +90,9 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
         offline=tuple(views),
         columns=1,
     )
+
+
+def _said(letter: str, side: Exhibit) -> str:
+    """Return what a side shows, with its layer and head unless the title names them."""
+    where = side.facts.get("Attention", "")
+    return f"{letter}: {side.title}" + (f" ({where})" if where and where not in side.title else "")

@@ -126,7 +126,7 @@ def split_exhibit(
         ),
         parts=tuple(
             Panel(title, np.where(split.mask, values, math.nan), queries, keys, "query", "key",
-                  "diverging")
+                  "diverging", "logit")
             for title, values in shown.items()
         ),
         arrays={**split.parts, "logits": split.logits, "mask": split.mask},

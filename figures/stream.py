@@ -208,7 +208,7 @@ def stream_exhibit(
         "is measured at the input and behind each block (section 3.1).",
         parts=(
             Panel("share of each block", shares.reshape(len(blocks), -1), blocks, tokens,
-                  "block", "token"),
+                  "block", "token", quantity="share"),
             Series("length of the stream", ("input", *blocks), lines, "block", "length"),
         ),
         arrays={"shares": shares, "norms": norms, "added": added_norms(stream)},

@@ -122,7 +122,13 @@ for module, *arguments in (["headlight", file, first],
 """
 
 
+def without_font(page: bytes) -> bytes:
+    """A page without the font and the hash of the style that holds it."""
+    return re.sub(rb"@font-face {[^}]*}\n|style-src '[^']*'", b"", page)
+
+
 def test_pages_are_written_where_streamlit_is_not_installed(path: Path, tmp_path: Path) -> None:
+    """The same pages, but for the font, which Streamlit brings."""
     outs = [tmp_path / "first.html", tmp_path / "second.html"]
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, path, *outs], cwd=ROOT, capture_output=True, text=True
@@ -130,4 +136,4 @@ def test_pages_are_written_where_streamlit_is_not_installed(path: Path, tmp_path
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"{outs[1]}\n")
     for out in outs:
-        assert out.read_bytes() == show(path).html
+        assert without_font(out.read_bytes()) == without_font(show(path).html)

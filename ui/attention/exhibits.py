@@ -53,7 +53,11 @@ def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> 
     maps = maps_of(trace, choice.kind, choice.units)
     if choice.display == "grid":
         return _grid(trace, choice, maps, source)
-    return {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps, source)
+    made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps, source)
+    heads = "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in choice.heads)
+    name = name_of_map(maps, choice)
+    where = heads if choice.display == "heads" else f"{name[:1].lower()}{name[1:]}"
+    return replace(made, facts=source.facts(where, trace.source))
 
 
 def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
@@ -66,6 +70,9 @@ def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> 
         parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
         snippet=_program(source, choice),
+        facts=source.facts(
+            "all layers and heads, named layer.head where space is short", trace.source
+        ),
         offline=_grid_pages(trace, choice, maps),
         columns=n_heads,
     )

@@ -169,6 +169,7 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
         f"decoder_self = recorded.decoder_self[{node.row}]  # [layers, heads, prefix]\n",
         offline=tuple(Offline("lens", still_lens(each)) for each in maps),
         columns=1,
+        facts=source.facts(where),
     )
 
 
@@ -220,6 +221,7 @@ def branches_exhibit(
             *(Offline("lens", still_lens(each)) for each in maps),
         ),
         columns=2,
+        facts=source.facts(where),
     )
 
 
@@ -271,6 +273,7 @@ def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
     return Exhibit(
         name="ended-by-alpha",
         title="Finished hypotheses under other length penalties",
+        facts=source.facts(),
         caption=f"The search used alpha = {tree.alpha:g}. {_rule(tree)}",
         parts=(
             Series(

@@ -189,7 +189,9 @@ def compared(setup: Setup) -> Compared:
 def who_is_who(setup: Setup) -> str:
     """Say what A and B are, for a caption."""
     if setup.pairing == "models":
-        what = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}."
+        models = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}"
+        what = f"{models}; both read “{setup.left.sentence}”."
     else:
-        what = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”."
+        texts = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”"
+        what = f"{texts}; checkpoint {setup.left.checkpoint}."
     return f"{what} B follows A's translation." if setup.follow else what

@@ -35,11 +35,22 @@ class Source:
     arguments: tuple[tuple[str, Any], ...] = ()
     alpha: float = 0.6
 
-    def facts(self, where: str = "") -> dict[str, str]:
-        """Return what a caption says of a figure's origin; `where` names the layer and head."""
-        sentence = f"“{self.sentence}”" if self.sentence else ""
-        named = {"Sentence": sentence, "Checkpoint": self.checkpoint, "Attention": where}
+    def facts(self, where: str = "", sentence: str = "") -> dict[str, str]:
+        """Return what a caption says of a figure's origin.
+
+        Args:
+            where: the layer and head.
+            sentence: of the trace, for a source without one.
+        """
+        read = self.sentence or sentence
+        quoted = f"“{read}”" if read else ""
+        named = {"Sentence": quoted, "Checkpoint": self.checkpoint, "Attention": where}
         return {name: fact for name, fact in named.items() if fact}
+
+
+def about_model(checkpoint: str) -> dict[str, str]:
+    """Return what a caption says of a figure of a model without a sentence."""
+    return {"Checkpoint": checkpoint} if checkpoint else {}
 
 
 def header(source: Source, *imports: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from figures.exhibit import Exhibit, Offline
 from figures.stream import feed_forward_exhibit, stream_exhibit
@@ -22,13 +23,15 @@ def reading_of(stream: Stream, place: Place) -> Callable[..., FeedForwardReading
 
 def network_figure(reading: FeedForwardReading, offline: Offline, source: Source) -> Exhibit:
     """Return what a feed-forward network adds to a token, as a figure."""
-    return feed_forward_exhibit(reading, header(source), offline)
+    made = feed_forward_exhibit(reading, header(source), offline)
+    return replace(made, facts=source.facts())
 
 
 def stream_figure(stream: Stream, place: Place, offline: Offline, source: Source) -> Exhibit:
     """Return the stream of one stack as a figure; the token's line stands out."""
     stack, _, position = place
-    return stream_exhibit(stream.stack(stack), stack, position, header(source), offline)
+    made = stream_exhibit(stream.stack(stack), stack, position, header(source), offline)
+    return replace(made, facts=source.facts())
 
 
 def plan_offline(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Offline:

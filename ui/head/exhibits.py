@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -51,4 +52,6 @@ def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source
     """
     names = names_of(HeadChoice(stages.kind, stages.layer, stages.head, stages.query), trace)
     message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)
-    return head_exhibit(stages, header(source), names, Offline("stages", message))
+    made = head_exhibit(stages, header(source), names, Offline("stages", message))
+    where = f"layer {stages.layer + 1}, head {stages.head + 1}"
+    return replace(made, facts=source.facts(where, trace.source))

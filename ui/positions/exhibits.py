@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from figures.exhibit import Exhibit, Offline
 from figures.head import SPLIT_NAMES, split_exhibit
 from figures.labels import query_labels
@@ -13,7 +15,8 @@ from ui.export.programs import Source, header
 def split_figure(split: LogitSplit, trace: Trace, note: str, source: Source) -> Exhibit:
     """Return a head's logits as a sum of content and position; `note` ends the caption."""
     page = Offline("parts", split_message(split, trace))
-    return split_exhibit(split, header(source), query_labels(trace, split.kind), page, note)
+    made = split_exhibit(split, header(source), query_labels(trace, split.kind), page, note)
+    return replace(made, facts=source.facts(f"layer 1, head {split.head + 1}", trace.source))
 
 
 def split_message(split: LogitSplit, trace: Trace) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -23,7 +24,7 @@ from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
-from ui.export.programs import header
+from ui.export.programs import about_model, header
 from ui.work.results import once
 
 #: How many positions are shown.
@@ -248,7 +249,10 @@ def draw_beyond(
     pairs = position_vectors.pairs_around(limit, d_model)
     with place:
         download_button(
-            lambda: exhibits.beyond_exhibit(values, names, pairs, d_model, header(source_of(view))),
+            lambda: replace(
+                exhibits.beyond_exhibit(values, names, pairs, d_model, header(source_of(view))),
+                facts=about_model(view.checkpoint),
+            ),
             key="beyond_take", name="positions-beyond",
         )  # fmt: skip
 
@@ -288,5 +292,10 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     figure = products(tables["formula"], current_theme(), limit=1, title="cosine", height=360)
     draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
     with place:
-        download_button(lambda: exhibits.learned_exhibit(tables, side, header(source_of(view))),
-                  key="learned_take", name="positions-learned")  # fmt: skip
+        download_button(
+            lambda: replace(
+                exhibits.learned_exhibit(tables, side, header(source_of(view))),
+                facts=about_model(view.checkpoint),
+            ),
+            key="learned_take", name="positions-learned",
+        )  # fmt: skip

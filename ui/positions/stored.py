@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from figures.markdown import code
@@ -15,7 +17,7 @@ from ui.core.layout import section
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
-from ui.export.programs import header
+from ui.export.programs import about_model, header
 from ui.positions.sections import LENGTH, SIDE, draw_positions
 
 
@@ -44,6 +46,9 @@ def draw_stored(view: View, model: Transformer) -> None:
         draw_positions(place, apart, "stored_apart", alt, limit=most)
     with place:
         download_button(
-            lambda: stored_exhibit(rows, exact, side, note, header(source_of(view))),
+            lambda: replace(
+                stored_exhibit(rows, exact, side, note, header(source_of(view))),
+                facts=about_model(view.checkpoint),
+            ),
             key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
         )  # fmt: skip

@@ -13,7 +13,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
 from transformer.trace.records import Trace
 from ui.components.cut import still_pieces
-from ui.export.programs import Source, header
+from ui.export.programs import Source, about_model, header
 from ui.tokens.views import Plane, Reading, kinds_of, pieces_shown, read_trace
 
 _TOKENIZER = {"source": "translator.tokenizer", "translation": "translator.tokenizer.target"}
@@ -30,6 +30,7 @@ def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: S
     return Exhibit(
         name=f"{side}-pieces",
         title=f"The {side} in pieces",
+        facts=source.facts(),
         caption="Every piece with its id"
         + (" and its log-probability in nats." if unigram else "."),
         parts=(
@@ -61,6 +62,7 @@ def traced_pieces_exhibit(trace: Trace, side: Side, source: Source) -> Exhibit:
     return Exhibit(
         name=f"{side}-pieces",
         title=f"The {side} in pieces",
+        facts=source.facts(sentence=trace.source),
         caption="Every piece with its id.",
         parts=(Series("pieces", _numbered(reading.pieces), {"id": ids}, "piece", "id", "bar"),),
         arrays={"pieces": np.array(reading.pieces), "ids": ids},
@@ -82,6 +84,7 @@ def lengths_exhibit(tokenizer: Tokenizer, side: Side, source: Source) -> Exhibit
     return Exhibit(
         name="vocabulary-lengths",
         title="Pieces of the vocabulary by length",
+        facts=about_model(source.checkpoint),
         caption="Characters, without the mark of a word's start; no special or byte pieces.",
         parts=(Series("pieces", lengths, lines, "characters", "pieces", "bar"),),
         arrays={"pieces": np.array(tokenizer.pieces), "scores": np.array(tokenizer.scores)},
@@ -111,6 +114,7 @@ def neighbours_exhibit(
     return Exhibit(
         name=f"neighbours-of-{token}",
         title=f"Nearest tokens of {pieces[token]} (number {token})",
+        facts=about_model(source.checkpoint),
         caption=COSINE_RULE,
         parts=tuple(
             Series(
@@ -155,6 +159,7 @@ def plane_exhibit(found: Plane, side: Side, source: Source) -> Exhibit:
     return Exhibit(
         name=f"{side}-embeddings-in-a-plane",
         title=f"Embeddings of the {side}, without and with positions",
+        facts=source.facts(),
         caption="Principal axes of the embeddings times the square root of d_model, and of the "
         f"same with positions added; they hold {found.axes.shares.sum():.1%} of the variance. "
         f"Points are in the order of the tokens. {found.note}".rstrip(),

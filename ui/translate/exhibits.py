@@ -7,6 +7,7 @@ import numpy as np
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import READS_PREDICTS, query_labels
 from transformer.catalogue import Kind
+from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.rules import length_penalty
@@ -48,13 +49,14 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     steps = np.arange(1, n_steps + 1)
     running = np.cumsum(trace.log_probs, dtype=np.float64)
     score = running / np.array([length_penalty(n, source.alpha) for n in steps.tolist()])
+    entropy = nats_to_bits(trace.entropy)
     # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
-        caption=_caption(trace, place, words=words),
+        caption=_caption(trace, words=words),
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
@@ -66,15 +68,17 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
             Series(
                 "Translation, step by step", steps,
                 {"log P so far": running, "score so far": score, "log P of the token":
-                 trace.log_probs, "entropy (nats)": trace.entropy},
+                 trace.log_probs},
                 "step", "nats",
             ),
+            Series("Entropy of the next token", steps, {"entropy": entropy}, "step", "bits"),
         ),
         arrays={
             "cross": cross, "decoder_self": own, "reads": np.array(trace.tgt_tokens),
             "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
-            "entropy": trace.entropy, "running": running, "score": score,
+            "entropy": entropy, "running": running, "score": score,
         },
+        facts=_facts(trace, place, source),
         snippet=_program(source, place, words=words),
         offline=Offline(
             "player",
@@ -117,20 +121,26 @@ def _cell(place: PlayerPlace) -> Cell:
     return layer, head
 
 
-def _caption(trace: Trace, place: PlayerPlace, *, words: bool) -> str:
+def _facts(trace: Trace, place: PlayerPlace, source: Source) -> dict[str, str]:
     layer = "mean over layers" if place.layer is None else f"layer {place.layer}"
     head = "mean over heads" if place.head is None else f"head {place.head}"
+    facts = source.facts(f"{layer}, {head}", trace.source)
+    return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts
+
+
+def _caption(trace: Trace, *, words: bool) -> str:
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     given = ""
     if trace.n_forced and not trace.forced:
         given = f" The first {trace.n_forced} tokens were given."
-    return f"{trace.source} - {trace.text} Attention, {layer}, {head}, {how}.{units}{given}"
+    return f"Attention {how}; rows are queries, columns are keys.{units}{given}"
 
 
 def _program(source: Source, place: PlayerPlace, *, words: bool) -> str:
     layer, head = _cell(place)
     imports = [
+        "from transformer.measures.entropy import nats_to_bits",
         "from transformer.measures.heads import combine",
         "from transformer.search.rules import length_penalty",
     ]
@@ -152,7 +162,8 @@ def _program(source: Source, place: PlayerPlace, *, words: bool) -> str:
         f"{merged}\n"
         "# Row t is the position that reads token t and predicts the next one.\n"
         "reads, predicts = np.array(trace.tgt_tokens), np.array(trace.predicted_tokens)\n"
-        "log_probs, entropy = trace.log_probs, trace.entropy  # nats\n"
+        "log_probs = trace.log_probs  # nats\n"
+        "entropy = nats_to_bits(trace.entropy)\n"
         "running = np.cumsum(log_probs, dtype=np.float64)\n"
         f"alpha = {source.alpha!r}\n"
         "penalties = [length_penalty(length + 1, alpha) for length in range(len(predicts))]\n"

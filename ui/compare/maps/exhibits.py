@@ -51,10 +51,10 @@ def heads_exhibit(
     return Exhibit(
         name=file_stem("heads matched", KIND_TEXTS[kind].name),
         title=f"{KIND_TEXTS[kind].name}: how alike the heads of two models are",
-        caption="Similarity of every pair of heads, layer.head: 1 minus the mean Jensen-Shannon "
-        f"divergence of rows in bits, over whole words of {found.sentences} sentences. The pairs "
-        "in the NPZ are the assignment with the largest sum.",
-        parts=(Panel("Similarity", values, rows, columns, *shown.names),),
+        caption=f"{compared.about} Similarity of every pair of heads, layer.head: 1 minus the mean "
+        f"Jensen-Shannon divergence of rows in bits, over whole words of {found.sentences} "
+        "sentences. The pairs in the NPZ are the assignment with the largest sum.",
+        parts=(Panel("Similarity", values, rows, columns, *shown.names, quantity="similarity"),),
         arrays={"values": values, "pairs": np.array(found.pairs, dtype=np.int64)},
         snippet=matching_program(compared, kind, greedy, follow=follow),
         offline=Offline("match", still_matches(shown, chosen)),
@@ -101,7 +101,7 @@ def numbers_exhibit(
             Panel(
                 "Agreement of attention", arrays["agreement"],
                 tuple(KIND_TEXTS[kind].name for kind in agreed),
-                ("mean of all heads", "heads, matched"),
+                ("mean of all heads", "heads, matched"), quantity="agreement",
             )
         )  # fmt: skip
         program += (
@@ -111,9 +111,9 @@ def numbers_exhibit(
     return Exhibit(
         name=file_stem("compare numbers"),
         title="Each other's translation, and how alike the attention is",
-        caption="log P in nats, </s> included, of each side's translation read by both sides; "
-        "agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, over whole "
-        "words, B following A's translation.",
+        caption=f"{compared.about} log P in nats, </s> included, of each side's translation read "
+        "by both sides; agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, "
+        "over whole words, B following A's translation.",
         parts=tuple(parts),
         arrays=arrays,
         snippet=program,

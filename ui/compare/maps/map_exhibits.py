@@ -113,7 +113,15 @@ def evenness_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> E
     maps = _maps(traces, shown)
     spreads = [evenness(each.weights).astype("f4") for each in maps]
     parts = tuple(
-        Panel(letter, spread, _numbers(len(spread)), _numbers(spread.shape[1]), "layer", "head")
+        Panel(
+            letter,
+            spread,
+            _numbers(len(spread)),
+            _numbers(spread.shape[1]),
+            "layer",
+            "head",
+            quantity="evenness",
+        )
         for letter, spread in zip(LETTERS, spreads, strict=True)
     )
     program = _program(shown, compared, "from transformer.measures.entropy import evenness")
@@ -136,7 +144,7 @@ def _maps(traces: Traces, shown: MapsChoice) -> tuple[Maps, Maps]:
 def _panel(title: str, apart: Map) -> Panel:
     return Panel(
         title, apart.weights, tuple(apart.query_tokens), tuple(apart.key_tokens),
-        f"query: {apart.query_title}", f"key: {apart.key_title}", "diverging",
+        f"query: {apart.query_title}", f"key: {apart.key_title}", "diverging", "A − B",
     )  # fmt: skip
 
 

@@ -1,0 +1,94 @@
+"""What stands below a figure for a reader who sees nothing else: its origin and its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from figures.compare import beside
+from figures.exhibit import Exhibit, Series
+from figures.paper import PRESETS, Preset, to_svg
+from tests.figures.svg import Drawing
+from tests.ui.attention.test_exhibits import CHOICE
+from transformer.measures.beam import beam_tree
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.attention.exhibits import attention_exhibit
+from ui.beam.exhibits import branches_exhibit, node_exhibit
+from ui.components.player import PlayerPlace
+from ui.export.programs import Source
+from ui.translate.exhibits import player_exhibit
+
+SENTENCE = "The <b>dog</b> barks."
+SOURCE = Source("some-model", sentence=SENTENCE)
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    return tiny_translator.trace(SENTENCE, beam_size=4)
+
+
+def player(trace: Trace) -> Exhibit:
+    return player_exhibit(trace, PlayerPlace(1, 2, 3, False), SOURCE, words=False)
+
+
+FIGURES: dict[str, tuple[Callable[[Trace], Exhibit], str]] = {
+    "player": (player, "layer 2, head 3"),
+    "grid": (lambda trace: attention_exhibit(trace, CHOICE, SOURCE), "all layers and heads"),
+    "heads": (
+        lambda trace: attention_exhibit(trace, replace(CHOICE, display="heads"), SOURCE),
+        "layer 1, head 3; layer 2, head 1",
+    ),
+    "matrix": (
+        lambda trace: attention_exhibit(
+            trace, replace(CHOICE, display="matrix", cell=(1, 2), chosen=False), SOURCE
+        ),
+        "layer 2, head 3",
+    ),
+    "node": (
+        lambda trace: node_exhibit(
+            trace, beam_tree(trace).winner[0], (1, None), "tokens", SOURCE
+        ),
+        "layer 2, mean over heads",
+    ),
+    "branches": (
+        lambda trace: branches_exhibit(
+            trace, *beam_tree(trace).leaves[:2], "cross", (1, 2), "tokens", SOURCE
+        ),
+        "layer 2, head 3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
+def test_a_figure_names_sentence_checkpoint_layer_head_and_unit(
+    trace: Trace, name: str, preset: Preset
+) -> None:
+    make, where = FIGURES[name]
+    made = make(trace)
+    drawing = Drawing(to_svg(made, preset))
+    caption = " ".join(drawing.texts("caption"))
+    for fact in (f"Sentence: “{SENTENCE}”", "Checkpoint: some-model.", f"Attention: {where}"):
+        assert fact in caption
+    assert " ".join(drawing.texts("title")) == made.title.replace("▁", "_")
+    assert "weight:" in " ".join(drawing.texts("unit"))
+
+
+def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None:
+    made = player(trace)
+    nats, bits = (part for part in made.parts if isinstance(part, Series))
+    assert (nats.y_title, bits.y_title) == ("nats", "bits")
+    np.testing.assert_allclose(bits.lines["entropy"], trace.entropy / np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(made.arrays["entropy"], bits.lines["entropy"])
+    assert {"nats", "bits"} <= set(Drawing(to_svg(made)).texts("unit"))
+
+
+def test_both_sides_of_a_comparison_name_their_heads(trace: Trace) -> None:
+    sides = {"A": player(trace), "B": FIGURES["matrix"][0](trace)}
+    caption = beside("two", "Two: A and B", "A is one, B is two.", sides).legend
+    assert "A: Where the decoder looks, step by step (layer 2, head 3)" in caption
+    assert caption.count("layer 2, head 3") == 2
