@@ -106,7 +106,7 @@ def body(view: View) -> None:
     draw_tree(search, start, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.segmented_control(
-        "Panel", PANELS, format_func=PANELS.__getitem__, required=True,
+        "Panel", PANELS, format_func=PANELS.__getitem__, required=True, wrap=True,
         label_visibility="collapsed", **bound(PANEL),
     )  # fmt: skip
     download = right.container(horizontal=True, horizontal_alignment="right")

@@ -139,7 +139,7 @@ function layOut(root, map, parts) {
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
   const fitting = (width - left - overhang) / map.keys;
-  const tall = (map.max_height + Math.max(0, window.innerHeight - 720) - top) / map.queries;
+  const tall = (tallest(root, map.max_height) - top) / map.queries;
   const largest = LARGEST_CELL * tallness();
   const fits = Math.max(1, Math.min(largest, Math.max(fitting, room * 0.85), tall));
   const scrolls = onPhone() && fits < FINGER;
@@ -168,6 +168,14 @@ function layOut(root, map, parts) {
     setBox(label, left + side * (j + 0.5), top - 4, longest + 6);
   });
   return side;
+}
+
+// The height for labels and cells: what a window of 720 px gives, and in a taller one what it has
+// more, as long as the readout and the scale below stay in sight.
+function tallest(root, height) {
+  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
+  const below = window.innerHeight - (root.getBoundingClientRect().top + scrolled) - 110;
+  return Math.max(height, Math.min(height + window.innerHeight - 720, below));
 }
 
 function paint(root, map, parts, cell) {
