@@ -88,6 +88,10 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
     ),
     PageSpec(
+        "pages/training_page.py", "training", "Training", ":material/model_training:",
+        needs_model=False,
+    ),
+    PageSpec(
         "pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False,
         needs=("any_sentence", "search", "internals"),
     ),

@@ -1,0 +1,63 @@
+"""The Training page: its form, a run in its address, and the switch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer.toys.files import Control, JobFolder
+from transformer.toys.job import Job
+from transformer.toys.settings import ToySettings
+from ui.training import jobs
+
+TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
+
+
+class Process:
+    """A process that goes on."""
+
+    def poll(self) -> None:
+        return None
+
+
+def test_a_run_is_found_by_its_address(
+    run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = JobFolder.create(tmp_path / "job", [TINY, TINY.replace(change="no_residual")])
+    job = jobs.RunningJob("secret", folder, Process())  # type: ignore[arg-type]
+    monkeypatch.setattr(jobs, "_JOBS", {"secret": job})
+
+    app = run_app(at="training", checkpoint="alpha")
+    assert app.button(key="start_training").disabled and "update 0 of 10" in app.info[0].value
+
+    folder.ask(Control("pause"))
+    app = run_app(at="training", checkpoint="alpha", training="secret")
+    app.button(key="step_training").click().run()
+    assert folder.asked() == Control("pause", until=1)
+    app.select_slider(key="rate_training").set_value(3.0).run()
+    assert folder.asked() == Control("pause", until=1, factor=3.0)
+    app.button(key="pause_training").click().run()
+    assert folder.asked().wish == "run"
+
+    assert Job(folder, lambda: False).run() == "done"
+    app = run_app(at="training", checkpoint="alpha", training="secret")
+    assert len(app.main.get("vega_lite_chart")) == 3 + 2  # curves, and the maps of both
+    said = " ".join(each.value for each in app.caption)
+    assert "no residual cannot be kept" in said
+    monkeypatch.setenv("HEADLIGHT_IMPORT", "on")
+    app.run()
+    app.text_input(key="keep_name_0").set_value("a/b").run()
+    app.button(key="keep_0").click().run()
+    assert "not a valid name" in app.toast[0].value
+    app.button(key="new_run").click().run()
+    assert not app.button(key="start_training").disabled
+
+
+def test_a_server_that_does_not_train_says_so(
+    run_app: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(jobs.VARIABLE, "off")
+    app = run_app(at="training", checkpoint="alpha")
+    assert jobs.VARIABLE in app.info[0].value.replace("\\", "")

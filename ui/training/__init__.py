@@ -1,0 +1,1 @@
+"""The room of the Training page: jobs and their processes, settings, views."""

@@ -1,0 +1,114 @@
+"""The form of a new run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from figures.markdown import plain
+from transformer.config import ConfigError
+from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
+from transformer.toys.tasks import TASKS
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.widgets import bound
+from ui.training.choice import (
+    ALL,
+    CHANGE,
+    HEADS,
+    LAYERS,
+    RATE,
+    RUN,
+    SEED,
+    TASK,
+    UPDATES,
+    WARMUP,
+    WIDTH,
+    chosen,
+)
+from ui.training.jobs import BusyError, begin, busy
+
+#: Seconds between looks at a server that is busy with another's run.
+_LOOK = 2.0
+
+
+def draw_form() -> None:
+    """Draw the choices and the button that starts the run."""
+    url_state.show(*ALL)
+    left, right = st.columns([3, 2])
+    with left:
+        st.pills(
+            "Task", tuple(TASKS), format_func=lambda name: TASKS[name].title, required=True,
+            **bound(TASK),
+        )  # fmt: skip
+        st.caption(TASKS[url_state.get(TASK)].about)
+    with right:
+        st.selectbox(
+            "Second run beside it", tuple(CHANGES), format_func=_called, **bound(CHANGE),
+            help="A second model, the same but for one change, with the same text and batches.",
+        )  # fmt: skip
+    with st.expander("Model and settings", icon=":material/tune:"):
+        _draw_settings()
+    try:
+        settings = chosen()
+    except ConfigError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    if busy() is not None:
+        _draw_turn(settings)
+    else:
+        _draw_start(settings)
+
+
+def _called(change: str) -> str:
+    return "none" if change == "none" else CHANGES[change][:1].upper() + CHANGES[change][1:]
+
+
+def _draw_settings() -> None:
+    columns = st.columns(4)
+    for index, (label, param, name) in enumerate(
+        (
+            ("d_model", WIDTH, "d_model"),
+            ("Heads", HEADS, "n_heads"),
+            ("Layers of each stack", LAYERS, "n_layers"),
+            ("Warm-up, updates", WARMUP, "warmup"),
+            ("Random seed", SEED, "seed"),
+        )
+    ):
+        low, high = BOUNDS[name]
+        columns[index % 4].number_input(label, low, high, step=1, **bound(param))
+    columns[1].number_input(
+        "Peak learning rate", *RATES, step=0.001, format="%g", help=term("learning rate"),
+        **bound(RATE),
+    )  # fmt: skip
+    columns[2].number_input(
+        "Updates", *BOUNDS["updates"], step=100, **bound(UPDATES),
+        placeholder=str(TASKS[url_state.get(TASK)].updates),
+    )  # fmt: skip
+
+
+@st.fragment(run_every=_LOOK)
+def _draw_turn(settings: list[ToySettings]) -> None:
+    """Say whose turn it is; the button comes back by itself."""
+    other = busy()
+    if other is None:
+        st.rerun()
+    st.info(
+        f"{plain(other)} One run at a time: you can start yours as soon as it ends.",
+        icon=":material/hourglass_top:",
+    )
+    _draw_start(settings, disabled=True)
+
+
+def _draw_start(settings: list[ToySettings], *, disabled: bool = False) -> None:
+    label = "Start both" if len(settings) > 1 else "Start"
+    st.button(
+        label, type="primary", icon=":material/play_arrow:", key="start_training",
+        disabled=disabled, on_click=_begin, args=(settings,),
+    )  # fmt: skip
+
+
+def _begin(settings: list[ToySettings]) -> None:
+    try:
+        url_state.put(RUN, begin(settings).name)
+    except BusyError as error:
+        st.toast(plain(str(error)), icon=":material/error:")

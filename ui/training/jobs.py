@@ -1,0 +1,149 @@
+"""Training jobs of this server: processes of their own, one at a time.
+
+A job outlives the page run that started it. Its name is a secret in the page's address: whoever has
+it steers the job, others only see that one is running. `HEADLIGHT_TRAIN=off` allows none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer.errors import CheckpointError
+from transformer.importers.finish import put_in_place
+from transformer.toys.files import KEPT, JobFolder, Status
+from transformer.toys.settings import ToySettings
+from ui.models.import_plan import check_name
+from ui.work.roots import checkpoints_root
+
+VARIABLE = "HEADLIGHT_TRAIN"
+
+#: Jobs whose files are kept; the oldest goes first.
+MOST_JOBS = 6
+#: Begins the name of a folder in which a checkpoint is put together; listings leave it out.
+_STAGE = ".importing."
+_HOUSE = Path(__file__).resolve().parents[2]
+
+
+class BusyError(Exception):
+    """A job that cannot start now; the message is one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunningJob:
+    """A job and its process."""
+
+    name: str
+    folder: JobFolder
+    process: subprocess.Popen[bytes]
+
+    def status(self) -> Status:
+        """Return what it is doing; a process that was killed has failed."""
+        ended = self.process.poll() is not None  # asked first: its last words come before its end
+        status = self.folder.status()
+        if ended and status.live:
+            return Status("failed", status.update, "the training process was ended")
+        return status
+
+
+_LOCK = threading.Lock()
+_JOBS: dict[str, RunningJob] = {}
+
+
+def refusal() -> str | None:
+    """Return why nobody may train on this server, or None."""
+    setting = os.environ.get(VARIABLE, "").strip().lower()
+    if setting in ("", "on", "1", "true", "yes"):
+        return None
+    return f"Training in the app is switched off on this server ({VARIABLE}={setting[:20]})."
+
+
+def find(name: str) -> RunningJob | None:
+    """Return the job of this name."""
+    return _JOBS.get(name)
+
+
+def busy() -> str | None:
+    """Return what the server is training, if it is, in a sentence."""
+    for job in list(_JOBS.values()):
+        status = job.status()
+        if status.live:
+            most = max(each.updates for each in job.folder.settings)
+            return f"This server is training a model (update {status.update:,} of {most:,})."
+    return None
+
+
+def begin(settings: list[ToySettings]) -> RunningJob:
+    """Start a job. Raises `BusyError` if one is running or none is allowed."""
+    why = refusal()
+    if why is not None:
+        raise BusyError(why)
+    with _LOCK:
+        why = busy()
+        if why is not None:
+            raise BusyError(f"{why} Yours can start when it ends.")
+        while len(_JOBS) >= MOST_JOBS:
+            old = _JOBS.pop(next(iter(_JOBS)))
+            shutil.rmtree(old.folder.path, ignore_errors=True)
+        name = secrets.token_urlsafe(9)
+        try:
+            folder = JobFolder.create(_place() / name, settings)
+            job = _JOBS[name] = RunningJob(name, folder, _start(folder))
+        except OSError as error:
+            raise BusyError(f"The run cannot start: {error.strerror or error}.") from None
+    return job
+
+
+def keep(job: RunningJob, lane: int, name: str) -> None:
+    """Copy a finished model among the checkpoints. Raises `CheckpointError`, one line."""
+    made, root = job.folder.lane(lane) / KEPT, checkpoints_root()
+    check_name(name)
+    if not made.is_dir():
+        raise CheckpointError("this model was not kept")
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=root))
+        try:
+            put_in_place(Path(shutil.copytree(made, stage / name)), root / name)
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+    except OSError as error:
+        raise CheckpointError(f"{name}: {error.strerror or error}") from None
+
+
+def _start(folder: JobFolder) -> subprocess.Popen[bytes]:
+    # One thread and a low priority: visitors' clicks come first.
+    nice = ["nice", "-n", "10"] if shutil.which("nice") else []
+    paths = os.pathsep.join([str(_HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [*nice, sys.executable, "-m", "transformer.toys.job", str(folder.path)],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        cwd=folder.path,
+    )
+
+
+@functools.cache
+def _place() -> Path:
+    """Make the folder of this server's jobs, which goes with the server."""
+    place = Path(tempfile.mkdtemp(prefix="headlight-training-"))
+    atexit.register(_end, place)
+    return place
+
+
+def _end(place: Path) -> None:
+    for job in _JOBS.values():
+        if job.process.poll() is None:
+            job.process.terminate()
+            job.process.wait()
+    shutil.rmtree(place, ignore_errors=True)

@@ -1,0 +1,239 @@
+"""A run on screen: its controls, curves and maps, redrawn while it goes on, and how to keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from figures.learning import curves, layer_maps
+from figures.markdown import plain
+from transformer.errors import CheckpointError
+from transformer.toys.files import (
+    Control,
+    Status,
+    Wish,
+    map_updates,
+    read_maps,
+    read_metrics,
+    read_probe,
+)
+from transformer.toys.settings import CHANGES, ToySettings
+from transformer.toys.tasks import TASKS
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.core.widgets import bound
+from ui.frame.import_access import refusal
+from ui.models.import_plan import cannot_write, free_name
+from ui.training.choice import KIND, RUN
+from ui.training.jobs import RunningJob, keep
+
+#: Seconds between pictures of a live run.
+EVERY = 1.0
+_FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+_PHASES = {
+    "starting": "Starting", "running": "Training", "paused": "Paused", "done": "Done",
+    "stopped": "Stopped", "failed": "Failed",
+}  # fmt: skip
+_KINDS = {
+    "cross": "Cross-attention", "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+}  # fmt: skip
+#: Title, name in metrics.jsonl, and whether it is a share.
+_CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", "accuracy", True),
+           ("learning rate", "lr", False))  # fmt: skip
+
+
+def draw_run(job: RunningJob, use: Callable[[str], None]) -> None:
+    """Draw a run; while it is live the picture renews itself."""
+    url_state.show(RUN, KIND)
+    status = job.status()
+    st.fragment(_draw, run_every=EVERY if status.live else None)(job, status.live)
+    if not status.live:
+        _draw_keep(job, use)
+        st.button(
+            "New run", icon=":material/add:", key="new_run",
+            on_click=lambda: url_state.forget(RUN),
+        )  # fmt: skip
+
+
+def _draw(job: RunningJob, live: bool) -> None:
+    status = job.status()
+    if live and not status.live:
+        st.rerun()
+    settings = job.folder.settings
+    names = [_name(each, len(settings)) for each in settings]
+    lines = {name: read_metrics(job.folder.lane(index)) for index, name in enumerate(names)}
+    _draw_head(job, status, settings, lines)
+    theme = current_theme()
+    for column, (title, field, share) in zip(st.columns(3), _CURVES, strict=True):
+        values = {
+            name: [(line["update"], line[field]) for line in found if field in line]
+            for name, found in lines.items()
+        }
+        column.altair_chart(
+            sized(curves(values, title, theme, share=share)), theme=None,
+            alt=f"{title}: {_last(values)}", key=f"training_{field}",
+        )  # fmt: skip
+    _draw_maps(job, status, names)
+    url_state.write_url()
+
+
+def _name(settings: ToySettings, models: int) -> str:
+    if settings.change != "none":
+        return CHANGES[settings.change]
+    return "as in the paper" if models > 1 else TASKS[settings.task].title
+
+
+def _last(values: dict[str, list[tuple[int, Any]]]) -> str:
+    ends = [f"{name} {line[-1][1]:.3g}" for name, line in values.items() if line]
+    return ", ".join(ends) or "nothing yet"
+
+
+def _draw_head(
+    job: RunningJob, status: Status, settings: list[ToySettings],
+    lines: dict[str, list[dict[str, Any]]],
+) -> None:  # fmt: skip
+    most = max(each.updates for each in settings)
+    right = {
+        name: next((line["accuracy"] for line in reversed(found) if "accuracy" in line), None)
+        for name, found in lines.items()
+    }
+    said = ", ".join(
+        f"**{value:.0%}** right" + (f" {plain(name)}" if len(lines) > 1 else "")
+        for name, value in right.items()
+        if value is not None
+    )
+    task = TASKS[settings[0].task]
+    st.progress(
+        min(1.0, status.update / most),
+        f"{task.title}: {_PHASES[status.phase].lower()}, update {status.update:,} of {most:,}"
+        + (f"; {said}" if said else ""),
+    )
+    if status.error:
+        st.error(plain(status.error), icon=":material/error:")
+    if status.live:
+        _draw_controls(job, status)
+
+
+def _draw_controls(job: RunningJob, status: Status) -> None:
+    asked = job.folder.asked()
+    paused = asked.wish == "pause"
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        wish: Wish = "run" if paused else "pause"
+        st.button(
+            "Resume" if paused else "Pause", key="pause_training", on_click=_ask,
+            icon=":material/play_arrow:" if paused else ":material/pause:",
+            args=(job, replace(asked, wish=wish)),
+        )  # fmt: skip
+        step = replace(asked, wish="pause", until=status.update + 1)
+        st.button(
+            "One step", icon=":material/skip_next:", key="step_training", on_click=_ask,
+            args=(job, step), disabled=not paused, help="Make one update, then wait again.",
+        )  # fmt: skip
+        st.button(
+            "Stop", icon=":material/stop:", key="stop_training", on_click=_ask,
+            args=(job, replace(asked, wish="stop")), help="End here and keep what was learned.",
+        )  # fmt: skip
+        if "rate_training" not in st.session_state:
+            st.session_state.rate_training = asked.factor
+        st.select_slider(
+            "Learning rate, times the schedule's", _FACTORS, key="rate_training", width=260,
+            on_change=_change_rate, args=(job,), format_func=lambda factor: f"× {factor:g}",
+        )  # fmt: skip
+
+
+def _ask(job: RunningJob, control: Control) -> None:
+    job.folder.ask(control)
+
+
+def _change_rate(job: RunningJob) -> None:
+    job.folder.ask(replace(job.folder.asked(), factor=float(st.session_state.rate_training)))
+
+
+def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
+    """Draw the last layer's maps of a sentence that the model is not trained on."""
+    st.segmented_control(
+        "Attention, last layer", tuple(_KINDS), format_func=_KINDS.__getitem__, required=True,
+        **bound(KIND),
+    )  # fmt: skip
+    updates = map_updates(job.folder.lane(0))
+    if not updates:
+        st.caption("The maps come with the first update.")
+        return
+    update = updates[-1]
+    if not status.live and len(updates) > 1:
+        update = st.select_slider("After update", updates, update, key="map_update")
+    kind = url_state.get(KIND)
+    for index, name in enumerate(names):
+        path = job.folder.lane(index)
+        probe = read_probe(path)
+        try:
+            maps = read_maps(path, update)[kind][-1]
+        except (OSError, ValueError, KeyError):
+            continue
+        if probe is None:
+            continue
+        source, target = probe
+        queries, keys = source if kind == "encoder_self" else target, source
+        if kind == "decoder_self":
+            keys = target
+        lead = f"{plain(name)}, " if len(names) > 1 else ""
+        st.caption(f"{lead}after update {update:,}")
+        st.altair_chart(
+            sized(layer_maps(maps, queries, keys, current_theme())), theme=None, width="content",
+            alt=f"{_KINDS[kind]} of {len(maps)} heads after update {update}",
+            key=f"training_maps_{index}",
+        )  # fmt: skip
+
+
+def _draw_keep(job: RunningJob, use: Callable[[str], None]) -> None:
+    """Draw what can be done with the result."""
+    settings = job.folder.settings
+    made = [index for index in range(len(settings)) if (job.folder.lane(index) / "kept").is_dir()]
+    for each in settings:
+        if not each.keepable:
+            st.caption(
+                f"The model with {CHANGES[each.change]} cannot be kept: a checkpoint describes the "
+                "paper's network, which this one no longer is."
+            )
+    if not made:
+        return
+    why = cannot_write() or refusal()
+    if why is not None:
+        st.caption(f":material/lock: The result cannot be kept as a checkpoint. {plain(why)}")
+        return
+    for index in made:
+        _draw_keep_one(job, index, _name(settings[index], len(settings)), use)
+
+
+def _draw_keep_one(
+    job: RunningJob, index: int, name: str, use: Callable[[str], None]
+) -> None:  # fmt: skip
+    settings = job.folder.settings[index]
+    key, kept = f"keep_name_{index}", f"kept_{job.name}_{index}"
+    if kept in st.session_state:
+        taken = st.session_state[kept]
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.success(f"Kept as **{plain(taken)}**.", icon=":material/check:")
+            st.button("Use it", key=f"use_{index}", type="primary", on_click=use, args=(taken,))
+        return
+    if key not in st.session_state:
+        change = "" if settings.change == "none" else f"-{settings.change.replace('_', '-')}"
+        st.session_state[key] = free_name(f"{settings.task}{change}").replace("-imported", "-toy")
+
+    def take() -> None:
+        chosen = st.session_state[key].strip()
+        try:
+            keep(job, index, chosen)
+        except CheckpointError as error:
+            st.toast(plain(str(error)), icon=":material/error:")
+        else:
+            st.session_state[kept] = chosen
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input(f"Keep “{name}” as a checkpoint named", key=key, max_chars=64, width=320)
+        st.button("Keep", icon=":material/save:", key=f"keep_{index}", on_click=take)
