@@ -22,6 +22,7 @@ from figures.paper.text import fitted, width_of, wrapped
 
 _LONG = 3  # matrices with sides of this ratio may have cells that are no squares
 _STRETCH = 2.5  # how much longer such a cell may be
+_KEPT = 0.6  # of the height that titles leave to the cells at least
 _APART = 1.05  # distance of labels in sizes of their type
 
 
@@ -125,6 +126,8 @@ class _MatrixRow:
             # Beside the last one may be nothing but the margin.
             room = self.widest * panel.values.shape[1]
             room += 0.8 * self.gap if self.gap > self.least_gap else 0
+            if len(self.panels) == 1:
+                room = self.room - self.gutters[0]
             lines = wrapped(label(panel.title, 200), self.preset.text, room)
             if panel.short and len(lines) > 1:
                 lines = [fitted(panel.short, self.preset.text, room)]
@@ -164,7 +167,8 @@ class _MatrixRow:
         wide, tall = self.cell(most)
         if wide < self.widest:  # narrower matrices have other titles
             narrow = replace(self, preset=replace(self.preset, cell=wide))
-            return narrow.build(most - max(0.0, narrow.header - self.header))
+            taller = max(0.0, narrow.header - self.header)
+            return narrow.build(max(most - taller, _KEPT * most))
         n = max(panel.values.shape[0] for panel in self.panels)
         starts, x = [], 0.0
         for panel, gutter in zip(self.panels, self.gutters, strict=True):

@@ -115,6 +115,14 @@ def test_matrices_with_the_same_rows_line_up(preset: Preset) -> None:
     assert len(drawing.texts("row")) == 12, "every row has its label, once"
 
 
+@_SIZES
+def test_a_tall_matrix_beside_plots_keeps_its_size(preset: Preset) -> None:
+    tall = panel(64, 14, signed=True, title="q · k, element by element")
+    made = exhibit(tall, series(), series(), tall, columns=1)
+    for box in draw(made, preset).rects("matrix"):
+        assert box.width > 8 * preset.small and box.height > 8 * preset.small
+
+
 def test_cells_have_the_colours_of_the_scale(small: Drawing) -> None:
     """A shape for every cell, coloured by weight on the scale from 0 to 1."""
     levels = weight_levels(panel(3, 4).values.ravel())
