@@ -180,7 +180,9 @@ class _MatrixRow:
                 self._draw(pen, index, left + start, top, wide, tall)
 
         area = wide * tall * sum(panel.values.size for panel in self.panels)
-        return Block(x - self.gap, self.header + n * tall, draw, area)
+        titles = zip(starts, self.titles, strict=True)
+        ends = [start + _widest(lines, self.preset.text) for start, lines in titles]
+        return Block(max(x - self.gap, *ends), self.header + n * tall, draw, area)
 
     def _draw(self, pen: Pen, index: int, x: float, top: float, wide: float, tall: float) -> None:
         panel, preset, size = self.panels[index], self.preset, self.size

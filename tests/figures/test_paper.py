@@ -7,6 +7,7 @@ import dataclasses
 import io
 import re
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -119,8 +120,12 @@ def test_matrices_with_the_same_rows_line_up(preset: Preset) -> None:
 def test_a_tall_matrix_beside_plots_keeps_its_size(preset: Preset) -> None:
     tall = panel(64, 14, signed=True, title="q · k, element by element")
     made = exhibit(tall, series(), series(), tall, columns=1)
-    for box in draw(made, preset).rects("matrix"):
+    drawing = draw(made, preset)
+    for box in drawing.rects("matrix"):
         assert box.width > 8 * preset.small and box.height > 8 * preset.small
+    titles = [box for _, box in drawing.text_boxes("panel")]
+    for one, other in pairwise(titles):
+        assert one.right < other.x or one.y + one.height < other.y or other.x < one.x
 
 
 def test_cells_have_the_colours_of_the_scale(small: Drawing) -> None:
