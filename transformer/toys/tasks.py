@@ -53,12 +53,12 @@ def _letters(rng: Rng) -> str:
 
 
 def _numbers(rng: Rng) -> str:
-    return f"{rng.randint(0, 99)}+{rng.randint(0, 99)}"
+    return f"{rng.randint(0, 99):02}+{rng.randint(0, 99):02}"
 
 
 def _sum(text: str) -> str:
     first, second = text.split("+")
-    return str(int(first) + int(second))
+    return f"{int(first) + int(second):03}"
 
 
 def _phrases(rng: Rng) -> str:
@@ -88,8 +88,8 @@ TASKS: dict[str, Task] = {
         _letters, lambda text: "".join(sorted(text)), "facebadlik",
     ),
     "add": Task(
-        "Add", "The sum of two numbers below 100: `38+7` becomes `45`.",
-        _numbers, _sum, "38+57", updates=3_000,
+        "Add", "The sum of two numbers below 100: `38+07` becomes `045`.",
+        _numbers, _sum, "38+57", updates=1_500,
     ),
     "translate": Task(
         "Translate ten words",

@@ -103,7 +103,7 @@ def _draw_head(
         for name, found in lines.items()
     }
     said = ", ".join(
-        f"**{value:.0%}** right" + (f" {plain(name)}" if len(lines) > 1 else "")
+        (f"{plain(name)}: " if len(lines) > 1 else "") + f"**{value:.0%}** right"
         for name, value in right.items()
         if value is not None
     )

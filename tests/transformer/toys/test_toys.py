@@ -36,7 +36,7 @@ def never() -> bool:
     ("task", "source", "answer"),
     [
         ("reverse", "abca", "acba"), ("copy", "abca", "abca"), ("sort", "cabc", "abcc"),
-        ("add", "38+7", "45"), ("translate", "red dog black cat", "chien rouge chat noir"),
+        ("add", "38+07", "045"), ("translate", "red dog black cat", "chien rouge chat noir"),
     ],
 )  # fmt: skip
 def test_tasks_hold_out_text_and_cut_it_without_unknown_pieces(
