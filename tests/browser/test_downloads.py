@@ -229,6 +229,7 @@ def test_the_page_opens_offline_and_draws(
     page, heard = open_offline(browser, files[name]["html"])
     fonts = page.evaluate("[...document.fonts].map((font) => `${font.family} ${font.status}`)")
     assert fonts == ["Source Sans loaded"]
+    assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith('"Source Sans"')
     expect(page.locator(".view").last).to_contain_text(show_token("The").strip("▁"))
     for theme, least, most in (("light", 252, 255), ("dark", 0, 40)):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]

@@ -201,8 +201,9 @@ def _variables(theme: Theme) -> str:
         "--st-primary-color": chrome.accent,
         "--st-link-color": chrome.accent,
         "--st-border-color": chrome.rule,
-        "--st-font": "Source Sans, Source Sans 3, Source Sans Pro, Segoe UI, Roboto, "
-        "Helvetica Neue, Arial, Liberation Sans, sans-serif",
+        # In quotes: a name with a word that is a number would make the whole list invalid.
+        "--st-font": '"Source Sans", "Source Sans 3", "Source Sans Pro", "Segoe UI", Roboto, '
+        '"Helvetica Neue", Arial, "Liberation Sans", sans-serif',
         "--st-code-font": "ui-monospace, Source Code Pro, Menlo, Consolas, monospace",
         "--st-base-radius": "0.25rem",
         "--hl-scale": "1",

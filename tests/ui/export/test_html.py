@@ -90,7 +90,7 @@ def test_the_font_of_the_app_is_in_the_page() -> None:
         assert address is not None and base64.b64decode(address[1]).startswith(b"wOF2")
         assert page.policy()["font-src"] == ["data:"]
         assert re.findall(r"url\((?!\"data:)|@import|https?://", css) == []
-        assert re.search(r"--st-font: Source Sans,", css)
+        assert re.search(r'--st-font: "Source Sans",', css)
 
 
 def test_without_the_font_a_page_falls_back(monkeypatch: pytest.MonkeyPatch) -> None:
