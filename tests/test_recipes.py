@@ -27,7 +27,7 @@ def test_downloads(random_checkpoints, monkeypatch):
     view = make_view(random_checkpoints / "alpha")
     exhibit = locality_exhibit(trace(view.request), header(source_of(view)))
     files = {each.ending: each.write(exhibit) for each in FORMATS}
-    assert len(files) == 6 and all(files.values())
+    assert len(files) == 7 and all(files.values())
     names = {}
     exec(files["py"].decode(), names)
     np.testing.assert_array_equal(names["shares"], exhibit.arrays["shares"])
