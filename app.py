@@ -43,7 +43,8 @@ def main() -> None:
         for path, spec in meant.items()
     }
     guessed = opened_by_file_names()
-    page = st.navigation([*pages.values(), *aliases.values()], position="top")
+    # In the sidebar of a phone, expanded shows every page and not only the first ten.
+    page = st.navigation([*pages.values(), *aliases.values()], position="top", expanded=True)
     if guessed and page is not pages[home.url_path]:
         start_again()
     for path, alias in aliases.items():

@@ -187,8 +187,11 @@ def test_the_program_runs_and_makes_the_same_arrays(
                 np.testing.assert_allclose(made[key], expected, atol=1e-5)
 
 
-def open_offline(browser: Browser, path: Path) -> tuple[Page, list[str]]:
-    """A file in a browser without a network; what it asks for, and what goes wrong."""
+def open_offline(browser: Browser, path: Path, *, ready: bool = True) -> tuple[Page, list[str]]:
+    """A file in a browser without a network; what it asks for, and what goes wrong.
+
+    `ready` waits until its views are drawn.
+    """
     context = browser.new_context(
         offline=True, color_scheme="light", viewport={"width": 1280, "height": 720}
     )
@@ -200,7 +203,8 @@ def open_offline(browser: Browser, path: Path) -> tuple[Page, list[str]]:
     page.on("console", lambda message: heard.append(f"{message.type}: {message.text}"))
     page.on("dialog", lambda dialog: heard.append(f"dialog: {dialog.message}"))
     page.goto(path.as_uri())
-    page.wait_for_function("document.documentElement.dataset.ready > 0")
+    if ready:
+        page.wait_for_function("document.documentElement.dataset.ready > 0")
     return page, heard
 
 

@@ -61,7 +61,7 @@ def test_the_page_shows_every_kind_and_head_with_its_numbers(
     cross = trace.cross
     grids.last.get_by_role("gridcell").nth(1).click()  # layer 1, head 2
     lens = page.locator(".view[data-component=lens]").last
-    canvas = lens.locator("canvas")
+    canvas = lens.locator("canvas.cells")
     box = canvas.bounding_box()
     assert box is not None
     row, column = np.unravel_index(cross[0, 1].argmax(), cross.shape[2:])
@@ -80,7 +80,7 @@ def test_a_notebooks_frame_shows_the_same(browser: Browser, tmp_path: Path, trac
         f"<div class=output>{view._repr_html_()}</div>",
         encoding="utf-8",
     )
-    page, heard = open_offline(browser, notebook)
+    page, heard = open_offline(browser, notebook, ready=False)
     frame = page.frame_locator("iframe")
     expect(frame.locator("h2")).to_have_count(3)
     expect(frame.locator(".view").last.locator("canvas").first).to_be_visible()

@@ -21,8 +21,8 @@ from ui.frame.pages import PAGES, PageSpec
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
-#: Pages without a figure.
-WITHOUT = {"tours", "glossary", "models"}
+#: Pages without a figure, or none before a run is started.
+WITHOUT = {"tours", "glossary", "models", "training"}
 
 #: Other views of a page than the one that it opens on.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {

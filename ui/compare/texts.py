@@ -20,7 +20,7 @@ from ui.compare.programs import LETTERS
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
-from ui.core.loops import cut_notice, first_words, headline
+from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.view import View
 from ui.core.widgets import bound
 
@@ -92,7 +92,7 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
 def _word(text: Text, at: int, what: str = "log p ") -> str:
     if at >= len(text.words):
         return "nothing more"
-    word, score = code(text.words[at], 30), text.log_probs[at]
+    word, score = code(text.words[at], 16), text.log_probs[at]
     return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
 
 
@@ -209,9 +209,9 @@ def _draw_whole(setup: Setup, side: int, written: Written) -> None:
 
 
 def _draw_cut(trace: Trace) -> None:
-    """The same notice as on Translate."""
-    if cut := cut_notice(trace):
-        st.warning(cut, icon=":material/content_cut:")
+    """Say it in one line: the maps begin on the first screen."""
+    if cut := cut_in_short(trace):
+        st.caption(f":material/content_cut: {cut}")
 
 
 def _what(setup: Setup, view: View, side: int) -> str:

@@ -44,3 +44,11 @@ def cut_notice(trace: Trace) -> str:
         why = f"the model writes {code(loop.repeated, 60)} {loop.times} times. "
         why += "The text above has it once, the pictures every token."
     return f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: {why}"
+
+
+def cut_in_short(trace: Trace) -> str:
+    """Return `cut_notice` in one line, for a place beside another translation."""
+    if trace.complete or not trace.predicted_tokens:
+        return ""
+    loop, cut = loop_in(trace), f"Cut at {len(trace.predicted_tokens)} tokens"
+    return f"{cut}: {code(loop.repeated, 20)} {loop.times} times, shown once" if loop else cut

@@ -8,7 +8,7 @@ import pytest
 
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.core.loops import cut_notice, first_words, headline
+from ui.core.loops import cut_in_short, cut_notice, first_words, headline
 from ui.tours.stops import translation
 
 
@@ -36,7 +36,10 @@ def test_as_many_words_stand_on_compare_as_in_the_headline(trace: Trace, word: s
     assert first_words(looped, words) == 5
     assert first_words(dataclasses.replace(looped, complete=True), words) == len(words)
     assert "`und der Hund` 5 times" in cut_notice(looped)
+    assert cut_in_short(looped).endswith(": `und der Hund` 5 times, shown once")
     assert translation(looped) == "“Ein Mann und der Hund …”"
     unfinished = dataclasses.replace(trace, text="Ein Mann", complete=False)
     assert cut_notice(unfinished).endswith("the model did not finish the sentence by itself.")
+    assert cut_in_short(unfinished) == f"Cut at {len(unfinished.predicted_tokens)} tokens"
+    assert cut_in_short(dataclasses.replace(unfinished, complete=True)) == ""
     assert cut_notice(dataclasses.replace(unfinished, complete=True)) == ""
