@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 
 def signed(value: float, digits: int = 2) -> str:
     """Return a number with a true minus sign: "−1.25", and "0.00" for -0.001."""
@@ -44,7 +46,6 @@ def in_words(number: float) -> str:
     return f"{number:.0f}"
 
 
-def scientific(number: float) -> str:
-    """Return one digit and a power of ten: "5e-7"; "0" for 0."""
-    digit, _, power = f"{number:.0e}".partition("e")
-    return f"{digit}e{int(power)}" if number else "0"
+def decimal(number: float) -> str:
+    """Return one significant digit without an exponent: "0.000002"; "0" for 0."""
+    return np.format_float_positional(number, 1, fractional=False, trim="-")

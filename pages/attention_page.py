@@ -20,7 +20,7 @@ from ui.attention.settings import (
     ensure_kind,
     read_choice,
 )
-from ui.attention.views import draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
+from ui.attention.views import about, draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
 from ui.core import url_state
 from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control
@@ -139,7 +139,7 @@ def maps(view: View) -> None:
     # With several kinds, the grid has tabs and switches between them in the browser.
     if choice.display != "grid" or len(kinds_of(trace)) == 1:
         draw_kinds(trace)
-        st.caption(chosen_maps.kind_text.about)
+        st.caption(about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
     url_state.write_url()
 

@@ -6,19 +6,20 @@ from functools import partial
 
 import streamlit as st
 
-from figures.outcomes import score_arithmetic, why_the_winner_won
 from transformer.trace.records import Trace
 from ui.beam.downloads import offer_panel, offer_tree
 from ui.beam.panels import (
     TREE,
     compare_panel,
     draw_tree,
+    draw_why,
     finished_panel,
     node_panel,
     search_of,
 )
 from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, A, B, follow, prepare_tree, start_of
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.loops import cut_notice, headline
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER
@@ -38,7 +39,7 @@ def explain() -> None:
         "hypotheses. At every step each of them is extended by its most probable tokens, all "
         "extensions are ranked by log-probability, and the best *b* survive; those below the "
         "dotted line were dropped. A hypothesis that ends in `</s>` is set aside as finished, and "
-        "finished hypotheses are compared by"
+        f"finished hypotheses are compared by their {linked('score', 'score')}"
     )
     st.latex(
         r"\mathrm{score}(Y)=\frac{\log P(Y\mid X)}{lp(Y)},\qquad "
@@ -46,10 +47,10 @@ def explain() -> None:
     )
     st.markdown(
         "Every further token adds a log-probability below 0, so short translations would win too "
-        "often without the **length penalty** *lp* (Wu et al. 2016; the paper uses α = 0.6 and a "
-        "beam of 4). |Y| includes `</s>`. All hypotheses at one step are equally long, so α "
-        "decides between finished ones and never which are dropped. The search stops once no live "
-        "hypothesis can still win.\n\n"
+        f"often without the {linked('length penalty', 'length penalty')} *lp* (Wu et al. 2016; "
+        "the paper uses α = 0.6 and a beam of 4). |Y| includes `</s>`. All hypotheses at one step "
+        "are equally long, so α decides between finished ones and never which are dropped. The "
+        "search stops once no live hypothesis can still win.\n\n"
         "Columns are steps and rows are ranks. Choose a node as A with a click or "
         "a tap; for B press B first, or shift-click. The arrow keys move A or B, D shows dropped "
         "nodes, and +, "
@@ -101,8 +102,7 @@ def body(view: View) -> None:
     start = start_of(view, search.tree)
     with aside:
         offer_tree(search)
-    arithmetic = score_arithmetic(search.tree, search.decode)
-    st.markdown(why_the_winner_won(search.tree, search.decode), help=arithmetic or None)
+    draw_why(search)
     draw_tree(search, start, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.segmented_control(

@@ -14,6 +14,7 @@ from ui.compare.registry import TOPIC, room_of
 from ui.compare.setup import draw_choice, read_right
 from ui.compare.texts import draw_texts
 from ui.core import url_state
+from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import current_view
 from ui.core.widgets import bound
@@ -47,7 +48,10 @@ def story(setup: Setup) -> None:
     said = warning(setup) if setup.follow or room.follows else ""
     if said:
         st.warning(said, icon=":material/translate:")
-    download = room.draw(room.open(setup, sides_of(setup), st.container(), anew=anew))
+    sides = sides_of(setup)
+    download = room.draw(room.open(setup, sides, st.container(), anew=anew))
+    if start := word_start(token for side in sides for token in side.trace.src_tokens):
+        st.caption(start)
     if download is not None:
         with aside:
             download_button(

@@ -8,7 +8,7 @@ import streamlit as st
 
 from figures.markdown import code
 from ui.core import url_state
-from ui.core.glossary import QUESTIONS, Term, search_terms
+from ui.core.glossary import QUESTIONS, TERMS, Term, named_term, search_terms
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.frame.pages import PAGES, require_frame
@@ -52,8 +52,14 @@ query = box.text_input(
     "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",
     label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
 )  # fmt: skip
-found, questions = search_terms(query), search_terms(query, QUESTIONS)
-if not found and not questions:
+named = named_term(query)
+found, questions = (
+    [entry for entry in search_terms(query, entries) if entry is not named]
+    for entries in (TERMS, QUESTIONS)
+)
+if named is not None:
+    draw_term(named)
+elif not found and not questions:
     st.info(f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:")
 if questions:
     st.markdown("#### Questions")

@@ -13,7 +13,7 @@ from figures.markdown import code
 from transformer.trace.records import Trace
 from ui.attention.settings import MAP
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import term, word_start
 from ui.core.side import Side
 from ui.core.url_state import HEAD, LAYER, STEP
 from ui.core.view import View, current_view
@@ -116,7 +116,9 @@ def body(view: View) -> None:
     heading = f"**{KINDS[place.kind][0]}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
-            f"{heading}The query {code(plain_token(query))} looks at the {keys}.", width="content"
+            f"{heading}The query {code(plain_token(query))} looks at the {keys}. "
+            f":small[{word_start(shown.src_tokens)}]",
+            width="content",
         )
         draw_way_back(place)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)

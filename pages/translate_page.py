@@ -8,6 +8,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
@@ -28,11 +29,10 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.words import (
+    decoded_text,
     draw_warnings,
     explain,
-    how_decoded,
     missing_search_note,
-    score_text,
 )
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -73,7 +73,7 @@ def body(view: View) -> None:
     draw_player(Side(view, trace), words=words, steerable=view.kind == "checkpoint")
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"{score_text(trace)} ({how_decoded(view, trace)}). "
+        f"{decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
         "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
     with download:

@@ -61,7 +61,10 @@ def test_each_step_shows_attention_onto_source_and_prefix(
         assert f"entropy {trace.entropy[step - 1] / np.log(2):.2f} bit" in facts
         assert f"log P {trace.log_probs[:step].sum():.2f}" in facts
         page.keyboard.press("ArrowRight")
-    expect(page.locator(".player .badge").first).to_contain_text("teacher forcing ±")
+    recorded = page.locator(".player .badge")
+    expect(recorded.locator("span")).not_to_be_visible()
+    recorded.get_by_text("How it was recorded").click()
+    expect(recorded).to_contain_text("Recorded live; a second pass agrees to 0.0000")
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
     page.keyboard.press(" ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from figures.numbers import count, in_words, parameters, percent, probability, scientific, signed
+from figures.numbers import count, decimal, in_words, parameters, percent, probability, signed
 
 
 def test_numbers_below_zero_have_a_minus_sign() -> None:
@@ -23,4 +23,4 @@ def test_counts() -> None:
 
 
 def test_small_numbers() -> None:
-    assert [scientific(each) for each in (5.3e-7, 0.0)] == ["5e-7", "0"]
+    assert [decimal(each) for each in (2.3e-6, 0.25, 0.0)] == ["0.000002", "0.2", "0"]

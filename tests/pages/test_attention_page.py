@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.factories import make_trace
+from tests.pages.links import unlinked
 from transformer.arrays.trace_file import save_arrays
 from transformer.measures.heads import kept_lines
 from transformer.measures.patterns import pattern_mask, pattern_share
@@ -37,7 +38,7 @@ def open_page(run_app: RunApp, **query: str) -> AppTest:
 
 
 def said(app: AppTest) -> str:
-    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 def name(app: AppTest) -> str:

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from figures.numbers import signed
 from figures.outcomes import penalty_of, why_it_went, why_the_winner_won
+from tests.pages.links import unlinked
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
 from ui.work.lru import Lru
@@ -36,13 +37,13 @@ def open_page(run_app: RunApp, **query: str) -> AppTest:
 
 
 def said(app: AppTest) -> str:
-    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 def cells(app: AppTest) -> list[str]:
     """Every cell of every table, without the marks that keep Markdown away."""
     return [
-        str(value).replace("\\", "")
+        unlinked(str(value).replace("\\", ""))
         for table in app.table
         for column in table.value.columns
         for value in table.value[column]

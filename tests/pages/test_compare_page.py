@@ -13,6 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from tests.tiny_models import random_model
 from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
@@ -66,7 +67,7 @@ def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
 
 def said(app: AppTest) -> str:
     kinds = (app.main.markdown, app.main.caption, app.main.info, app.main.warning, app.main.error)
-    return "\n".join(each.value.replace("\\", "") for kind in kinds for each in kind)
+    return unlinked("\n".join(each.value.replace("\\", "") for kind in kinds for each in kind))
 
 
 def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(

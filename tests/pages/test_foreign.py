@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from figures.markdown import shorten
 from tests.factories import make_trace
 from tests.pages.kinds import offered_kinds
+from tests.pages.links import unlinked
 from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays, save_arrays
 from transformer.trace.records import Trace
@@ -51,7 +52,7 @@ def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
 
 def said(app: AppTest) -> str:
     parts = (*app.markdown, *app.caption, *app.info, *app.text, *app.header, *app.warning)
-    return "\n".join(part.value for part in parts)
+    return unlinked("\n".join(part.value for part in parts))
 
 
 def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(

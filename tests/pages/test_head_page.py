@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -46,7 +47,7 @@ def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
 
 
 def said(app: AppTest) -> str:
-    return "\n".join(m.value for m in app.markdown)
+    return unlinked("\n".join(m.value for m in app.markdown))
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

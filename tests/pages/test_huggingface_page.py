@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
+
 pytest.importorskip("transformers")
 
 from tests.pages.kinds import offered_kinds
@@ -41,7 +43,8 @@ def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
 
 
 def said(app: AppTest) -> str:
-    return "\n".join(part.value for part in (*app.markdown, *app.caption, *app.info, *app.text))
+    parts = (*app.markdown, *app.caption, *app.info, *app.text)
+    return unlinked("\n".join(part.value for part in parts))
 
 
 def test_they_are_listed_and_marian_says_how_it_is_imported(run_app: RunApp, root: Path) -> None:

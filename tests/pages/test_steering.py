@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from tests.pages.test_translate import ask, message_to_player, players, said, trace_of
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
@@ -163,8 +164,8 @@ def test_sampling_is_what_the_translator_does_and_the_link_says_all_of_it(
     assert header["ids"] == list(expected.predicted_ids)
     assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
     assert asked.items() <= dict(app.query_params).items()
-    assert "sampled, temperature 1.5, top p 0.9, seed 7" in " ".join(
-        caption.value for caption in app.main.caption
+    assert "sampled, temperature 1.5, top p 0.9, seed 7" in unlinked(
+        " ".join(caption.value for caption in app.main.caption)
     )
 
 

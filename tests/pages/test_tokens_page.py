@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
@@ -48,7 +49,7 @@ def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query:
 
 
 def said(app: AppTest) -> str:
-    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
+    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 @pytest.mark.parametrize("checkpoint", ["unigram", "bpe", "char"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from transformer.checkpoint.folder import list_checkpoints
 from ui.core.glossary import TERMS
 from ui.tours.guide import TOURS
@@ -23,7 +24,7 @@ SHIPPED = [
 
 
 def text(app: AppTest) -> str:
-    return "\n".join(element.value for element in app.main.markdown)
+    return unlinked("\n".join(element.value for element in app.main.markdown))
 
 
 def page(app: AppTest) -> str:

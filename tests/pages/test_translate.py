@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import unlinked
 from transformer.checkpoint.folder import CheckpointEntry, list_checkpoints
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -84,7 +85,7 @@ def test_a_sentence_is_translated_as_the_translator_does(
     )
     assert message_to_player(app)[0]["predicted"] == list(expected.predicted_tokens)
     score = f"score {expected.score:.2f} nats (beam 3, α 1)".replace("-", "−")
-    assert any(score in caption.value for caption in app.main.caption)
+    assert any(score in unlinked(caption.value) for caption in app.main.caption)
 
 
 def test_a_search_too_large_to_keep_is_said(
@@ -96,7 +97,7 @@ def test_a_search_too_large_to_keep_is_said(
     app = run_app(sentence="abc")
     assert "the Beam search page cannot show its tree" in app.main.caption[-1].value
     header, _ = message_to_player(app)
-    assert header["origin"] == "Recorded while decoding"
+    assert header["origin"] == "Recorded live"
     assert header["gap"] is not None  # measured before it was left out
 
 

@@ -37,7 +37,7 @@ from ui.components.lens.mount import attention_lens
 from ui.components.lines import Drawing, Pin
 from ui.components.lines.mount import attention_lines
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import term, word_start
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.url_state import HEAD, LAYER
@@ -60,6 +60,11 @@ _OPENS_ON = (
 )
 
 
+def about(maps: Maps) -> str:
+    """Return the text about a kind of attention, and on the mark of a word's start."""
+    return f"{maps.kind_text.about} {word_start((*maps.queries, *maps.keys))}"
+
+
 def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw every map of the kind, and the chosen one under the lens."""
     trace = get_trace(view)
@@ -79,9 +84,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             marked=wanted_marks(choice), on_mark=mark_heads,
             kind=choice.kind if several else "", on_kind=take_kind if several else None,
         )  # fmt: skip
-        st.caption(
-            f"{maps.kind_text.about} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION
-        )
+        st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
         attention_lens(shown, key="lens", max_height=390 if beside else 900)
@@ -218,7 +221,7 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     )  # fmt: skip
     fill("map_widget", "heads" if choice.chosen else "cell")
     st.segmented_control(
-        "Under the lens", ("cell", "heads"), required=True, key="map_widget", on_change=_take_map,
+        "Show enlarged", ("cell", "heads"), required=True, key="map_widget", on_change=_take_map,
         format_func={"cell": "One cell of the grid", "heads": "The chosen heads"}.__getitem__,
         disabled=not choice.heads,
     )  # fmt: skip

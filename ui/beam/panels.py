@@ -17,9 +17,11 @@ from figures.outcomes import (
     Decode,
     penalty_of,
     place_at,
+    score_arithmetic,
     summary,
     text_of,
     why_it_went,
+    why_the_winner_won,
 )
 from transformer.measures.beam import Comparison, Node, Tree, attention_along, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
@@ -33,7 +35,7 @@ from ui.components.grid import Cell
 from ui.components.tree import branch_colours, encode
 from ui.components.tree.mount import beam_tree_view, branches
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import linked, term, word_start
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.units import in_units
@@ -88,6 +90,16 @@ def draw_tree(
     beam_tree_view(message, key=slot.key, on_view_change=lambda: follow(view, tree))
 
 
+def draw_why(search: Search, lead: str = "") -> None:
+    """Say why the winner won, with the arithmetic as help; `lead` starts the line."""
+    why = why_the_winner_won(search.tree, search.decode)
+    arithmetic = score_arithmetic(search.tree, search.decode)
+    st.markdown(
+        lead + linked(why, "score", "log P"),
+        help=linked(arithmetic, "score", "log P", "length penalty", "α") or None,
+    )
+
+
 def node_panel(search: Search) -> None:
     """Draw node A's numbers, and where the model looked while predicting its token."""
     tree = search.tree
@@ -107,7 +119,7 @@ def draw_node(search: Search, node: Node, letter: str = "") -> None:
     """Draw a node's token, what became of it and why, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
     st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}")
-    st.markdown(why_it_went(search.tree, node))
+    st.markdown(linked(why_it_went(search.tree, node), "score", "log P", "prefix"))
     st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
 
@@ -137,7 +149,11 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
         "score, log P / penalty": signed(node.score, 3),
         "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
     }
-    return {"what": [plain(name) for name in rows], "value": [plain(v) for v in rows.values()]}
+    terms = ("log p", "score", "length penalty", "α", "nats")
+    return {
+        "what": [linked(plain(name), *terms) for name in rows],
+        "value": [plain(value) for value in rows.values()],
+    }
 
 
 def _node_maps(search: Search, node: Node, cell: Cell) -> None:
@@ -148,7 +164,9 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
     prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
     st.caption(
         "Where the model looked while it predicted this token. Its siblings come from the same "
-        "query, so they share this picture."
+        "query, so they share this picture. "
+        + linked("Self-attention looks at the token's own prefix. ", "prefix")
+        + word_start(trace.src_tokens)
     )
     for kind, weights, keys, special, title in (
         ("cross", step.cross[node.row], trace.src_tokens, trace.src_special, "source"),
@@ -177,7 +195,7 @@ def compare_panel(search: Search) -> None:
         )
         return
     both = compare(tree, a.index, b.index)
-    st.markdown(_parting(both))
+    st.markdown(linked(_parting(both), "log p", "nats"))
     branches(both, key="beam_branches")
     names = {"A": both.a, "B": both.b}
     tokens = {name: [node.token for node in path] for name, path in names.items()}
@@ -255,7 +273,7 @@ def _parting(both: Comparison) -> str:
     return (
         f"They share {at} token{'' if at == 1 else 's'} and part at step {at + 1}: A takes "
         f"{code(a.token, 30)} (log p {signed(a.log_prob)}), B {code(b.token, 30)} "
-        f"({signed(b.log_prob)}). From there A adds {signed(_log_prob_from(both.a, at))} over "
+        f"({signed(b.log_prob)}). From there A adds {signed(_log_prob_from(both.a, at))} nats over "
         f"{len(both.a) - at} and B {signed(_log_prob_from(both.b, at))} over {len(both.b) - at} "
         "tokens."
     )
@@ -307,11 +325,11 @@ def finished_panel(search: Search) -> None:
         "translation": [
             plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
         ],
-        "log P": [signed(node.total, 3) for node in leaves],
+        linked("log P", "log p"): [signed(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],
         "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
-        "score": [signed(node.score, 3) for node in leaves],
-        "place at α = 0": [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
+        linked("score", "score"): [signed(node.score, 3) for node in leaves],
+        linked("place at α = 0", "α"): [str(place_at(tree, i, 0.0)[0]) for i in range(len(leaves))],
     }
     st.table(rows, border="horizontal", hide_index=True)
     if len(leaves) > tree.beam_size:
@@ -332,7 +350,10 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
         f"used {tree.alpha:g}",
     )
     st.caption(
-        "How they would compare under another α: a translation above 0 would beat the winner. A "
-        "search with that α would drop the same candidates, since all hypotheses at a step are "
-        "equally long, but it may stop at another step and so finish others."
+        linked(
+            "How they would compare under another α: a translation above 0 would beat the winner. "
+            "A search with that α would drop the same candidates, since all hypotheses at a step "
+            "are equally long, but it may stop at another step and so finish others.",
+            "α",
+        )
     )

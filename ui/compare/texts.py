@@ -20,6 +20,7 @@ from ui.compare.programs import LETTERS
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.view import View
 from ui.core.widgets import bound
@@ -116,18 +117,24 @@ def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
             draw(setup, side, written)
     place = st.container(key="compare_where")
     said, ways = place.columns([4, 3], vertical_alignment="center")
-    said.markdown(where_they_differ(*texts, followed=setup.follow))
+    where = where_they_differ(*texts, followed=setup.follow)
+    said.markdown(linked(where, "log p", "nats"))
     with ways.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
             "Token by token", **bound(SCORED),
-            help="Both texts whole, each token with its log-probability (log p) in nats: 0 is "
-            "certain, −0.69 as likely as not.",
+            help=linked(
+                "Both texts whole, each token with its log-probability (log p) in nats: 0 is "
+                "certain, −0.69 as likely as not.", "log p", "nats",
+            ),
         )  # fmt: skip
         if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
             st.toggle(
                 "B follows A’s translation", **bound(FOLLOW),
-                help="Teacher forcing: the right side reads the left side's translation in place "
-                "of making its own, so that rows of their maps mean the same.",
+                help=linked(
+                    "Teacher forcing: the right side reads the left side's translation in place "
+                    "of making its own, so that rows of their maps mean the same.",
+                    "teacher forcing",
+                ),
             )  # fmt: skip
 
 
@@ -202,10 +209,11 @@ def _draw_whole(setup: Setup, side: int, written: Written) -> None:
     strip(message, key=f"compare_strip_{letter}")
     if math.isnan(text.total):
         return
-    st.caption(
+    numbers = (
         f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
         f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
     )
+    st.caption(linked(numbers, "score", "log p", "nats"))
 
 
 def _draw_cut(trace: Trace) -> None:

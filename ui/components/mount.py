@@ -26,7 +26,7 @@ def component(name: str) -> Any:
         f"headlight.{name}",
         html=f'<div class="{root}"></div>' if root else "",
         css=style(name),
-        js=script(name),
+        js=f"const IN_APP = true;\n{script(name)}",
     )
 
 

@@ -1,14 +1,17 @@
 """The glossary: each term in a sentence or two, with the paper's section.
 
-Pages explain a term beside a control with `help=term("entropy")`.
+Pages explain a term beside a control with `help=term("entropy")`, and link the terms in a text to
+their entries with `linked("Score in nats.", "score", "nats")`.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,11 @@ class Term:
     equation: str = ""
     page: str = ""
     also: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """The entry's address, relative to every page; the Glossary page shows it first."""
+        return f"glossary?word={quote(self.name)}"
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
@@ -61,7 +69,53 @@ def term(name: str) -> str:
         parts.append(f"$${entry.equation}$$")
     if entry.section:
         parts.append(f"Section {entry.section} of the paper.")
+    parts.append(f"[In the glossary]({entry.address})")
     return "\n\n".join(parts)
+
+
+def named_term(word: str) -> Term | None:
+    """Return the entry whose name, or whose synonym alone, `word` is in any case; None without."""
+    wanted = word.strip(" `").lower()
+    if wanted in _BY_NAME:
+        return _BY_NAME[wanted]
+    entries = [entry for entry in TERMS if wanted in map(str.lower, entry.also)]
+    return entries[0] if len(entries) == 1 else None
+
+
+#: What stands in a text for itself: code, links, formulas.
+_LITERAL = r'(?P<fence>`+).+?(?P=fence)|\[[^\]]*\]\([^)"]*(?:"[^"]*")?\)|\$[^$]*\$'
+
+
+def linked(text: str, *words: str) -> str:
+    """Link the first mention of each of these words of a Markdown text to its glossary entry.
+
+    A word that the text lacks changes nothing; one of several letters is found in any case. The
+    link's tooltip is the definition. It opens in a tab of its own, so that the page stays as it is.
+
+    Raises: `KeyError` for a word that the glossary lacks.
+    """
+    for word in words:
+        entry = named_term(word)
+        if entry is None:
+            raise KeyError(word)
+        tip = entry.text.replace("`", "").replace('"', "'")
+        found = re.compile(
+            rf"(?P<word>(?<![\w`]){re.escape(word)}(?![\w`]))|{_LITERAL}",
+            re.IGNORECASE if len(word) > 1 else 0,
+        )
+        for match in found.finditer(text):
+            if match["word"]:
+                link = f'[{match["word"]}]({entry.address} "{tip}")'
+                text = text[: match.start()] + link + text[match.end() :]
+                break
+    return text
+
+
+def word_start(tokens: Iterable[str]) -> str:
+    """Return a sentence on the mark of a word's start, "" if no token bears it."""
+    if not any("▁" in token for token in tokens):
+        return ""
+    return linked("`_` marks the start of a word.", "`_`")
 
 
 def search_terms(query: str, entries: Sequence[Term] = TERMS) -> Sequence[Term]:

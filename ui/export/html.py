@@ -163,7 +163,7 @@ def _read(name: str) -> str:
 
 def _script(names: Sequence[str]) -> str:
     """The components, each in a block of its own, and what starts them."""
-    blocks = ["'use strict';", "const mounts = {};"]
+    blocks = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
     for name in names:
         found, count = re.subn(
             r"^export default function\b",

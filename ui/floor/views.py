@@ -14,7 +14,7 @@ from ui.attention.settings import DISPLAY
 from ui.components.plan import BLOCKS, Opened, PlanChoice
 from ui.components.plan.mount import model_plan
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import term, word_start
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.url_state import HEAD, LAYER
@@ -88,7 +88,8 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
     where = f"{stack} layer {layer + 1}"
     words = (
         f"For {code(show_token(reading.token))} **{fired:,} of {len(reading.inner):,}** neurons "
-        f"are above 0. What they add makes up **{share:.0%}** of the sum with the stream."
+        f"are above 0. What they add makes up **{share:.0%}** of the sum with the stream. "
+        f"{word_start(held.tokens)}"
     )
     theme = current_theme()
     if reading.promoted is None:
@@ -153,7 +154,9 @@ def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
         theme=None, alt=f"Shares of {len(labels)} blocks for {len(held.tokens)} tokens; "
         f"the largest is {shares.max():.0%}.",
     )  # fmt: skip
-    picture = section("How long the stream is", f"The bold line is {token}. {note}")
+    picture = section(
+        "How long the stream is", f"The bold line is {token}. {note} {word_start(held.tokens)}"
+    )
     picture.altair_chart(
         sized(norm_lines(norms, labels, held.tokens, position, theme)), theme=None,
         alt=f"Length of the stream behind each block, from {norms[0, position]:.1f} to "

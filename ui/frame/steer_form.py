@@ -7,6 +7,7 @@ import streamlit as st
 from figures.markdown import plain
 from transformer.errors import InputError
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.view import View
 from ui.frame.steering import (
     MAX_TARGET_CHARACTERS,
@@ -54,9 +55,12 @@ def draw_steer_form(view: View) -> None:
     if message():
         st.warning(plain(message()), icon=":material/short_text:")
     st.caption(
-        "A beginning is given and the search goes on from it. A whole translation is read in one "
-        "pass (teacher forcing). The bars do the same for one token: click another candidate."
-    )
+        linked(
+            "A beginning (a prefix) is given and the search goes on from it. A whole translation "
+            "is read in one pass (teacher forcing). The bars do the same for one token: click "
+            "another candidate.", "prefix", "teacher forcing",
+        )
+    )  # fmt: skip
 
 
 def _take(view: View) -> None:

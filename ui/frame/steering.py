@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.frame.decoding import restart
 
@@ -120,13 +121,14 @@ def draw_steering() -> None:
         return
     with st.container(key="steering"):
         if url_state.get(TARGET) is not None:
-            st.caption(":material/alt_route: The translation is given (teacher forcing).")
+            said = "The translation is given (teacher forcing)."
         elif url_state.get(PREFIX):
             count = len(url_state.get(PREFIX))
             tokens = "token is" if count == 1 else f"{count} tokens are"
-            st.caption(f":material/alt_route: Steered: the first {tokens} given.")
+            said = f"Steered with a prefix: the first {tokens} given."
         else:
-            st.caption(":material/alt_route: Not steered any more.")
+            said = "Not steered any more."
+        st.caption(":material/alt_route: " + linked(said, "teacher forcing", "prefix"))
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo", icon=":material/undo:", key="steer_undo", on_click=undo,

@@ -17,6 +17,7 @@ from transformer.files.safe import read_small
 from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
 from ui.core.examples import examples_for
+from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.models.card_text import safe_card
@@ -231,7 +232,7 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
         left = len(lines) - _MOST_FIGURES
         lines = [*lines[:_MOST_FIGURES], f"and {left} more in its card"]
     if DEFAULT_DECODING in metrics:  # what the figures are measured with
-        lines.append(f"decoded with {default_decoding(metrics)}")
+        lines.append(linked(f"decoded with {default_decoding(metrics)}", "beam", "alpha"))
     return lines
 
 

@@ -14,7 +14,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from ui.components.cut.mount import other_cuts, sentence_pieces
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import linked, term
 from ui.core.layout import section, sized
 from ui.core.side import Side
 from ui.core.theme import current_theme
@@ -96,7 +96,8 @@ def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int
         lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha),
     )  # fmt: skip
     for label, each in (("From split 1", found[0]), (f"From split {number + 1}", found[1])):
-        st.markdown(f"{label}: **{plain(each.text)}** · log P {signed(sum(each.log_probs), 2)}")
+        log_prob = linked(f"log P {signed(sum(each.log_probs), 2)}", "log p")
+        st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")
 
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
@@ -125,7 +126,9 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
         table, hide_index=True, height=215, key=key, on_select=choose, selection_mode="single-row"
     )
     shown = f", the first {_MOST_ROWS} of them listed" if len(found) > _MOST_ROWS else ""
-    left.caption(f"{len(found):,} of {len(pieces):,} pieces{shown}")
+    of = "; log p in nats" if _SCORES[tokenizer.kind] == "log p" else ""
+    said = f"{len(found):,} of {len(pieces):,} pieces{shown}{of}"
+    left.caption(linked(said, "log p", "nats"))
     right.altair_chart(
         sized(length_bars(length_counts(pieces, kinds), current_theme())), theme=None,
         alt="How many pieces have each length, those that start a word and those that do not.",

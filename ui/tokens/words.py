@@ -7,6 +7,7 @@ from figures.numbers import count
 from transformer.measures.neighbours import COSINE_RULE
 from transformer.measures.vocabulary import PieceKind, share_of_starts
 from transformer.text.tokenizer import Tokenizer
+from ui.core.glossary import linked
 from ui.tokens.views import Plane, Reading
 
 #: How text becomes the input of the first layer, in the paper's terms, around `EQUATION`.
@@ -60,7 +61,7 @@ def about_pieces(reading: Reading, tokenizer: Tokenizer) -> str:
         text += f" Normalisation made {count(reading.more_changes, 'further change')}."
     if not reading.own_cut:
         text += " The model wrote these pieces; the tokenizer would split their text differently."
-    return text
+    return linked(text, "log-probability", "nats", "`▁`")
 
 
 def about_cuts(reading: Reading, tokenizer: Tokenizer) -> str:

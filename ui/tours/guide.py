@@ -14,6 +14,7 @@ import streamlit as st
 from figures.markdown import plain
 from transformer.trace import position_vectors
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
@@ -36,6 +37,13 @@ Guess = int | None
 TOUR: Param[str] = Param("tour", url_state.one_of(_BY_NAME), "")
 STOP: Param[int] = Param("stop", url_state.whole(1, 99), 1)
 GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
+
+#: Terms that stops explain or use.
+TERMS_OF_TOURS = (
+    "auto-regressive", "beam", "greedy", "score", "length penalty", "α", "entropy", "softmax",
+    "query", "key", "mask", "nats", "log p", "prefix", "residual", "cosine", "label smoothing",
+    "BLEU", "warm-up", "cross-attention", "shifted right",
+)  # fmt: skip
 
 _AT = "headlight_tour_at"
 _LOOKED = "headlight_tour_looked"
@@ -151,7 +159,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
                 on_click=go_to, args=(here.tour.name, here.number),
             )  # fmt: skip
             return
-        st.markdown(stop.text)
+        st.markdown(_glossed(stop.text))
         body = st.container(key="tour_waiting" if waiting else "tour_answered", gap="xsmall")
         question = body.container(gap="xsmall")
         if waiting:
@@ -218,7 +226,8 @@ def _draw_head(here: TourStop) -> None:
 def _draw_question(question: Question) -> None:
     guess = url_state.get(GUESS)
     if guess is None:
-        st.markdown(f"**{question.ask}**" if "**" not in question.ask else question.ask)
+        ask = question.ask if "**" in question.ask else f"**{question.ask}**"
+        st.markdown(_glossed(ask))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             st.pills(
                 "Predict before you see", range(len(question.options)), key="tour_guess",
@@ -236,7 +245,12 @@ def _draw_question(question: Question) -> None:
         said = f":material/check: {right}, as you said."
     else:
         said = f":material/close: You said {plain(question.options[guess - 1])}; it is {right}."
-    st.markdown(f"{said} {question.because}")
+    st.markdown(f"{said} {_glossed(question.because)}")
+
+
+def _glossed(text: str) -> str:
+    """Link the terms of a tour's text to the glossary."""
+    return linked(text, *TERMS_OF_TOURS)
 
 
 def _take_guess() -> None:

@@ -95,7 +95,7 @@ def origin_of(kind: Kind) -> str:
     return {
         "archive": "As recorded in the file",
         "huggingface": "One pass over the finished translation",
-    }.get(kind, "Recorded while decoding")
+    }.get(kind, "Recorded live")
 
 
 def why_no_player(trace: Trace) -> str | None:

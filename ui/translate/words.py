@@ -13,6 +13,7 @@ from figures.markdown import code
 from figures.numbers import signed
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.trace.records import Trace
+from ui.core.glossary import linked
 from ui.core.loops import cut_notice
 from ui.core.view import View
 from ui.core.widgets import draw_questions
@@ -59,6 +60,12 @@ def score_text(trace: Trace) -> str:
     if math.isnan(trace.score):
         return "no score"
     return f"score {signed(trace.score)} nats"
+
+
+def decoded_text(view: View, trace: Trace) -> str:
+    """Return the score and how the translation was produced, terms linked to the glossary."""
+    text = f"{score_text(trace)} ({how_decoded(view, trace)})"
+    return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")
 
 
 def unknown_pieces(trace: Trace) -> list[str]:
@@ -127,7 +134,8 @@ def explain() -> None:
         "products is how much the position takes of each source token's **value** (section 3.2.3, "
         "encoder-decoder attention). So a row is named by both tokens: `_weil → _es` reads `_weil` "
         "and predicts `_es`. In decoder self-attention the position does the same with the tokens "
-        "read so far, never with later ones: there is no weight above the diagonal."
+        f"read so far, {linked('the prefix', 'prefix')}, never with later ones: there is no weight "
+        "above the diagonal."
     )
     st.latex(
         r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"

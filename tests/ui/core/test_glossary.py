@@ -8,7 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.core.glossary import QUESTIONS, TERMS, find_term, search_terms, term
+from tests.pages.links import entries, unlinked
+from ui.components.files import COMPONENTS, script
+from ui.core.glossary import (
+    QUESTIONS,
+    TERMS,
+    find_term,
+    linked,
+    named_term,
+    search_terms,
+    term,
+    word_start,
+)
 from ui.frame.pages import PAGES
 
 WANTED = (
@@ -41,7 +52,8 @@ def test_a_help_text_holds_equation_and_section() -> None:
     said = term("Softmax")
     assert find_term("softmax").text in said
     assert r"$$\mathrm{softmax}" in said
-    assert said.endswith("Section 3.2.1 of the paper.")
+    assert "Section 3.2.1 of the paper." in said
+    assert said.endswith("[In the glossary](glossary?word=softmax)")
     assert "$$" not in term("batch")
 
 
@@ -76,3 +88,53 @@ def test_search_for_nothing_shows_all_and_for_nonsense_none() -> None:
 def test_search_takes_any_text(query: str) -> None:
     found = search_terms(query)
     assert len({entry.name for entry in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("nats", "log-probability"), ("log P", "log-probability"), ("α", "length penalty"),
+     ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix")],
+)  # fmt: skip
+def test_a_word_is_linked_once_to_the_entry_that_has_it(word: str, name: str) -> None:
+    text = f"`{word.strip('`')} x` is code, {word} is not, nor {word} again."
+    said = linked(text, word)
+    assert unlinked(said) == text
+    assert entries(said) == {word: name}
+    assert said.index("is code, [") < said.index("is not")
+    assert linked(said, word).count("glossary?") == 2  # the next mention
+
+
+@pytest.mark.parametrize(
+    "text", ["`nats`", "$nats$", "[nats](x)", "dominats", linked("nats", "nats")]
+)
+def test_a_link_stays_out_of_code_formulas_and_other_links(text: str) -> None:
+    assert linked(text, "nats") == text
+
+
+def test_only_words_of_one_entry_are_linked() -> None:
+    assert named_term("attention weight") is None  # of two
+    for word in ("step", "attention weight"):
+        with pytest.raises(KeyError):
+            linked(word, word)
+
+
+def test_every_definition_fits_in_a_tooltip() -> None:
+    for entry in TERMS:
+        said = linked(f"x {entry.name} y", entry.name)
+        assert unlinked(said) == f"x {entry.name} y" and said.count('"') == 2
+
+
+def test_only_tokens_with_the_mark_explain_it() -> None:
+    assert unlinked(word_start(("a", "▁b"))) == "`_` marks the start of a word."
+    assert word_start(("a", "</s>")) == ""
+
+
+def test_components_link_to_entries_that_exist() -> None:
+    names = [
+        name
+        for component in COMPONENTS
+        for name in re.findall(r'(?:term|fact)\("[^"]+", "([^"]+)"', script(component))
+    ]
+    assert {"log-probability", "score", "entropy"} <= set(names)
+    for name in names:
+        assert find_term(name).name == name

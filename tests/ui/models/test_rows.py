@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages.links import entries, unlinked
 from transformer.catalogue import Entry
 from transformer.config import preset
 from ui.models.rows import card_path, figures_of, shape_of, size_of, task_of
@@ -26,7 +27,8 @@ def test_figures_are_measured_ones() -> None:
     ]
     default = {"beam_size": 4, "alpha": 0.6}
     named = figures_of({"tests": tests, "default_decoding": default})
-    assert named[2:] == ["decoded with beam 4, alpha 0.6"]
+    assert unlinked(named[2]) == "decoded with beam 4, alpha 0.6"
+    assert entries(named[2]) == {"beam": "beam", "alpha": "length penalty"}
     many = {f"t{index}": {"bleu": index} for index in range(5)}
     assert figures_of({"tests": many})[-1] == "and 2 more in its card"
     assert len(figures_of({"tests": many})) == 4

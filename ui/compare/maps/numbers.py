@@ -21,6 +21,7 @@ from ui.compare.maps.exhibits import crossed, numbers_exhibit
 from ui.compare.programs import LETTERS
 from ui.compare.sides import compared
 from ui.compare.texts import text_of
+from ui.core.glossary import linked
 from ui.core.view import View
 from ui.export.download import trace_for
 from ui.work import results
@@ -109,13 +110,13 @@ def _draw_crossed(setup: Setup, totals: Reals, words: Sequence[int]) -> None:
                 "–" if math.isnan(total) else f"{signed(total)} ({signed(per_word)} a word)"
             )
     st.table(rows, border="horizontal", hide_index=True)
-    said = "In nats, `</s>` included; each side also follows the other one's translation (teacher "
-    said += "forcing)."
+    said = "log P in nats, `</s>` included; each side also follows the other one's translation "
+    said += "(teacher forcing)."
     if setup.pairing == "models":
         said += (
             " Vocabularies cut words into more or fewer pieces, so compare sums, or figures a word."
         )
-    st.caption(said)
+    st.caption(linked(said, "log p", "nats", "teacher forcing"))
 
 
 def _draw_agreement(agreed: Agreements, n_kinds: int) -> None:

@@ -8,9 +8,8 @@ from functools import partial
 import streamlit as st
 
 from figures.exhibit import Exhibit
-from figures.outcomes import score_arithmetic, why_the_winner_won
 from ui.beam.exhibits import tree_exhibit
-from ui.beam.panels import draw_node, draw_tree, search_of
+from ui.beam.panels import draw_node, draw_tree, draw_why, search_of
 from ui.beam.settings import (
     DROPPED,
     Mark,
@@ -31,7 +30,7 @@ from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
-from ui.translate.words import how_decoded, score_text
+from ui.translate.words import decoded_text
 
 
 def _slot(letter: str) -> Slot:
@@ -49,7 +48,7 @@ def _draw(pair: Pair) -> Download | None:
     searches = {side.letter: search_of(side.view, side.trace) for side in pair.shown}
 
     def say_how(side: Side) -> None:
-        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {score_text(side.trace)}")
+        st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
 
     def tree(side: Side) -> None:
         search, slot = searches[side.letter], _SLOTS[side.letter]
@@ -58,9 +57,7 @@ def _draw(pair: Pair) -> Download | None:
 
     def why(side: Side) -> None:
         search = searches[side.letter]
-        why = why_the_winner_won(search.tree, search.decode)
-        arithmetic = score_arithmetic(search.tree, search.decode)
-        st.markdown(f"{side.lead}{why}", help=arithmetic or None)
+        draw_why(search, side.lead)
 
     def node(side: Side) -> None:
         search = searches[side.letter]

@@ -16,7 +16,7 @@ from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.translate.exhibits import player_exhibit, why_no_player
 from ui.translate.player import draw_player, ensure_step, open_player, place_now, within
-from ui.translate.words import how_decoded, score_text
+from ui.translate.words import decoded_text
 
 
 def _draw(pair: Pair) -> Download | None:
@@ -28,7 +28,7 @@ def _draw(pair: Pair) -> Download | None:
         ensure_step(pair.shown[0], _n_steps(leader))
 
     def draw(side: Side) -> None:
-        st.caption(f"{side.lead}{how_decoded(side.view, side.trace)}, {score_text(side.trace)}")
+        st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
         open_player(side, anew=pair.anew)
         draw_player(side, words=words, group="compare", follows=side is not leader)
 

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from figures.labels import READS_PREDICTS, query_labels, show_token
-from figures.numbers import scientific
+from figures.numbers import decimal
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
@@ -102,7 +102,7 @@ def encode(
     alpha: float = 0.6,
     never: Sequence[int] = (),
     steerable: bool = True,
-    origin: str = "Recorded while decoding",
+    origin: str = "Recorded live",
     group: str = "",
     follows: bool = False,
 ) -> bytes:
@@ -154,7 +154,7 @@ def encode(
         "steerable": steerable,
         "alpha": alpha,
         "origin": origin,
-        "gap": None if trace.forcing_gap is None else scientific(trace.forcing_gap),
+        "gap": None if trace.forcing_gap is None else decimal(trace.forcing_gap),
         "top": _alternatives(trace),
         "drawn": None if trace.n_allowed is None else trace.n_allowed.tolist(),
         "chosen": [

@@ -13,9 +13,13 @@ Object.assign(Player.prototype, {
     title.append(this.nextTitle, this.undo);
     this.bars = el("ol", "bars");
     this.facts = el("p", "note facts");
-    this.badge = el("p", "note badge");
-    this.rule = el("p", "note badge");
-    next.append(title, this.bars, this.facts, this.badge, this.rule);
+    this.rule = el("p", "note");
+    const recorded = el("details", "note badge");
+    const summary = el("summary");
+    summary.textContent = "How it was recorded";
+    this.badge = el("span");
+    recorded.append(summary, this.badge);
+    next.append(title, this.bars, this.facts, this.rule, recorded);
     return next;
   },
 
@@ -85,33 +89,33 @@ Object.assign(Player.prototype, {
       ? "Columns are words: the weights of their pieces added up. Steps stay tokens."
       : "";
     const t = this.step;
-    const fact = (name, value, unit, title) => {
+    const fact = (name, entry, value, unit, title) => {
       const part = el("span", "fact", { title });
       const number = el("b");
       number.textContent = value;
-      part.append(`${name} `, number, unit);
+      part.append(entry ? term(name, entry) : name, " ", number, unit);
       return part;
     };
     const penalised = running[t] / ((5 + t + 1) / 6) ** alpha;
     const parts = [
-      fact("entropy", entropy[t].toFixed(2), " bit",
+      fact("entropy", "entropy", entropy[t].toFixed(2), " bit",
         "How uncertain the choice is: 0 bits if one token is certain, 1 bit for a fair coin"),
-      fact("log P", signed(running[t]), "",
+      fact("log P", "log-probability", signed(running[t]), "",
         `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
-      fact("score", signed(penalised), "",
+      fact("score", "score", signed(penalised), "",
         `log P / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
     ];
     if (drawn) {
-      parts.push(fact("drawn from", String(drawn[t]), drawn[t] === 1 ? " token" : " tokens",
+      parts.push(fact("drawn from", "", String(drawn[t]), drawn[t] === 1 ? " token" : " tokens",
         "How many tokens temperature, top k and top p left to draw from"));
     }
     this.facts.replaceChildren(...parts);
     if (forced) this.badge.textContent = "Attention of one teacher-forced pass";
-    else if (gap !== null) this.badge.textContent = `${origin}; teacher forcing ± ${gap}`;
+    else if (gap !== null) this.badge.textContent = `${origin}; a second pass agrees to ${gap}`;
     else this.badge.textContent = origin;
     this.badge.title = gap === null || forced
       ? ""
-      : `The largest difference of any recorded attention weight, of all layers and heads, to ` +
-        `one pass over the finished translation is ${gap}`;
+      : `No recorded attention weight, of any layer and head, differs by more than ${gap} from ` +
+        "one pass over the finished translation (teacher forcing)";
   },
 });

@@ -70,7 +70,9 @@ class TreeView {
     sample("won", "winner");
     sample("other", "also finished");
     sample("dead", "abandoned");
-    legend.append(make("span", "numbers", "numbers: log P · score"));
+    const numbers = make("span", "numbers", "numbers: ");
+    numbers.append(term("log P", "log-probability"), " · ", term("score", "score"));
+    legend.append(numbers);
     bar.append(legend);
     const zooms = make("span", "zooms");
     this.button(zooms, "−", "Smaller (key −)").onclick = () => this.zoomBy(-1);

@@ -1,0 +1,11 @@
+// A term that leads to its entry in the glossary, a name; plain text in offline pages, which
+// have no glossary. `IN_APP` comes from whoever mounts the component.
+function term(text, entry) {
+  if (!IN_APP) return make("span", "", text);
+  const link = make("a", "term", text);
+  link.href = `glossary?word=${encodeURIComponent(entry)}`;
+  link.target = "_blank";
+  link.rel = "noopener";
+  link.style.cssText = "color:inherit;text-decoration:underline dotted;text-underline-offset:0.2em";
+  return link;
+}
