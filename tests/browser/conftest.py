@@ -144,7 +144,7 @@ class Tab:
         """Go to an address, with nothing left of the page before."""
         self._own = "/".join(address.split("/")[:3])
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
-        self.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        self.page.emulate_media(color_scheme=theme, reduced_motion="no-preference")  # type: ignore[arg-type]
         self.page.bring_to_front()
         self.page.goto(address)
         return self.page

@@ -94,7 +94,7 @@ def test_every_page_calls_a_row_by_one_name(
     for key in ("ArrowLeft", "ArrowRight"):
         opener.press(key)
     assert page.evaluate("window.moves") == 0
-    page.emulate_media(reduced_motion=None)
+    page.emulate_media(reduced_motion="no-preference")
     expect(page.locator(".position.now .input")).to_have_text(predicts.replace("_", "▁"))
     opener.press("Enter")
     expect(page.locator(".shift")).to_be_hidden()
