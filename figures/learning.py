@@ -20,11 +20,19 @@ Curve = Sequence[tuple[int, float]]
 
 
 def curves(
-    lines: Mapping[str, Curve], title: str, theme: Theme, *, share: bool = False, height: int = 220
+    lines: Mapping[str, Curve],
+    title: str,
+    theme: Theme,
+    *,
+    share: bool = False,
+    from_zero: bool = True,
+    height: int = 220,
 ) -> alt.Chart:
     """Draw values by update, a line for each model; a legend if there are several.
 
-    Args: share: values from 0 to 1, written as percentages.
+    Args:
+        share: values from 0 to 1, written as percentages.
+        from_zero: whether the axis begins at zero.
     """
     names = list(lines)
     values = [
@@ -32,7 +40,7 @@ def curves(
         for name, line in lines.items()
         for update, value in thinned(line)
     ]
-    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=True)
+    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=from_zero)
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = alt.Chart(alt.InlineData(values=values)).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False

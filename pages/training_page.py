@@ -1,4 +1,4 @@
-"""Training: a tiny model learns a toy task while you watch and steer."""
+"""Training: a toy task learned while you watch, real runs from their folders, and table 3."""
 
 from __future__ import annotations
 
@@ -7,15 +7,32 @@ import streamlit as st
 from figures.markdown import plain
 from ui.core import url_state
 from ui.core.view import CHECKPOINT
+from ui.core.widgets import bound
 from ui.frame.decoding import restart
 from ui.frame.pages import require_frame
 from ui.frame.steering import drop_ids
-from ui.training.choice import RUN
+from ui.training.choice import RUN, VIEW, VIEWS
 from ui.training.form import draw_form
 from ui.training.jobs import find, refusal
+from ui.training.table3 import draw_table3
 from ui.training.views import draw_run
+from ui.training.watch import draw_watch
 
 require_frame()
+
+ABOUT = {
+    "toy": "Text is made by rule and new models are trained on it as in section 5 of the paper, "
+    "with smaller batches and no dropout. Accuracy is the share of held-out sentences that are "
+    "right from the first token to `</s>`, decoded greedily. The maps show one held-out sentence. "
+    "The run is a process of its own: change the page or reload, and this address finds it again.",
+    "watch": "Training writes a line every 50 updates and one after every epoch to `metrics.jsonl` "
+    "in the run's folder. This view reads the file again every few seconds; it cannot disturb the "
+    "run. The loss is the plain negative log-likelihood, without label smoothing.",
+    "table3": "Table 3 of the paper changes one setting of the base model a row: A the number of "
+    "heads at the same cost, B the width of the keys, C the size, D dropout and label smoothing, E "
+    "learned positions instead of sinusoids. Perplexity is e to the mean negative log-likelihood "
+    "of a token; lower is better. BLEU compares translations with a reference; higher is better.",
+}
 
 
 def use(name: str) -> None:
@@ -25,27 +42,32 @@ def use(name: str) -> None:
     restart()
 
 
-words, more = st.columns([6, 1], vertical_alignment="center")
-words.markdown(
-    "A tiny Transformer learns a toy task from random weights, on this server's processor. "
-    "**Press Start and watch the attention maps take shape.**"
-)
-with more.popover("What is this?", type="tertiary"):
+def draw_toy() -> None:
+    """Draw the form of a new run, or the run that the address names."""
+    why = refusal()
+    job = find(url_state.get(RUN)) if url_state.get(RUN) else None
+    if job is not None:
+        draw_run(job, use)
+        return
     st.markdown(
-        "Text is made by rule and new models are trained on it as in section 5 of the paper, "
-        "with smaller batches and no dropout. Accuracy is the share of held-out sentences that "
-        "are right from the first token to `</s>`, decoded greedily. The maps show one held-out "
-        "sentence. The run is a process of its own: change the page or reload, and this address "
-        "finds it again."
+        "A tiny Transformer learns a toy task from random weights, on this server's processor. "
+        "**Press Start and watch the attention maps take shape.**"
     )
-why = refusal()
-job = find(url_state.get(RUN)) if url_state.get(RUN) else None
-if job is not None:
-    draw_run(job, use)
-elif why is not None:
-    st.info(plain(why), icon=":material/lock:")
-else:
+    if why is not None:
+        st.info(plain(why), icon=":material/lock:")
+        return
     if url_state.get(RUN):
         url_state.forget(RUN)
         st.caption("That run is no longer on this server.")
     draw_form()
+
+
+url_state.show(VIEW)
+views, more = st.columns([6, 1], vertical_alignment="center")
+views.segmented_control(
+    "View", list(VIEWS), format_func=VIEWS.__getitem__, label_visibility="collapsed",
+    required=True, wrap=True, **bound(VIEW),
+)  # fmt: skip
+with more.popover("What is this?", type="tertiary"):
+    st.markdown(ABOUT[url_state.get(VIEW)])
+{"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[url_state.get(VIEW)]()

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import NoReturn
 
 from transformer.commands import (
+    ablations,
     complexity,
     data,
     evaluate,
@@ -29,13 +30,14 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, trace, show, train, data, publish, measure, complexity, import_,
-    info,
+    translate, evaluate, typed, trace, show, train, data, publish, measure, complexity,
+    ablations, import_, info,
 )  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.
 _PATHS = {
     "checkpoint", "data", "file", "html", "mix", "out", "output", "path", "run_folder", "source",
+    "table",
 }  # fmt: skip
 
 

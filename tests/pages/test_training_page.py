@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from transformer.experiments.ablation_summary import table
+from transformer.experiments.ablations import shipped
 from transformer.toys.files import Control, JobFolder
 from transformer.toys.job import Job
 from transformer.toys.settings import ToySettings
@@ -61,3 +63,41 @@ def test_a_server_that_does_not_train_says_so(
     monkeypatch.setenv(jobs.VARIABLE, "off")
     app = run_app(at="training", checkpoint="alpha")
     assert jobs.VARIABLE in app.info[0].value.replace("\\", "")
+
+
+def test_runs_are_watched_from_their_folders(
+    run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
+    app = run_app(at="training", checkpoint="alpha", training_view="watch")
+    assert "No run in" in app.info[0].value
+    for name, rate in (("first", 0.1), ("second", 0.3)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "recipe.json").write_text(
+            f'{{"model": {{"dropout": {rate}, "d_model": 8}}, "training": {{"epochs": 3}}}}'
+        )
+        (tmp_path / name / "metrics.jsonl").write_text(
+            '{"kind": "update", "update": 50, "epoch": 0, "nll": 2.5, "lr": 0.1, "seconds": 9}\n'
+            '{"kind": "epoch", "update": 60, "epoch": 1, "val_nll": 2.25}\n{"kind": "upd'
+        )
+    app = run_app(
+        at="training", checkpoint="alpha", training_view="watch", watch="second,../first,first"
+    )
+    assert app.multiselect[0].value == ["second", "first"]
+    said = " ".join(each.value for each in app.caption)
+    assert "update 60; epoch 2 of at most 3" in said
+    settings = app.main.get("table")[0].value
+    assert settings["setting"].tolist() == ["`model.dropout`"]
+    assert len(app.main.get("vega_lite_chart")) == 4
+    app.multiselect[0].set_value(["first"]).run()
+    assert app.query_params["watch"] == "first"
+
+
+def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
+    lines = table(shipped())
+    app = run_app(at="training", checkpoint="alpha", training_view="table3")
+    shown = app.main.get("table")[0].value
+    assert shown["seeds"].tolist() == [str(len(each.seeds)) for each in lines]
+    assert shown["change"].tolist() == [each.variation.change for each in lines]
+    for line, text in zip(lines[1:], shown["PPL with the paper"].tolist()[1:], strict=True):
+        assert text.startswith(line.nll.verdict if line.nll else "not run")

@@ -32,8 +32,6 @@ Phase = Literal["starting", "running", "paused", "done", "stopped", "failed"]
 KEPT = "kept"
 #: Models of one job.
 MOST_LANES = 2
-#: Bytes of a file that is read whole.
-_MOST_BYTES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -128,24 +126,6 @@ class JobFolder:
             return json.loads((self.path / name).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return missing
-
-
-def read_metrics(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines of a run folder's metrics.jsonl; [] if there is none."""
-    try:
-        with open(path / "metrics.jsonl", "rb") as file:
-            lines = file.read(_MOST_BYTES).split(b"\n")[:-1]
-    except OSError:
-        return []
-    found = []
-    for line in lines:
-        try:
-            values = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(values, dict) and isinstance(values.get("update"), int):
-            found.append(values)
-    return found
 
 
 def write_maps(path: Path, update: int, maps: dict[str, Floats]) -> None:

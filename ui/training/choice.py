@@ -31,6 +31,17 @@ KIND: Param[str] = Param(
     "toy_maps", url_state.one_of(("cross", "encoder_self", "decoder_self")), "cross"
 )
 
+#: Views of the page, as in the URL, and on screen.
+VIEWS = {"toy": "A toy task", "watch": "A run's folder", "table3": "Table 3, repeated"}
+VIEW: Param[str] = Param("training_view", url_state.one_of(VIEWS), "toy")
+
+#: Measures of table 3.
+MEASURES = {"nll": "Perplexity", "bleu": "BLEU"}
+MEASURE: Param[str] = Param("table3", url_state.one_of(MEASURES), "nll")
+
+#: The folder that is watched.
+WATCHED: Param[str] = Param("watch", url_state.text(80), "")
+
 ALL = (TASK, CHANGE, WIDTH, HEADS, LAYERS, WARMUP, UPDATES, RATE, SEED)
 
 

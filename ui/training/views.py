@@ -17,11 +17,11 @@ from transformer.toys.files import (
     Wish,
     map_updates,
     read_maps,
-    read_metrics,
     read_probe,
 )
 from transformer.toys.settings import CHANGES, ToySettings
 from transformer.toys.tasks import TASKS
+from transformer.training.watching import read_metrics
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.theme import current_theme

@@ -16,7 +16,6 @@ from transformer.toys.files import (
     JobFolder,
     map_updates,
     read_maps,
-    read_metrics,
     read_probe,
 )
 from transformer.toys.job import Job, run_job
@@ -24,6 +23,7 @@ from transformer.toys.lane import Lane
 from transformer.toys.settings import NoResidual, ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.data import collate
+from transformer.training.watching import read_metrics
 
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=12, warmup=4)
 

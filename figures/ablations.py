@@ -1,0 +1,80 @@
+"""The figure of table 3: what each change does to the base model, here and in the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from figures.charts import quiet
+from figures.palette import CHROME, Theme
+
+#: Height of one row in px.
+_ROW = 26
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of the figure.
+
+    Attributes:
+        name: its label.
+        ours, error: difference to base and its standard error; NaN where it was not run.
+        theirs: the paper's difference.
+        verdict: shown with the pointer on the row.
+    """
+
+    name: str
+    ours: float
+    error: float
+    theirs: float
+    verdict: str
+
+
+def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.LayerChart:
+    """Draw differences to the base model, ours with twice the standard error on both sides."""
+    chrome = CHROME[theme]
+    names = [each.name for each in changes]
+    values = [
+        {
+            "row": each.name, "whose": whose, "value": value, "verdict": each.verdict,
+            "low": value - 2 * error, "high": value + 2 * error,
+        }
+        for each in changes
+        for whose, value, error in (
+            ("this project", each.ours, each.error if math.isfinite(each.error) else 0.0),
+            ("the paper", each.theirs, 0.0),
+        )
+        if math.isfinite(value)
+    ]  # fmt: skip
+    y = alt.Y(
+        "row:N", sort=names, title=None, scale=alt.Scale(domain=names),
+        axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
+    )  # fmt: skip
+    x = alt.X("value:Q", title=title)
+    base = alt.Chart(alt.InlineData(values=values))
+    whose = alt.Scale(domain=["this project", "the paper"], range=[chrome.accent, chrome.muted])
+    legend = alt.Legend(orient="top", title=None)
+    colour = alt.Color("whose:N", scale=whose, legend=legend)
+    shape = alt.Shape(
+        "whose:N", legend=legend,
+        scale=alt.Scale(domain=whose.domain, range=["circle", "diamond"]),
+    )  # fmt: skip
+    zero = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=chrome.rule).encode(x=x)
+    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2)
+    dots = base.mark_point(size=90, filled=True, opacity=1).encode(
+        x=x, y=y, color=colour, shape=shape,
+        tooltip=[
+            alt.Tooltip("row:N", title="change"), alt.Tooltip("whose:N", title="measured by"),
+            alt.Tooltip("value:Q", title=title, format="+.3f"), "verdict:N",
+        ],
+    )  # fmt: skip
+    chart: alt.LayerChart = quiet(
+        alt.layer(
+            zero, bars.encode(x=alt.X("low:Q", title=title), x2="high:Q", y=y, color=colour), dots
+        ).properties(height=_ROW * max(1, len(names)) + 20),
+        theme,
+    )
+    return chart

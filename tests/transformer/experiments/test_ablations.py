@@ -1,0 +1,130 @@
+"""Table 3: its rows, a run of one, and what the results say."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from transformer.__main__ import main
+from transformer.errors import InputError
+from transformer.experiments import ablation_runs
+from transformer.experiments.ablation_summary import table
+from transformer.experiments.ablations import (
+    RUN_ORDER,
+    VARIATIONS,
+    Results,
+    Run,
+    shipped,
+    variation,
+)
+
+#: The base of a run that takes a moment.
+SMALL = {
+    "model": {
+        "n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "d_ff": 16, "n_heads": 8,
+        "d_k": 2, "d_v": 2, "max_positions": 30,
+    },
+    "tokenizer": {"vocab_size": 40},
+    "data": {"corpora": ["pairs"], "val": "held_out"},
+    "training": {"epochs": 1, "batch_tokens": 90, "warmup": 5, "average": 1},
+}  # fmt: skip
+
+
+def invented(row: str, seed: int, nll: float, bleu: float) -> Run:
+    recipe = variation(row).recipe(seed)
+    return Run(
+        row, seed, nll, bleu, recipe.model.n_parameters, 4000, 10, 1000, 0.1, "a processor", "2",
+        json.loads(json.dumps(recipe.to_dict())),
+    )  # fmt: skip
+
+
+def test_rows_change_what_the_paper_changes() -> None:
+    assert sorted(RUN_ORDER) == sorted(each.name for each in VARIATIONS)
+    base = variation("base").recipe(1)
+    for each in VARIATIONS:
+        recipe = each.recipe(7)
+        assert recipe.training.seed == 7
+        ours, theirs = recipe.model.n_parameters, each.published.parameters or 65
+        if each.group == "A":
+            assert ours == base.model.n_parameters
+            assert recipe.model.n_heads * (recipe.model.d_k or 0) == base.model.d_model
+        if each.group in "BC":
+            assert (ours > base.model.n_parameters) == (theirs > 65)
+    with pytest.raises(InputError, match="no row 'heads-3'"):
+        variation("heads-3")
+
+
+def test_a_row_is_trained_scored_and_resumed(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("transformer.experiments.ablations.BASE", SMALL)
+    out, file = tmp_path / "runs", tmp_path / "table.json"
+    command = [
+        "ablations", "--data", str(data), "--out", str(out), "--table", str(file), "--rows",
+        "layers-1", "--seeds", "3", "--device", "cpu", "--quiet", "--json",
+    ]  # fmt: skip
+    assert main(command) == 0
+    (run,) = Results.from_json(capsys.readouterr().out).runs
+    assert (run.row, run.seed) == ("layers-1", 3) and run.recipe["model"]["n_encoder_layers"] == 1
+    assert math.isfinite(run.nll) and run.updates > 0
+    folder = ablation_runs.run_folder(out, "layers-1", 3)
+    assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
+    # The stored row can be computed again from what the run left.
+    again = ablation_runs.make(
+        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
+    )
+    assert again == run
+    file.unlink()
+    assert main(command) == 0, "finished runs are gathered, not trained"
+    assert capsys.readouterr().err == ""
+    (folder / "result.json").write_text("{}")
+    assert main(command) == 2 and "result.json" in capsys.readouterr().err
+
+
+def test_what_agrees_with_the_paper() -> None:
+    runs = [invented("base", seed, 1.60 + 0.01 * seed, 25 + 0.1 * seed) for seed in (1, 2, 3)]
+    runs += [invented("heads-1", seed, 1.70 + 0.01 * seed, 25.1) for seed in (1, 2, 3)]
+    runs += [invented("learned-positions", s, 1.61 + 0.01 * s, 25.2) for s in (1, 2, 3)]
+    runs += [invented("dropout-0", seed, 1.50 + 0.01 * seed, 25) for seed in (1, 2, 3)]
+    runs += [invented("keys-4", 1, 1.90, 20)]
+    lines = {each.variation.name: each for each in table(Results.of(runs))}
+    assert [each.variation for each in table(Results.of(runs))] == list(VARIATIONS)
+    said = {name: line.nll.verdict for name, line in lines.items() if line.nll}
+    assert said["heads-1"] == "agrees" and said["learned-positions"] == "agrees"
+    assert said["dropout-0"] == "differs"
+    assert said["keys-4"] == "too close to tell", "one seed says nothing"
+    assert lines["heads-4"].nll is None and lines["heads-4"].parameters is None
+    found = lines["heads-1"].nll
+    assert found is not None
+    assert found.difference == pytest.approx(0.1)
+    assert found.spread == pytest.approx(0.01)
+    assert found.error == pytest.approx(0.01 * math.sqrt(2 / 3))
+    assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
+
+
+def test_results_keep_the_last_of_a_seed_and_refuse_what_is_none() -> None:
+    runs = [invented("heads-4", 2, 2.0, 1), invented("base", 1, 1, 1), invented("heads-4", 2, 3, 1)]
+    results = Results.of(runs)
+    assert [each.row for each in results.runs] == ["base", "heads-4"]
+    assert results.row("heads-4")[0].nll == 3
+    assert Results.from_json(results.to_json()) == results
+    good = json.loads(results.to_json())
+    for wrong in (
+        "", "[]", "{}", json.dumps(good | {"format": 2}), json.dumps(good | {"runs": [{}]}),
+        results.to_json().replace('"heads-4"', '"heads-5"'),
+        results.to_json().replace('"nll": 3', '"nll": NaN'),
+    ):  # fmt: skip
+        with pytest.raises(InputError):
+            Results.from_json(wrong)
+
+
+def test_shipped_rows_can_be_computed_again() -> None:
+    for run in shipped().runs:
+        model = variation(run.row).recipe(run.seed).model
+        assert run.parameters == dataclasses.replace(model, vocab_size=run.pieces).n_parameters
+        stored = {**run.recipe, "training": {**run.recipe["training"], "compile": False}}
+        assert stored == json.loads(json.dumps(variation(run.row).recipe(run.seed).to_dict()))

@@ -1,0 +1,109 @@
+"""Train and score the runs of table 3, each in a folder from which it can be resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from transformer.errors import InputError
+from transformer.evaluation.measure import read_metrics
+from transformer.evaluation.scores import score
+from transformer.experiments.ablations import BASE, Results, Run, Variation
+from transformer.files.atomic import write_atomic
+from transformer.search.decoding import PAPER_DECODING
+from transformer.training.corpus import load_held_out
+from transformer.training.run import train
+from transformer.translator import Translator
+from transformer.types import Report
+
+#: The file of a finished run, in its folder.
+RESULT = "result.json"
+
+
+def run_folder(out: Path, row: str, seed: int) -> Path:
+    """Return the folder of one run."""
+    return out / f"{row}-seed-{seed}"
+
+
+def finished(out: Path) -> Iterator[Run]:
+    """Read the results under `out`. Raises `InputError` naming a file that is none."""
+    for file in sorted(out.glob(f"*/{RESULT}")):
+        try:
+            yield Run.from_dict(json.loads(file.read_text("utf-8")))
+        except ValueError as error:
+            raise InputError(f"{file}: {error}") from None
+
+
+def make(
+    variation: Variation,
+    seed: int,
+    data: Path,
+    out: Path,
+    *,
+    start: Mapping[str, Mapping[str, Any]] = BASE,
+    device: str = "auto",
+    show_progress: bool = True,
+    report: Report | None = None,
+) -> Run:
+    """Train one model, continuing where an earlier call was killed, and score it.
+
+    Args:
+        start: tables of the recipe from which the row departs.
+        report: called with the sentences translated and their number, while scoring.
+
+    Raises: see `transformer.training.run.train`.
+    """
+    recipe, folder = variation.recipe(seed, start), run_folder(out, variation.name, seed)
+    if not (folder / "model.safetensors").exists():
+        train(recipe, data, folder, resume=True, device=device, show_progress=show_progress)
+    trained = read_metrics(folder)[1]["training"]
+    translator = Translator.load(folder, device)
+    held_out = load_held_out(recipe.data, data).val
+    translations = translator.translate(
+        [source for source, _ in held_out],
+        beam_size=PAPER_DECODING.beam_size, alpha=PAPER_DECODING.alpha, on_translated=report,
+    )  # fmt: skip
+    run = Run(
+        row=variation.name,
+        seed=seed,
+        nll=trained["val_nll"],
+        bleu=round(
+            score([each.text for each in translations], [target for _, target in held_out]).bleu, 2
+        ),
+        parameters=translator.config.n_parameters,
+        pieces=translator.config.vocab_size,
+        updates=trained["updates"],
+        target_tokens=trained["target_tokens"],
+        hours=trained["hours"],
+        hardware=trained["hardware"],
+        torch=trained["torch"],
+        recipe=json.loads(json.dumps(recipe.to_dict())),
+    )
+    write_atomic(folder / RESULT, (json.dumps(asdict(run), indent=1) + "\n").encode())
+    _leave_only_the_checkpoint(folder)
+    return run
+
+
+def _leave_only_the_checkpoint(folder: Path) -> None:
+    """Delete what only a continuation needs: of sixty runs it would be gigabytes."""
+    for file in (folder / "state.pt", *(folder / "epochs").glob("*.safetensors")):
+        file.unlink(missing_ok=True)
+
+
+def gather(out: Path, table: Path) -> Results:
+    """Write the finished runs under `out` to `table`, beside those it holds already."""
+    before = Results.from_json(table.read_text("utf-8")).runs if table.exists() else ()
+    results = Results.of([*before, *finished(out)])
+    write_atomic(table, results.to_json().encode())
+    return results
+
+
+def missing(
+    results: Results, rows: Sequence[Variation], seeds: Sequence[int]
+) -> list[tuple[Variation, int]]:
+    """Return the runs still to be made, row by row."""
+    done = {(each.row, each.seed) for each in results.runs}
+    return [(row, seed) for row in rows for seed in seeds if (row.name, seed) not in done]

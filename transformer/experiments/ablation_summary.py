@@ -1,0 +1,127 @@
+"""Table 3 as our runs tell it: means, spread over seeds, and whether they agree with the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from transformer.experiments.ablations import VARIATIONS, Published, Results, Run, Variation
+
+Verdict = Literal["agrees", "differs", "too close to tell", "not run"]
+
+#: Seeds that a row needs before it is compared.
+LEAST_SEEDS = 3
+
+#: The paper's differences to base of at most one unit in the last digit count as none.
+_SAME = {"nll": math.log(4.93 / 4.92), "bleu": 0.1}
+
+#: A difference of ours is clear from this many standard errors.
+_CLEAR = 2.0
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measure of one row.
+
+    Attributes:
+        mean: over seeds.  spread: standard deviation over seeds, NaN for fewer than two.
+        difference: of the mean to that of base.  error: its standard error, from the spread over
+            seeds pooled over all rows.
+        theirs: the paper's difference to its base.
+        verdict: whether ours has the paper's direction.
+    """
+
+    mean: float
+    spread: float
+    difference: float
+    error: float
+    theirs: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table.
+
+    Attributes:
+        seeds: of its runs.  parameters: of each; None if not run.
+        nll: in nats per piece.  bleu: cased. Both None if not run.
+    """
+
+    variation: Variation
+    seeds: tuple[int, ...]
+    parameters: int | None
+    nll: Figure | None
+    bleu: Figure | None
+
+
+def table(results: Results) -> list[Line]:
+    """Return one line for every row of table 3, also for those that were not run."""
+    return [_line(each, results) for each in VARIATIONS]
+
+
+def _line(variation: Variation, results: Results) -> Line:
+    runs = results.row(variation.name)
+    if not runs:
+        return Line(variation, (), None, None, None)
+    nll = _figure(
+        variation, results, "nll", lambda run: run.nll, lambda row: math.log(row.perplexity)
+    )
+    bleu = _figure(variation, results, "bleu", lambda run: run.bleu, lambda row: row.bleu)
+    return Line(variation, tuple(run.seed for run in runs), runs[0].parameters, nll, bleu)
+
+
+def _figure(
+    variation: Variation,
+    results: Results,
+    measure: Literal["nll", "bleu"],
+    ours: Callable[[Run], float],
+    theirs: Callable[[Published], float],
+) -> Figure:
+    by_row = {each.name: [ours(run) for run in results.row(each.name)] for each in VARIATIONS}
+    values, base = by_row[variation.name], by_row["base"]
+    difference = _mean(values) - _mean(base)
+    error = math.nan
+    if base:
+        error = _pooled(list(by_row.values())) * math.sqrt(1 / len(values) + 1 / len(base))
+    published = theirs(variation.published) - theirs(VARIATIONS[0].published)
+    return Figure(
+        _mean(values),
+        _spread(values),
+        difference,
+        error,
+        published,
+        _verdict(difference, error, published, _SAME[measure])
+        if min(len(values), len(base)) >= LEAST_SEEDS
+        else "too close to tell",
+    )
+
+
+def _verdict(ours: float, error: float, theirs: float, same: float) -> Verdict:
+    """Compare directions; a small difference of ours agrees only with none of the paper's."""
+    clear = abs(ours) > _CLEAR * error
+    if abs(theirs) <= same * (1 + 1e-9):
+        return "differs" if clear else "agrees"
+    if not clear:
+        return "too close to tell"
+    return "agrees" if (ours > 0) == (theirs > 0) else "differs"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def _spread(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return math.nan
+    mean = _mean(values)
+    return math.sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
+
+
+def _pooled(rows: Sequence[Sequence[float]]) -> float:
+    """Return the standard deviation within rows, pooled; NaN if no row has two values."""
+    freedom = sum(len(row) - 1 for row in rows if row)
+    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
+    return math.sqrt(squares / freedom) if freedom else math.nan

@@ -1,0 +1,120 @@
+"""Runs seen from outside while they go on: which there are, and what they have logged.
+
+Reads small text files only, and never waits for the process that writes them. Nothing here imports
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Bytes read of metrics.jsonl at most; a line is about 150.
+_MOST_BYTES = 16 * 2**20
+
+#: Bytes of recipe.json at most.
+_LARGEST_RECIPE = 2**20
+
+#: A run without a new line for so long is taken to have stopped, in seconds.
+QUIET_AFTER = 600
+
+
+@dataclass(frozen=True)
+class WatchedRun:
+    """What a run's folder says.
+
+    Attributes:
+        name: of the folder.  lines: of metrics.jsonl, complete ones.
+        recipe: tables of settings.  finished: the checkpoint is written.
+        age: seconds since the last line, by the file's time.
+    """
+
+    name: str
+    lines: tuple[Mapping[str, Any], ...]
+    recipe: Mapping[str, Any]
+    finished: bool
+    age: float
+
+    @property
+    def live(self) -> bool:
+        """Whether it seems to go on."""
+        return not self.finished and self.age < QUIET_AFTER
+
+    def curve(self, kind: str, name: str) -> list[tuple[int, float]]:
+        """Return a logged quantity by update. `kind` is "update" or "epoch"."""
+        return [
+            (line["update"], float(line[name]))
+            for line in self.lines
+            if line.get("kind") == kind and isinstance(line.get(name), int | float)
+        ]
+
+    def setting(self, table: str, name: str) -> Any:
+        """Return a setting of the recipe, None if it has none."""
+        values = self.recipe.get(table)
+        return values.get(name) if isinstance(values, Mapping) else None
+
+
+def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
+    """Return the run folders directly below the roots by name, those last written to first."""
+    found: dict[str, tuple[float, Path]] = {}
+    for root in roots:
+        try:
+            folders = [each for each in root.iterdir() if (each / "metrics.jsonl").is_file()]
+        except OSError:
+            continue
+        for each in folders:
+            if each.name.isprintable() and "," not in each.name:
+                changed = (each / "metrics.jsonl").stat().st_mtime
+                found.setdefault(each.name, (changed, each))
+    newest = sorted(found.items(), key=lambda item: -item[1][0])
+    return {name: path for name, (_, path) in newest[:most]}
+
+
+def look(folder: Path) -> WatchedRun:
+    """Read a run's folder; what is missing or torn is left out."""
+    return WatchedRun(
+        name=folder.name,
+        lines=tuple(read_metrics(folder)),
+        recipe=_recipe(folder / "recipe.json"),
+        finished=(folder / "model.safetensors").exists(),
+        age=_age(folder / "metrics.jsonl"),
+    )
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Return the whole lines of a run folder's metrics.jsonl; [] if there is none."""
+    try:
+        with open(folder / "metrics.jsonl", "rb") as file:
+            lines = file.read(_MOST_BYTES).split(b"\n")[:-1]
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            values = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(values, dict) and isinstance(values.get("update"), int):
+            found.append(values)
+    return found
+
+
+def _recipe(file: Path) -> Mapping[str, Any]:
+    try:
+        if file.stat().st_size > _LARGEST_RECIPE:
+            return {}
+        values = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, Mapping) else {}
+
+
+def _age(file: Path) -> float:
+    try:
+        return max(0.0, time.time() - file.stat().st_mtime)
+    except OSError:
+        return float("inf")

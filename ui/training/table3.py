@@ -1,0 +1,188 @@
+"""Table 3 on screen: the stored runs beside the paper's rows, and the command that adds to them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import streamlit as st
+
+from figures.ablations import Change, differences
+from figures.exhibit import Exhibit, Series
+from figures.markdown import plain
+from figures.numbers import signed
+from transformer.experiments.ablation_summary import Figure, Line, table
+from transformer.experiments.ablations import Results, shipped
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.core.widgets import bound
+from ui.export.download import download_button
+from ui.training.choice import MEASURE, MEASURES
+
+#: Title of the figure's axis by measure.
+_AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}
+
+
+def draw_table3() -> None:
+    """Draw the view."""
+    url_state.show(MEASURE)
+    results, measure = shipped(), url_state.get(MEASURE)
+    lines = table(results)
+    st.markdown(
+        "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
+        "compare.** Here each row is trained on Multi30k in a model a quarter as wide and half as "
+        f"deep. {_count(lines, measure)}"
+    )
+    left, more = st.columns([8, 2], vertical_alignment="bottom")
+    left.segmented_control(
+        "Measure", list(MEASURES), format_func=MEASURES.__getitem__, required=True,
+        label_visibility="collapsed", **bound(MEASURE),
+    )  # fmt: skip
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        download_button(lambda: table3_exhibit(results), key="table3", name="table-3")
+    changes = _changes(lines, measure)
+    better = "left" if measure == "nll" else "right"
+    st.altair_chart(
+        sized(differences(changes, _AXES[measure], current_theme())), theme=None,
+        alt=f"{_AXES[measure]} of {len(changes)} rows; {better} is better. "
+        + "; ".join(f"{each.name} {each.verdict}" for each in changes),
+    )  # fmt: skip
+    st.caption(
+        f"Further {better} is better. Lines reach two standard errors to both sides, from the "
+        "spread of seeds over all rows. A row “agrees” where this difference is clear of zero and "
+        "has the paper's direction, or where it is not clear and the paper's is nil."
+    )
+    st.table(_cells(lines), hide_index=True)
+    _draw_source(results)
+
+
+def _count(lines: list[Line], measure: str) -> str:
+    compared = [figure for each in lines[1:] if (figure := _figure(each, measure)) is not None]
+    said = {
+        verdict: sum(each.verdict == verdict for each in compared)
+        for verdict in ("agrees", "differs", "too close to tell")
+    }
+    left = len(lines) - 1 - len(compared)
+    if not compared:
+        return "No row has been run yet."
+    return (
+        f"Of {len(lines) - 1} changes, {said['agrees']} agree with the paper, {said['differs']} "
+        f"differ, {said['too close to tell']} are too close to tell"
+        + (f", and {left} were not run." if left else ".")
+    )
+
+
+def _figure(line: Line, measure: str) -> Figure | None:
+    return line.nll if measure == "nll" else line.bleu
+
+
+def _called(line: Line) -> str:
+    group = line.variation.group
+    return line.variation.change if group == "base" else f"{group}  {line.variation.change}"
+
+
+def _changes(lines: list[Line], measure: str) -> list[Change]:
+    found = []
+    for each in lines[1:]:
+        figure = _figure(each, measure)
+        theirs = each.variation.published
+        base = lines[0].variation.published
+        published = (
+            math.log(theirs.perplexity / base.perplexity)
+            if measure == "nll"
+            else theirs.bleu - base.bleu
+        )
+        if figure is None:
+            found.append(Change(_called(each), math.nan, math.nan, published, "not run"))
+        else:
+            found.append(
+                Change(_called(each), figure.difference, figure.error, published, figure.verdict)
+            )
+    return found
+
+
+def _cells(lines: list[Line]) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {
+        "": [], "change": [], "in the paper": [], "parameters": [], "PPL": [], "paper's PPL": [],
+        "BLEU": [], "paper's BLEU": [], "seeds": [], "PPL with the paper": [],
+        "BLEU with the paper": [],
+    }  # fmt: skip
+    for each in lines:
+        row = each.variation
+        cells = [
+            "" if row.group == "base" else row.group, row.change, row.theirs,
+            "–" if each.parameters is None else f"{each.parameters / 1e6:.2f}M",
+            "–" if each.nll is None else f"{math.exp(each.nll.mean):.2f}",
+            f"{row.published.perplexity:.2f}",
+            "–" if each.bleu is None else _with_spread(each.bleu),
+            f"{row.published.bleu:.1f}",
+            str(len(each.seeds)),
+            _verdict(each, each.nll), _verdict(each, each.bleu),
+        ]  # fmt: skip
+        for column, cell in zip(columns.values(), cells, strict=True):
+            column.append(cell)
+    return columns
+
+
+def _with_spread(figure: Figure) -> str:
+    spread = f" ± {figure.spread:.1f}" if math.isfinite(figure.spread) else ""
+    return f"{figure.mean:.1f}{spread}"
+
+
+def _verdict(line: Line, figure: Figure | None) -> str:
+    if line.variation.group == "base":
+        return ""
+    if figure is None:
+        return "not run"
+    return f"{figure.verdict} ({signed(figure.difference)})"
+
+
+def _draw_source(results: Results) -> None:
+    runs = results.runs
+    if runs:
+        settings = runs[0].recipe["training"]
+        hours = sum(each.hours for each in runs)
+        st.caption(
+            f"{len(runs)} runs of {runs[0].updates:,} updates of {settings['batch_tokens']:,} "
+            f"tokens, {hours:.1f} hours on "
+            f"{plain(', '.join(dict.fromkeys(each.hardware for each in runs)))}. Perplexity is per "
+            f"piece of one vocabulary of {runs[0].pieces:,}, on Multi30k's validation text; BLEU "
+            "is cased sacreBLEU on the same text, beam 4 and α = 0.6. The paper trained 100,000 "
+            "updates of 25,000 tokens on WMT 2014 and measured on newstest2013, so differences "
+            "compare, values do not."
+        )
+    st.caption("More rows and seeds, on any machine; a run that was stopped goes on where it was:")
+    st.code(
+        "python -m transformer ablations --data DIR --out DIR [--rows heads-1 layers-1 ...] "
+        "[--seeds 1 2 3 ...]",
+        language="bash",
+    )
+
+
+def table3_exhibit(results: Results) -> Exhibit:
+    """Return the differences to base as a figure, with the program that computes them."""
+    lines = table(results)[1:]
+    names = tuple(_called(each) for each in lines)
+    arrays, parts = {}, []
+    for measure, title in _AXES.items():
+        changes = {each.name: each for each in _changes(table(results), measure)}
+        ours = np.array([changes[name].ours for name in names])
+        theirs = np.array([changes[name].theirs for name in names])
+        parts.append(
+            Series(title, names, {"this project": ours, "the paper": theirs}, "", title, "bar")
+        )
+        arrays[f"{measure}_ours"] = ours
+    return Exhibit(
+        name="table-3",
+        title="Variations on the base model (table 3)",
+        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k.",
+        parts=tuple(parts),
+        arrays=arrays,
+        snippet="import numpy as np\n\n"
+        "from transformer.experiments.ablation_summary import table\n"
+        "from transformer.experiments.ablations import shipped\n\n"
+        "lines = table(shipped())[1:]\n"
+        "nll_ours = np.array([each.nll.difference if each.nll else np.nan for each in lines])\n"
+        "bleu_ours = np.array([each.bleu.difference if each.bleu else np.nan for each in lines])\n",
+    )

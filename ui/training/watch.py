@@ -1,0 +1,148 @@
+"""Runs of `python -m transformer train` on screen, from their folders, while they go on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from figures.learning import curves
+from figures.markdown import code, plain
+from transformer.training.watching import WatchedRun, list_runs, look
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.training.choice import WATCHED
+
+#: Environment variable with the folders that hold runs, separated as in PATH.
+VARIABLE = "HEADLIGHT_RUNS"
+
+#: Seconds between pictures of a live run.
+_EVERY = 3.0
+
+#: Runs drawn together.
+_MOST = 4
+
+#: Title, kind of line and name in metrics.jsonl.
+_CURVES = (
+    ("training loss, nats a piece", "update", "nll"),
+    ("validation loss, nats a piece", "epoch", "val_nll"),
+    ("learning rate", "update", "lr"),
+    ("target pieces a second", "update", "tokens_per_second"),
+)
+
+
+def run_roots() -> tuple[Path, ...]:
+    """Return the folders whose runs are shown; the default is `runs` beside app.py."""
+    named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each.strip()]
+    if not named:
+        return (Path(__file__).resolve().parents[2] / "runs",)
+    return tuple(dict.fromkeys(Path(each).resolve() for each in named))
+
+
+def draw_watch() -> None:
+    """Draw the view."""
+    url_state.show(WATCHED)
+    st.markdown(
+        "A real run takes hours. Whatever `python -m transformer train` writes to its folder is "
+        "drawn here as it comes; **choose several to compare their recipes.**"
+    )
+    runs = list_runs(run_roots())
+    if not runs:
+        names = ", ".join(code(f"{root.name}/") for root in run_roots())
+        st.info(
+            f"No run in {names} yet. Start one beside the app, or name a folder that holds runs "
+            f"in {VARIABLE} before the app starts.",
+            icon=":material/folder_open:",
+        )
+        st.code(
+            "python -m transformer train recipes/multi30k-en-de.toml --data DIR --download "
+            "--out runs/multi30k",
+            language="bash",
+        )
+        return
+    asked = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
+    st.session_state.watched_runs = asked or [next(iter(runs))]
+    chosen = st.multiselect(
+        "Runs", list(runs), key="watched_runs", max_selections=_MOST, label_visibility="collapsed",
+        placeholder="Choose a run", on_change=_remember,
+    )  # fmt: skip
+    if chosen:
+        folders = [runs[name] for name in chosen]
+        live = any(look(each).live for each in folders)
+        st.fragment(_draw, run_every=_EVERY if live else None)(folders)
+
+
+def _remember() -> None:
+    url_state.put(WATCHED, ",".join(st.session_state.watched_runs))
+
+
+def _draw(folders: list[Path]) -> None:
+    seen = [look(each) for each in folders]
+    for each in seen:
+        st.caption(f"**{plain(each.name)}** {_state(each)}")
+    theme = current_theme()
+    for row in (_CURVES[:2], _CURVES[2:]):
+        for column, (title, kind, name) in zip(st.columns(2), row, strict=True):
+            lines = {each.name: each.curve(kind, name) for each in seen}
+            ends = [f"{run} {line[-1][1]:.3g}" for run, line in lines.items() if line]
+            chart = curves(lines, title, theme, from_zero=name != "val_nll")
+            column.altair_chart(
+                sized(chart), theme=None, key=f"watch_{name}",
+                alt=f"{title}: {', '.join(ends) or 'nothing yet'}",
+            )  # fmt: skip
+    _draw_settings(seen)
+
+
+def _state(run: WatchedRun) -> str:
+    if not run.lines:
+        return "has logged nothing yet; the first line comes after 50 updates"
+    last = run.lines[-1]
+    epochs = run.setting("training", "epochs")
+    epoch = f"epoch {int(last.get('epoch', 0)) + 1:,}" if not run.finished else ""
+    said = [f"update {last['update']:,}"]
+    if epoch:
+        said.append(epoch + (f" of at most {epochs:,}" if isinstance(epochs, int) else ""))
+    seconds = last.get("seconds")
+    if isinstance(seconds, int | float):
+        said.append(f"{seconds / 3600:.1f} hours")
+    if run.finished:
+        said.append("finished")
+    elif run.live:
+        said.append(f"last line {run.age:.0f} s ago")
+    else:
+        said.append("stopped; `--resume` goes on")
+    return "; ".join(said)
+
+
+def _draw_settings(seen: list[WatchedRun]) -> None:
+    """Draw the settings: those that differ of several runs, all of one."""
+    names: dict[tuple[str, str], None] = {}
+    for run in seen:
+        for table, values in run.recipe.items():
+            if isinstance(values, Mapping):
+                names |= dict.fromkeys((table, name) for name in values)
+    rows: list[tuple[str, list[Any]]] = []
+    for table, name in names:
+        values = [run.setting(table, name) for run in seen]
+        if len(seen) == 1 or any(value != values[0] for value in values):
+            rows.append((f"{table}.{name}", values))
+    title = "Settings" if len(seen) == 1 else "Settings that differ"
+    with st.expander(title, icon=":material/tune:", expanded=len(seen) > 1):
+        if not rows:
+            st.caption("None.")
+            return
+        columns = {"setting": [code(name) for name, _ in rows]}
+        for index, run in enumerate(seen):
+            columns[plain(run.name)] = [_written(values[index]) for _, values in rows]
+        st.table(columns, hide_index=True)
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "–"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return plain(text if len(text) <= 80 else f"{text[:79]}…")
