@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 from tests import forks
 from tests.forks import ROOT
+from tests.waiting import wait_until
 
 #: The command of the app itself.
 APP = ("-m", "streamlit", "run", "app.py")
@@ -87,14 +87,17 @@ def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> 
 
 
 def _wait_until_it_answers(address: str, pid: int, log: Path) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while _lives(pid) and time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise RuntimeError(f"the server did not start:\n{log.read_text(errors='replace')}")
+    wait_until(lambda: _answers(address) or not _lives(pid), PATIENCE)
+    if not _answers(address):
+        raise RuntimeError(f"the server did not start:\n{log.read_text(errors='replace')}")
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+            return True
+    except OSError:
+        return False
 
 
 def _lives(pid: int) -> bool:
@@ -107,10 +110,7 @@ def _lives(pid: int) -> bool:
 
 def _end(pid: int) -> None:
     """Ask it to end; after ten seconds, end it."""
-    deadline = time.monotonic() + 10
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
-        while time.monotonic() < deadline:
-            os.kill(pid, 0)
-            time.sleep(0.02)
-        os.kill(pid, signal.SIGKILL)
+        if not wait_until(lambda: not _lives(pid), 10):
+            os.kill(pid, signal.SIGKILL)

@@ -15,11 +15,11 @@ from playwright.sync_api import (
     Error,
     Page,
     Request,
-    expect,
     sync_playwright,
 )
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
+from tests.browser.waiting import PATIENCE_MS, be_patient
 from tests.servers import free_port, serving
 from tests.tiny_models import SENTENCES, random_model
 from transformer.checkpoint.folder import save_checkpoint
@@ -27,9 +27,7 @@ from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
 from ui.translate.opening import COOKIE, SEEN
 
-#: Generous: a busy machine is slow, and what never comes fails all the same.
-PATIENCE_MS = 60_000
-expect.set_options(timeout=PATIENCE_MS)
+be_patient()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

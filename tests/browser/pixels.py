@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 
 import numpy as np
 from numpy.typing import NDArray
 from playwright.sync_api import ElementHandle, Locator, Page
+
+from figures.palette import Theme, attention_table, to_weight_bytes, weight_levels
+from tests.browser.waiting import until_passes
+from transformer.types import Floats
 
 #: Bytes travel as a text: a list of numbers takes seconds for a large canvas.
 _READ = """canvas => {
@@ -32,28 +35,46 @@ def _numbers(width: int, height: int, data: str) -> NDArray[np.uint8]:
     return found.reshape(height, width, 4)[..., :3]
 
 
-def painted_pixels(canvas: Locator, seconds: float = 60) -> NDArray[np.uint8]:
-    """The same, once it is painted; the canvas may be made anew meanwhile."""
-    deadline = time.monotonic() + seconds
-    while not (found := pixels(canvas)).any() and time.monotonic() < deadline:
-        canvas.page.wait_for_timeout(100)
-    return found
+def grid_map(page: Page, row: int, column: int) -> NDArray[np.uint8]:
+    """What a cell of the grid shows at this moment. Returns: [height, width, 3].
 
-
-def grid_map(page: Page, row: int, column: int, seconds: float = 60) -> NDArray[np.uint8]:
-    """What a cell of the grid shows, once the grid is drawn. Returns: [height, width, 3]."""
+    Raises: `AssertionError` while the grid is not drawn.
+    """
     canvas = page.locator("canvas.maps")
-    read = f"canvas => [canvas.dataset.drawn, ...({_READ})(canvas)]"
-    deadline = time.monotonic() + seconds
-    drawn = None
-    while drawn is None and time.monotonic() < deadline:
-        page.wait_for_timeout(100)
-        if canvas.evaluate("canvas => canvas.dataset.drawn"):
-            drawn, *picture = canvas.evaluate(read)
-    assert drawn is not None, "the grid was not drawn"
+    drawn, *picture = canvas.evaluate(f"canvas => [canvas.dataset.drawn, ...({_READ})(canvas)]")
+    assert drawn, "the grid is not drawn"
     _, _, places = json.loads(drawn)
     (left, width), (top, height) = places["columns"][column], places["rows"][row]
     return _numbers(*picture)[top : top + height, left : left + width]
+
+
+def until_the_grid_shows(
+    page: Page, row: int, column: int, weights: Floats | NDArray[np.uint8], theme: Theme = "light"
+) -> None:
+    """Wait until a cell of the grid has the colours of these weights, or of their bytes."""
+    sent = weights if weights.dtype == np.uint8 else to_weight_bytes(weights)
+
+    def check() -> None:
+        drawn = grid_map(page, row, column)
+        wanted = attention_table(theme)[weight_levels(as_drawn(sent, drawn.shape) / 255)]
+        np.testing.assert_array_equal(drawn, wanted)
+
+    until_passes(page, check)
+
+
+def until_the_lens_shows(page: Page, weights: Floats, theme: Theme, atol: int) -> None:
+    """Wait until the cells of the large map have the colours of these weights."""
+    n, m = weights.shape
+    wanted = attention_table(theme)[weight_levels(weights)].astype(int)
+
+    def check() -> None:
+        large = pixels(page.locator("canvas.cells"))
+        rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
+        columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)  # beside a number
+        drawn = large[np.ix_(rows, columns)].astype(int)
+        np.testing.assert_allclose(drawn, wanted, atol=atol)
+
+    until_passes(page, check)
 
 
 def as_drawn(weights: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:

@@ -46,7 +46,7 @@ def test_work_within_a_fragment_stops_and_the_page_goes_on(
     expect(page.get_by_test_id("stProgress")).to_contain_text("Working: ")
     page.locator(".st-key-stop_work button").click()
     expect(page.get_by_test_id("stAlert")).to_contain_text("Stopped.")
-    assert page.locator(".lines").count() == 0  # it was not stopped by being done
+    expect(page.locator(".lines")).to_have_count(0)  # it was not stopped by being done
     page.get_by_role("radio", name="Grid").click()
     page.get_by_role("gridcell").first.wait_for()
-    assert page.get_by_test_id("stProgress").count() == 0
+    expect(page.get_by_test_id("stProgress")).to_have_count(0)

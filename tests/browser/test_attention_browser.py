@@ -8,10 +8,21 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from numpy.typing import NDArray
+from playwright.sync_api import Locator, Page, expect
 
-from figures.palette import Theme, attention_table, to_weight_bytes, weight_levels
-from tests.browser.pixels import as_drawn, grid_map, painted_pixels
+from figures.palette import Theme
+from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
+from tests.browser.waiting import (
+    at_rest,
+    eventually,
+    point,
+    texts,
+    until_at,
+    until_idle,
+    until_passes,
+    until_the_url_says,
+)
 from transformer.measures.heads import information, kept_lines, widen
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.trace.records import Trace
@@ -36,20 +47,21 @@ def link(address: str, **query: str) -> str:
 def opened(open_page: OpenPage, address: str, theme: Theme = "light", **query: str) -> Page:
     page = open_page(link(address, **query), theme)
     expect(page.locator("canvas.cells")).to_be_visible()
+    until_idle(page)
     return page
 
 
-def point_at(page: Page, query: int, key: int, shape: tuple[int, int]) -> None:
-    """Point at one cell of the lens."""
-    canvas, (n, m) = page.locator("canvas.cells"), shape
-    width, height = canvas.evaluate(
-        "({ clientWidth, clientHeight }) => [clientWidth, clientHeight]"
-    )
-    readout = page.locator(".readout")
-    while "Point at a cell" in readout.inner_text():  # the lens may be made anew meanwhile
-        canvas.hover(position={"x": 1, "y": 1})
-        canvas.hover(position={"x": width / 2, "y": height / 2})
-    canvas.hover(position={"x": (key + 0.5) * width / m, "y": (query + 0.5) * height / n})
+def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *more: str) -> None:
+    """The weight of the cell that is pointed at; the lens may be made anew meanwhile."""
+    n, m = weights.shape
+
+    def check() -> None:
+        point(page.locator("canvas.cells"), key, query, m, n)
+        said = page.locator(".readout").inner_text()
+        for text in (f": {weights[query, key]:.4f}", *more):
+            assert text in said
+
+    until_passes(page, check)
 
 
 def plain(token: str) -> str:
@@ -59,31 +71,12 @@ def plain(token: str) -> str:
 
 def check_pixels(page: Page, trace: Trace, theme: Theme) -> None:
     """The grid's bytes and the lens's cells are the colours of the weights, rows are queries."""
-    table = attention_table(theme)
     wide = widen(trace.cross)
-    n, m = wide.shape[-2:]
     expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
-    expect(page.locator("canvas.maps")).to_have_attribute("data-drawn", re.compile(theme))
     for row, column in [(0, 0), (1, 2), (3, 0), (3, 3)]:
-        drawn = grid_map(page, row, column)
-        sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
-        np.testing.assert_array_equal(drawn, table[weight_levels(sent / 255)])
+        until_the_grid_shows(page, row, column, wide[row, column], theme)
+    until_the_lens_shows(page, trace.cross[1, 2], theme, atol=1)
 
-    large = painted_pixels(page.locator("canvas.cells"))
-    rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
-    columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)  # beside a written number
-    expected = table[weight_levels(trace.cross[1, 2])]
-    np.testing.assert_allclose(large[np.ix_(rows, columns)].astype(int), expected, atol=1)
-
-
-#: Whether the lens has been drawn for the dark theme.
-IS_DARK = """() => {
-    const [host] = [...document.querySelectorAll("*")].filter((each) =>
-        each.shadowRoot?.querySelector("canvas.cells"));
-    const canvas = host.shadowRoot.querySelector("canvas.cells");
-    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-    return data.reduce((sum, each, at) => sum + (at % 4 < 3 ? each : 0), 0) / data.length < 96;
-}"""
 
 #: How far the maps on the grid's canvas are from the cells they belong to, in device pixels.
 APART = """() => {
@@ -111,7 +104,8 @@ def check_places(page: Page) -> None:
     """One canvas holds all maps, so whatever moves the cells has to move what it shows."""
     near = f"() => ({APART})() <= 0.51"
     page.wait_for_function(near)
-    before = page.locator("button.map").first.bounding_box()
+    cell = page.locator("button.map").first
+    before = at_rest(page, cell.bounding_box)
     screen = page.context.new_cdp_session(page)
 
     def resize(width: int, ratio: float) -> None:
@@ -130,7 +124,7 @@ def check_places(page: Page) -> None:
     ):
         change()
         page.wait_for_function(near)  # places are measured anew, so an old drawing is not near
-    assert page.locator("button.map").first.bounding_box() != before
+    assert at_rest(page, cell.bounding_box) != before
     screen.send("Emulation.clearDeviceMetricsOverride")
     screen.detach()
 
@@ -141,7 +135,6 @@ def test_pixels_are_the_weights_and_follow_theme_and_size_without_a_reload(
     page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
     check_pixels(page, trace, "light")
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(IS_DARK)
     check_pixels(page, trace, "dark")
     check_places(page)
 
@@ -152,21 +145,19 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
     n, m = trace.cross.shape[-2:]
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
-        point_at(page, query, key, (n, m))
-        weight = trace.cross[1, 2, query, key]
-        expect(page.locator(".readout")).to_contain_text(
-            f"key {key + 1} {plain(trace.src_tokens[key])}"
-        )
-        expect(page.locator(".readout")).to_contain_text(f"query {query + 1} ")
-        expect(page.locator(".readout")).to_contain_text(f": {weight:.4f}")
-    shown = [label.inner_text() for label in page.locator(".column-label").all()]
-    assert [text.strip("\u2068\u2069") for text in shown] == [
-        plain(token) for token in trace.src_tokens
-    ]
+        named = f"key {key + 1} {plain(trace.src_tokens[key])}"
+        lens_says(page, query, key, trace.cross[1, 2], named, f"query {query + 1} ")
+    labels = page.locator(".column-label")
+    eventually(page, lambda: texts(labels), [plain(token) for token in trace.src_tokens])
     assert page.locator(".lens b, .lens script").count() == 0
     hidden = trace.cross[1, 2][:, -1].mean()
     expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
-    assert (grid_map(page, 1, 2)[:, -1] == [0xE4, 0xE1, 0xD8]).all()
+    until_passes(
+        page,
+        lambda: np.testing.assert_array_equal(
+            np.unique(grid_map(page, 1, 2)[:, -1], axis=0), [[0xE4, 0xE1, 0xD8]]
+        ),
+    )
 
 
 def test_clicks_and_keys_choose_and_the_link_reopens_it(
@@ -176,10 +167,9 @@ def test_clicks_and_keys_choose_and_the_link_reopens_it(
     page.get_by_role("gridcell", name="Layer 3, head 2:").click()
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("layer=3&head=2"))
+    until_idle(page)
     for query, key in [(0, 1), (2, 0), (3, 4)]:
-        point_at(page, query, key, trace.cross.shape[-2:])
-        weight = trace.cross[2, 1, query, key]
-        expect(page.locator(".readout")).to_contain_text(f": {weight:.4f}")
+        lens_says(page, query, key, trace.cross[2, 1])
     page.get_by_role("gridcell", name="Layer 1, head 1:").focus()
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowRight", "Enter"):
         page.keyboard.press(key)
@@ -187,11 +177,11 @@ def test_clicks_and_keys_choose_and_the_link_reopens_it(
     page.keyboard.press("End")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile("layer=2&head=mean"))
-    again = open_page(page.url)
+    again = open_page(until_the_url_says(page, kind="cross", layer="2", head="mean"))
     expect(again.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
     chosen = again.locator("button.map[aria-selected=true]")
     expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, mean over heads:"))
+    until_idle(again)
     again.get_by_role("gridcell", name="Layer 3, head 2:").click()
     expect(again).to_have_url(re.compile("layer=3&head=2"))
 
@@ -219,12 +209,10 @@ def test_whole_words_are_summed_and_averaged_under_the_lens(
     rows = word_groups(trace.tgt_tokens, trace.tgt_special)
     columns = word_groups(trace.src_tokens, trace.src_special)
     words = merge(trace.cross[1, 2], rows, columns)
-    shown = [label.inner_text() for label in page.locator(".column-label").all()]
-    expected = group_labels(trace.src_tokens, columns)
-    assert [text.strip("\u2068\u2069") for text in shown] == [plain(each) for each in expected]
+    labels, expected = page.locator(".column-label"), group_labels(trace.src_tokens, columns)
+    eventually(page, lambda: texts(labels), [plain(each) for each in expected])
     for query, key in [(0, 0), (len(rows) - 1, 1)]:
-        point_at(page, query, key, words.shape)
-        expect(page.locator(".readout")).to_contain_text(f": {words[query, key]:.4f}")
+        lens_says(page, query, key, words)
 
 
 def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
@@ -248,8 +236,13 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     expect(page).to_have_url(re.compile(r"heads=2\.3-3\.2"))
     chips = page.locator(".chip[aria-pressed=true]")
     expect(chips).to_have_count(2)
-    colours = chips.evaluate_all("all => all.map(each => getComputedStyle(each).backgroundColor)")
-    assert len(set(colours)) == 2
+    eventually(
+        page,
+        lambda: chips.evaluate_all(
+            "all => new Set(all.map(each => getComputedStyle(each).backgroundColor)).size"
+        ),
+        2,
+    )
     page.get_by_role("button", name="Layer 2", exact=True).click()  # all of its heads
     page.mouse.move(5, 5)
     strokes(page, kept[2, 1] + sum(kept[1, head] for head in range(3)))
@@ -268,6 +261,7 @@ def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
     page = open_page(link(address, kind="cross", display="heads", heads="2.3", mass="0.9"))
     kept = kept_lines(trace.cross[1, 2], 0.9)
     strokes(page, kept.sum())
+    until_idle(page)
     page.locator(".token.query").nth(2).hover()
     strokes(page, kept[2].sum())
     best = int(trace.cross[1, 2, 2].argmax())
@@ -275,11 +269,12 @@ def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
     expect(page.locator(".lines .said")).to_contain_text(said)
     page.locator(".token.key").nth(1).click()
     strokes(page, kept[:, 1].sum())
-    expect(page).to_have_url(re.compile("pin=k2"))
+    link_kept = until_the_url_says(page, pin="k2", heads="2.3")
     page.mouse.move(5, 5)
     strokes(page, kept[:, 1].sum())
-    again = open_page(page.url)
+    again = open_page(link_kept)
     strokes(again, kept[:, 1].sum())
+    until_idle(again)
     again.locator(".token.key").nth(1).click()
     expect(again).to_have_url(re.compile("pin=none"))
 
@@ -301,30 +296,22 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     open_page: OpenPage, address: str, trace: Trace
 ) -> None:
     page = opened(open_page, address, kind="cross", layer="1", head="2")
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
     page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
     expect(page.get_by_text("Mean of heads 1.2, 3.1", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("map=heads.*heads=1.2-3.1"))
     expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
     page.mouse.move(2, 2)  # the note tells about what the pointer is on
     expect(page.locator(".note")).to_have_text(re.compile("^2 heads are marked"))
-    expected = (trace.cross[0, 1] + trace.cross[2, 0]) / 2
-    large = painted_pixels(page.locator("canvas.cells"))
-    n, m = expected.shape
-    rows = ((np.arange(n) + 0.5) * large.shape[0] / n).astype(int)
-    columns = ((np.arange(m) + 0.2) * large.shape[1] / m).astype(int)
-    drawn = large[np.ix_(rows, columns)].astype(int)
-    wanted = attention_table("light")[weight_levels(expected)].astype(int)
-    np.testing.assert_allclose(drawn, wanted, atol=3)
-
+    until_the_lens_shows(page, (trace.cross[0, 1] + trace.cross[2, 0]) / 2, "light", atol=3)
+    until_idle(page)
     page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads
     page.keyboard.press("Shift+Enter")
     expect(page.get_by_text("Mean of heads 1.2, 3.1, 3.2, 3.3", exact=True)).to_be_visible()
     page.keyboard.press("Shift+Space")
     expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile("heads=1.2(&|$)"))
-    again = open_page(page.url)
+    again = open_page(until_the_url_says(page, map="heads", heads="1.2"))
     expect(again.get_by_text("Head 1.2", exact=True)).to_be_visible()
+    page.bring_to_front()
     page.keyboard.press("Enter")
     expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("map=cell"))
@@ -338,15 +325,16 @@ def test_a_head_opens_inside_and_the_way_back_leads_to_it(
         open_page, address, kind="encoder_self", layer="2", head="3", queries="4", display="matrix"
     )
     page.get_by_role("link", name="Open layer 2, head 3").click()
-    page.wait_for_function("location.pathname === '/head'")
+    until_at(page, "/head")
     opens = page.get_by_text("Encoder self-attention, layer 2, head 3.")
     expect(opens).to_be_visible()
     query = page.get_by_role("combobox", name="Query", exact=True)
     expect(query).to_have_value(re.compile(rf"^4\s+{re.escape(trace.src_tokens[3])}"))
-    alone = open_page(page.url)  # the address alone says it all
+    # The address alone says it all.
+    alone = open_page(until_the_url_says(page, kind="encoder_self", layer="2", head="3", query="4"))
     expect(alone.get_by_text("Encoder self-attention, layer 2, head 3.")).to_be_visible()
     alone.get_by_role("link", name="Among all heads").click()
-    alone.wait_for_function("location.pathname === '/attention'")
+    until_at(alone, "/attention")
     expect(alone.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
     expect(alone).to_have_url(re.compile("kind=encoder_self"))
 
@@ -370,6 +358,19 @@ LENS = """(lens) => {
 }"""
 
 
+def check_scrolling(lens: Locator) -> None:
+    """Cells move and labels stay."""
+    before, after = lens.evaluate(
+        f"""(lens) => [0, 60].map((left) => {{
+            lens.querySelector(".scroller").scrollLeft = left;
+            return ({LENS})(lens);
+        }})"""
+    )
+    assert before["hidden"] == 0
+    assert after["label"] == before["label"]
+    assert after["cell"] == before["cell"] - 60
+
+
 def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
     open_page: OpenPage, app: str
 ) -> None:
@@ -388,12 +389,7 @@ def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
     expect(page.get_by_text("Tap one to enlarge it")).to_be_visible()
     expect(page.get_by_text("Click one to enlarge it")).not_to_be_visible()
     page.wait_for_function(f"() => ({LENS})({IN_SHADOW}('.lens')).beyond > 60")
-    before = lens.evaluate(LENS)
-    assert before["hidden"] == 0
-    lens.locator(".scroller").evaluate("(scroller) => { scroller.scrollLeft = 60; }")
-    after = lens.evaluate(LENS)
-    assert after["label"] == before["label"]
-    assert after["cell"] == before["cell"] - 60
+    until_passes(page, lambda: check_scrolling(lens))
     lens.locator("canvas.cells").scroll_into_view_if_needed()
     screen.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     screen.detach()

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from figures.numbers import signed
+from tests.browser.waiting import until_idle
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
 
@@ -31,6 +32,7 @@ def click(page: Page, node: Node, **options: object) -> None:
     """Click a node where the tree says that it lies, once it is in sight."""
     canvas = page.locator("canvas.nodes")
     expect(canvas).to_have_attribute("data-places", re.compile(f'"{name_of(node)}":'))
+    until_idle(page)
     places = json.loads(canvas.get_attribute("data-places") or "{}")
     x, y = places[name_of(node)]
     canvas.click(position={"x": x, "y": y}, **options)  # type: ignore[arg-type]
@@ -63,6 +65,7 @@ def test_click_compare_and_keys(open_page: OpenPage, address: str, tree: Tree) -
     assert page.locator(".branches b, .tree b").count() == 0
 
     # Arrows move A; Escape lets B go.
+    until_idle(page)
     page.locator(".tree .view").focus()
     page.keyboard.press("ArrowLeft")
     parent = tree.node(dropped.parent)

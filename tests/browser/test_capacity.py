@@ -6,12 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from figures.palette import attention_table, to_weight_bytes, weight_levels
-from tests.browser.pixels import as_drawn, grid_map
+from figures.palette import to_weight_bytes
+from tests.browser.pixels import until_the_grid_shows
 from tests.servers import serving
 from tests.tiny_models import random_model, sentence_of
 from transformer.checkpoint.folder import save_checkpoint
@@ -52,7 +51,6 @@ def check_every_way_to_combine(
     sentence = sentence_of(model.tokenizer, tokens)
     maps = model.trace(sentence, target=TARGET).encoder_self
     assert maps.shape == (3, 5, tokens, tokens)
-    table = attention_table("light")
     for how in HOWS:
         window.goto(
             f"{address}/attention?kind=encoder_self&combine={how}&sentence={quote(sentence)}"
@@ -64,7 +62,4 @@ def check_every_way_to_combine(
             sent, _ = shrink(to_weight_bytes(wide[row, column]), ())
             assert sent.shape == (128, 128)
             # Shrunk once more to the pixels there are, again by the largest of each block.
-            drawn = grid_map(window, row, column)
-            np.testing.assert_array_equal(
-                drawn, table[weight_levels(as_drawn(sent, drawn.shape) / 255)]
-            )
+            until_the_grid_shows(window, row, column, sent)

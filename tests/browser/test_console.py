@@ -4,10 +4,12 @@ fails, nothing too wide, nothing under the keys' hint, no menu cut off."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from playwright.sync_api import BrowserContext, Page, expect
 
+from tests.browser.waiting import at_rest, eventually, until_passes, until_settled
 from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
@@ -44,27 +46,15 @@ IN_THE_WAY = """() => {
     return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
 }"""
 
-#: Resolves once nothing has changed in the page's layout for ten frames.
-STILL = """() => new Promise((resolve) => {
-    let before = "", still = 0;
-    const look = () => {
-        const boxes = [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400);
-        const now = boxes.map((each) => [each.scrollWidth, each.scrollHeight]).join();
-        still = now === before ? still + 1 : 0;
-        before = now;
-        if (still >= 10) resolve(true); else requestAnimationFrame(look);
-    };
-    look();
-})"""
+#: The sizes of the first elements of the page.
+SIZES = """() => [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400)
+    .map((each) => [each.scrollWidth, each.scrollHeight]).join()"""
 
 
 def settled(page: Page) -> None:
     """The page has been drawn, and nothing moves any more."""
-    idle = "[data-testid=stApp][data-test-script-state=notRunning]"
-    page.wait_for_selector(f"{idle} [data-testid=stMainBlockContainer]")
-    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
-    page.evaluate(STILL)
-    page.wait_for_selector(idle)
+    until_settled(page)
+    at_rest(page, lambda: page.evaluate(SIZES))
 
 
 def look_at(page: Page, look: Look) -> None:
@@ -72,6 +62,16 @@ def look_at(page: Page, look: Look) -> None:
     theme, width, height = look
     page.emulate_media(color_scheme=theme)
     page.set_viewport_size({"width": width, "height": height})
+
+
+def check_places(page: Page, where: str) -> None:
+    """Nothing is too wide or in the way of anything else."""
+    beside, inside = page.evaluate(TOO_WIDE)
+    assert beside <= 0, f"{where}: the page scrolls sideways by {beside} px"
+    in_the_way = page.evaluate(IN_THE_WAY)
+    assert not in_the_way, f"{where}: {in_the_way}"
+    if page.evaluate("innerWidth") < 400:
+        assert inside <= 0, f"{where}: its main part scrolls sideways"
 
 
 def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
@@ -109,19 +109,13 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             page.goto(f"{app}/{spec.url_path}?{QUERY}")
             settled(page)
             expect(page.get_by_role("link", name=spec.title).first).to_be_attached()
-            unnamed = page.evaluate(UNNAMED)
-            assert not unnamed, f"{where}: pictures without a text: {unnamed}"
+            eventually(page, lambda: page.evaluate(UNNAMED), [])
             for look in looks:
                 if look is not looks[0]:
                     look_at(page, look)
                     settled(page)
                 expect(page.get_by_test_id("stException")).to_have_count(0)
-                beside, inside = page.evaluate(TOO_WIDE)
-                assert beside <= 0, f"{where}, {look}: the page scrolls sideways by {beside} px"
-                in_the_way = page.evaluate(IN_THE_WAY)
-                assert not in_the_way, f"{where}, {look}: {in_the_way}"
-                if look[1] < 400:
-                    assert inside <= 0, f"{where}, {look}: its main part scrolls sideways"
+                until_passes(page, partial(check_places, page, f"{where}, {look}"))
             looks.reverse()
     finally:
         page.close()

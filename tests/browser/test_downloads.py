@@ -20,6 +20,7 @@ from figures.labels import plain_token, query_labels, show_token
 from figures.paper import PRESETS, to_svg
 from figures.tables import unguard
 from tests.browser.pixels import pixels
+from tests.browser.waiting import eventually, point, until_idle, until_passes
 from tests.figures.exhibits import exhibit, hostile_panel, panel
 from tests.searched import searched
 from tests.servers import ROOT
@@ -71,7 +72,7 @@ def files(
             page.get_by_role("link", name=name.capitalize()).first.click()
             page.get_by_role("gridcell").first.wait_for()
         # The page before has such a button too, and goes with it when the new one is through.
-        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        until_idle(page)
         page.get_by_role("button", name="Download").first.click()
         taken[name] = {}
         for ending, label in FORMATS.items():
@@ -138,8 +139,8 @@ def test_drawings_and_papers_open_with_their_texts_inside(
     page = browser.new_page()
     for drawing in drawings:
         page.goto(drawing.as_uri())
-        assert page.evaluate("document.querySelectorAll('text').length") > 10
-        assert page.evaluate(OUTSIDE) == [], drawing.name
+        assert page.locator("text").count() > 10
+        eventually(page, lambda: page.evaluate(OUTSIDE), [])
     page.close()
     for name in PAGES_TO_TRY:
         paper = files[name]["pdf"].read_bytes()
@@ -226,19 +227,23 @@ def largest_canvas(page: Page) -> ElementHandle:
     return found
 
 
+def check_colours(page: Page) -> None:
+    assert len(np.unique(pixels(largest_canvas(page)).reshape(-1, 3), axis=0)) > 10
+
+
 @pytest.mark.parametrize("name", PAGES_TO_TRY)
 def test_the_page_opens_offline_and_draws(
     browser: Browser, files: dict[str, dict[str, Path]], name: str
 ) -> None:
     page, heard = open_offline(browser, files[name]["html"])
-    fonts = page.evaluate("[...document.fonts].map((font) => `${font.family} ${font.status}`)")
-    assert fonts == ["Source Sans loaded"]
+    fonts = "[...document.fonts].map((font) => `${font.family} ${font.status}`)"
+    eventually(page, lambda: page.evaluate(fonts), ["Source Sans loaded"])
     assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith('"Source Sans"')
     expect(page.locator(".view").last).to_contain_text(show_token("The").strip("▁"))
     for theme, least, most in (("light", 252, 255), ("dark", 0, 40)):
         page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         page.wait_for_function(BACKGROUND, arg=[least, most])
-    assert len(np.unique(pixels(largest_canvas(page)).reshape(-1, 3), axis=0)) > 10
+    until_passes(page, lambda: check_colours(page))
     if name == "translate":
         player = page.locator(".view").first
         before = player.get_by_text("step ").first.inner_text()
@@ -266,17 +271,12 @@ def test_a_view_follows_what_is_chosen_in_the_one_before(browser: Browser, tmp_p
     largest = f"{panel(3, 4).values.max():.4f}"
     at = np.unravel_index(panel(3, 4).values.argmax(), (3, 4))
 
-    def value(row: int, column: int) -> str:
-        canvas = lens.locator("canvas.cells")
-        box = canvas.bounding_box()
-        assert box is not None
-        canvas.hover(
-            position={"x": (column + 0.5) * box["width"] / 4, "y": (row + 0.5) * box["height"] / 3}
-        )
-        return lens.get_by_role("status").inner_text()
+    def check(row: int, column: int) -> None:
+        point(lens.locator("canvas.cells"), column, row, 4, 3)
+        assert lens.get_by_role("status").inner_text().endswith(largest)
 
-    assert value(int(at[0]), int(at[1])).endswith(largest)
+    until_passes(page, lambda: check(int(at[0]), int(at[1])))
     page.locator(".view").first.get_by_role("gridcell").nth(1).click()
-    assert value(2 - int(at[0]), int(at[1])).endswith(largest)
+    until_passes(page, lambda: check(2 - int(at[0]), int(at[1])))
     assert heard == [path.as_uri()]
     page.context.close()

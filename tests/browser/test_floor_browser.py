@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.waiting import eventually, note, noted, until_idle
 from transformer.measures.stream import block_shares
 from transformer.translator import Translator
 
@@ -21,6 +22,7 @@ def test_blocks_say_their_numbers_and_open_their_views(
     stream = tiny_translator.stream(tiny_translator.trace("A dog runs."))
     expect(plan.locator(".block.plate")).to_have_count(1 + 2)  # beside the opened layers
     expect(details).to_contain_text("Decoder layer 3: Feed-forward")
+    until_idle(page)
     share = block_shares(stream.decoder)[2, 2, 1]
     expect(details).to_contain_text(f"{100 * share:.1f}%")
     plan.get_by_role("button", name="Encoder layer 2: Multi-head attention").hover()
@@ -47,9 +49,11 @@ def test_it_plays_once_and_leads_to_other_pages(open_page: OpenPage, address: st
     plan = page.locator(".plan")
     play = plan.locator(".play")
     expect(play).to_have_text("Play")
+    until_idle(page)
+    note(plan, ".details")
     play.click()
     expect(play).to_have_text("Stop")
-    expect(plan.locator(".details")).to_contain_text("Encoder layer 2")
+    eventually(page, lambda: any("Encoder layer 2" in said for said in noted(plan)), True)
     play.click()
     expect(play).to_have_text("Play")
     expect(plan.locator(".dot.on")).to_have_count(0)

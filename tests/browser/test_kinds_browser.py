@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
-from figures.palette import attention_table, to_weight_bytes, weight_levels
-from tests.browser.pixels import as_drawn, grid_map
+from tests.browser.pixels import grid_map, until_the_grid_shows
+from tests.browser.waiting import at_rest, eventually, note, noted, until_idle, until_passes
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
 from transformer.measures.heads import widen
@@ -30,15 +30,6 @@ SENTENCE = "The cat <b>sat</b> on it."
 ENCODER, DECODER, CROSS = (
     KIND_TEXTS[kind].name for kind in ("encoder_self", "decoder_self", "cross")
 )
-
-#: Notes what the grid is called whenever something in it changes.
-WATCH = """root => {
-    const name = () => root.querySelector(".table")?.getAttribute("aria-label");
-    root.seen = [name()];
-    new MutationObserver(() => {
-        if (name() !== root.seen.at(-1)) root.seen.push(name());
-    }).observe(root, { childList: true, subtree: true });
-}"""
 
 
 class Wire:
@@ -71,6 +62,10 @@ class Wire:
         self.holding = True
         self.arrived.clear()
 
+    def carries(self, part: bytes) -> bool:
+        """Whether a message from the server holds this."""
+        return any(part in message for message in self.arrived)
+
     def release(self) -> None:
         """Send what has waited."""
         self.holding = False
@@ -99,7 +94,7 @@ def open_page(
         words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
         page.goto(f"{address}/attention?{words}")
         expect(page.locator("canvas.cells")).to_be_visible()
-        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        until_idle(page)
         return page, wire
 
     yield opened
@@ -139,9 +134,7 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     wide = widen(trace.encoder_self)
     expect(page.locator("button.map")).to_have_count(wide.shape[0] * wide.shape[1])
     for row, column in [(0, 0), (1, 2), (2, 3)]:
-        drawn = grid_map(page, row, column)
-        sent = as_drawn(to_weight_bytes(wide[row, column]), drawn.shape)
-        np.testing.assert_array_equal(drawn, attention_table("light")[weight_levels(sent / 255)])
+        until_the_grid_shows(page, row, column, wide[row, column])
     assert not wire.arrived
     expect(page).to_have_url(re.compile("kind=cross"))
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
@@ -151,15 +144,14 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     expect(page.get_by_text("Head 2, mean over layers", exact=True)).to_be_visible()
     expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
     shows(page, ENCODER, "Head 2, mean over layers")
-    received = b"".join(wire.arrived)
-    assert b"headlight.lens" in received
-    assert b"openKinds" not in received, "the grid was sent again"
+    eventually(page, lambda: wire.carries(b"headlight.lens"), True)
+    assert not at_rest(page, lambda: wire.carries(b"openKinds")), "the grid was sent again"
 
     page.get_by_role("radio", name=CROSS).click()
     shows(page, CROSS, "Layer 3, head 2")
     expect(page).to_have_url(re.compile("kind=cross.*layer=3&head=2"))
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    assert b"openKinds" not in b"".join(wire.arrived)
+    assert not at_rest(page, lambda: wire.carries(b"openKinds"))
     page.get_by_role("radio", name=DECODER).click()
     expect(page).to_have_url(re.compile("kind=decoder_self"))
     page.reload()
@@ -170,7 +162,7 @@ def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
     open_page: Callable[..., tuple[Page, Wire]],
 ) -> None:
     page, wire = open_page(kind="cross", layer="1", head="1")
-    page.locator(".grid").evaluate(WATCH)
+    note(page.locator(".grid"), ".table", "aria-label")
     page.get_by_role("radio", name=CROSS).focus()
     wire.hold()
     for key in ("ArrowRight", "ArrowDown", "End", "ArrowLeft", "Home", "ArrowLeft", "ArrowUp"):
@@ -189,7 +181,7 @@ def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
     expect(page.get_by_role("radio", name=ENCODER)).to_be_focused()
     order = [CROSS, ENCODER, DECODER, CROSS, DECODER, ENCODER, CROSS, DECODER]
     order += [ENCODER, DECODER, ENCODER]
-    seen = page.locator(".grid").evaluate("root => root.seen")
+    seen = at_rest(page, lambda: noted(page.locator(".grid")))
     assert seen == [f"{name}, all layers and heads" for name in order]
     page.keyboard.press("Tab")  # the tabs are one stop
     expect(page.get_by_role("gridcell", name="Layer 1, head 1:")).to_be_focused()
@@ -227,10 +219,9 @@ def test_the_place_of_the_kinds_is_the_same_in_every_view(
     for display in ("Matrix", "Heads", "Grid"):
         page.get_by_role("radio", name=display, exact=True).click()
         expect(page).to_have_url(re.compile(f"display={display.lower()}"))
-        page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
         group = page.get_by_role("radiogroup", name="Kind of attention")
         expect(group).to_have_count(1)
-        box = group.get_by_role("radio").first.bounding_box()
+        box = at_rest(page, group.get_by_role("radio").first.bounding_box)
         assert box is not None
         places.append((box["x"], box["y"]))
     np.testing.assert_allclose(places, [places[0]] * 3, atol=2)
@@ -258,8 +249,12 @@ def test_many_weights_come_one_kind_at_a_time(
         expect(table).to_have_attribute("aria-label", "Cross")
         expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
         expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
-        assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
+        until_passes(page, lambda: check_colours(page))
         page.goto("about:blank")
+
+
+def check_colours(page: Page) -> None:
+    assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
 
 
 def test_tabs_work_in_a_page_without_a_server(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
+from tests.browser.waiting import PATIENCE_MS, eventually, until_the_url_says
 from transformer.measures.referent import find_referent
 from transformer.translator import Translator
 from ui.core.examples import examples_for
@@ -70,7 +70,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
     assert found is not None and second is not None
     best = found.best(0)
     assert best is not None
-    assert page.evaluate(SEEN) == {"written": found.step, "asked": True}
+    eventually(page, lambda: page.evaluate(SEEN), {"written": found.step, "asked": True})
     written = "".join(trace.predicted_tokens[: found.step]).replace("▁", " ").strip()
     expect(page.locator(".opening [lang=de]")).to_have_text(re.compile(f"^{re.escape(written)}"))
 
@@ -132,4 +132,4 @@ def test_with_reduced_motion_every_stage_stands_at_once_and_it_can_be_skipped(
     expect(page.get_by_role("heading", name="No, the animal, not the street.")).to_be_visible()
     page.keyboard.press("Escape")
     page_is_seen(page)
-    assert "opening" not in page.url
+    until_the_url_says(page, opening=None)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from figures.labels import plain_token, query_labels
+from tests.browser.test_translate import point_at_matrix
+from tests.browser.waiting import eventually, point, until_passes, until_settled
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 
@@ -35,33 +38,31 @@ def trace(tiny_translator: Translator) -> Trace:
     return made
 
 
-def point_at(canvas: Locator, x: float, y: float) -> None:
-    canvas.scroll_into_view_if_needed()
-    canvas.hover(position={"x": x, "y": y})
-
-
 def lens_says(page: Page, label: str, trace: Trace) -> None:
     """The row of the first lens is named so, and so is the cell where one points at it."""
     lens = page.locator(".lens").first
     row = lens.locator(".row-label").nth(STEP)
     expect(row).to_have_attribute("title", label)
-    cells = lens.locator("canvas.cells")
-    box = cells.bounding_box()
-    assert box is not None
     n, m = len(trace.tgt_tokens), len(trace.src_tokens)
-    point_at(cells, (SOURCE + 0.5) * box["width"] / m, (STEP + 0.5) * box["height"] / n)
-    expect(lens.locator(".readout")).to_contain_text(f"query {STEP + 1} {label}, key {SOURCE + 1} ")
+
+    def check() -> None:
+        point(lens.locator("canvas.cells"), SOURCE, STEP, m, n)
+        said = lens.locator(".readout").inner_text()
+        assert f"query {STEP + 1} {label}, key {SOURCE + 1} " in said
+
+    until_passes(page, check)
 
 
 def player_says(page: Page, label: str) -> None:
     """The matrix names the row where one points at it, and what is read out names the step."""
     player = page.locator(".player").first
     expect(player.locator("[aria-live]")).to_contain_text(f"Step {STEP + 1}: {label},")
-    matrix = player.locator("canvas.matrix")
-    frame = matrix.evaluate("canvas => JSON.parse(canvas.dataset.frame)")
-    x, y = (SOURCE + 0.5) * frame["w"], (STEP + 0.5) * frame["h"]
-    point_at(matrix, frame["left"] + x, frame["top"] + y)
-    expect(player.locator(".tip")).to_contain_text(f"query {STEP + 1} {label}")
+
+    def check() -> None:
+        point_at_matrix(player.locator("canvas.matrix"), STEP, SOURCE)
+        assert f"query {STEP + 1} {label}" in player.locator(".tip").inner_text()
+
+    until_passes(page, check)
 
 
 def test_every_page_calls_a_row_by_one_name(
@@ -74,9 +75,11 @@ def test_every_page_calls_a_row_by_one_name(
         return f"{address}/{path}?{urlencode({**place, **more})}"
 
     page = open_page(link("translate", step=str(STEP + 1), shifted="on"))
+    until_settled(page)
 
     def visit(path: str, **more: str) -> None:
         page.goto(link(path, **more))
+        until_settled(page)
 
     player_says(page, label)
     reads, predicts = label.split(" → ")
@@ -88,11 +91,12 @@ def test_every_page_calls_a_row_by_one_name(
     opener = page.get_by_role("button", name="shifted right")
     page.evaluate(COUNT_MOVES)
     opener.press("ArrowRight")
-    assert page.evaluate("window.moves") > 0  # it drops into its place
+    eventually(page, lambda: page.evaluate("window.moves > 0"), True)  # it drops into its place
     page.emulate_media(reduced_motion="reduce")
     page.evaluate("window.moves = 0")
-    for key in ("ArrowLeft", "ArrowRight"):
+    for key, step in (("ArrowLeft", STEP + 1), ("ArrowRight", STEP + 2)):
         opener.press(key)
+        expect(now).to_have_attribute("aria-label", re.compile(f"^{step}: "))
     assert page.evaluate("window.moves") == 0
     page.emulate_media(reduced_motion="no-preference")
     expect(page.locator(".position.now .input")).to_have_text(predicts.replace("_", "▁"))

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from headlight import show
 from tests.browser.test_downloads import open_offline
+from tests.browser.waiting import point, starting_with, until_passes
 from tests.factories import make_trace
 from transformer.__main__ import main
 from transformer.arrays.trace_file import save_arrays
@@ -42,10 +43,12 @@ def test_the_page_shows_every_kind_and_head_with_its_numbers(
     # The player, and a grid and a lens for each kind.
     page.wait_for_function("document.documentElement.dataset.ready == 7")
     assert page.title() != "run"
-    titles = page.locator("h2").all_inner_texts()
-    assert [title.partition(":")[0] for title in titles] == [
-        "Encoder self-attention", "Decoder self-attention", "Cross-attention",
-    ]  # fmt: skip
+    expect(page.locator("h2")).to_have_text(
+        [
+            starting_with(f"{kind}:")
+            for kind in ("Encoder self-attention", "Decoder self-attention", "Cross-attention")
+        ]
+    )
     grids = page.locator(".view[data-component=grid]")
     for at, kind in enumerate(ATTENTION_KINDS):
         layers, heads = trace.attention(kind).shape[:2]
@@ -54,20 +57,22 @@ def test_the_page_shows_every_kind_and_head_with_its_numbers(
     tables = page.locator("table")
     maps = [head for kind in ATTENTION_KINDS for layer in trace.attention(kind) for head in layer]
     expect(tables).to_have_count(len(maps))
+    cells = "td:not(:empty)"
+    expect(tables.last.locator(cells).last).to_be_visible()
     for table, weights in zip(tables.all(), maps, strict=True):
-        numbers = [float(cell) for cell in table.locator("td:not(:empty)").all_inner_texts()]
+        numbers = [float(cell) for cell in table.locator(cells).all_inner_texts()]
         np.testing.assert_allclose(np.reshape(numbers, weights.shape), weights, atol=1e-6)
     # The last lens follows the cell that is clicked in the last grid.
     cross = trace.cross
     grids.last.get_by_role("gridcell").nth(1).click()  # layer 1, head 2
     lens = page.locator(".view[data-component=lens]").last
-    canvas = lens.locator("canvas.cells")
-    box = canvas.bounding_box()
-    assert box is not None
     row, column = np.unravel_index(cross[0, 1].argmax(), cross.shape[2:])
-    x, y = (column + 0.5) * box["width"] / 5, (row + 0.5) * box["height"] / 4
-    canvas.hover(position={"x": float(x), "y": float(y)})
-    expect(lens.get_by_role("status")).to_contain_text(f"{cross[0, 1].max():.4f}")
+
+    def check() -> None:
+        point(lens.locator("canvas.cells"), int(column), int(row), 5, 4)
+        assert f"{cross[0, 1].max():.4f}" in lens.get_by_role("status").inner_text()
+
+    until_passes(page, check)
     assert heard == [page_file.as_uri()]
     page.context.close()
 
@@ -85,8 +90,9 @@ def test_a_notebooks_frame_shows_the_same(browser: Browser, tmp_path: Path, trac
     expect(frame.locator("h2")).to_have_count(3)
     expect(frame.locator(".view").last.locator("canvas").first).to_be_visible()
     frame.get_by_text("The numbers").click()
-    first = float(frame.locator("td:not(:empty)").first.inner_text())
-    assert first == pytest.approx(float(trace.encoder_self[0, 0, 0, 0]), abs=1e-6)
+    cell = frame.locator("td:not(:empty)").first
+    expect(cell).to_be_visible()
+    assert float(cell.inner_text()) == pytest.approx(trace.encoder_self[0, 0, 0, 0], abs=1e-6)
     assert page.title() == "a notebook"
     assert [each for each in heard if not each.startswith("about:srcdoc")] == [notebook.as_uri()]
     page.context.close()

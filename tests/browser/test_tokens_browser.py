@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.waiting import until_idle, until_it_fits, until_the_url_says
 from transformer.translator import Translator
 from ui.tokens.views import cuts_of
 
@@ -25,23 +26,26 @@ def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
     page = open_page(f"{address}/tokens?checkpoint=words&beam=1&sentence={quote(SENTENCE)}", "dark")
     pieces = page.locator(".cut .piece")
     expect(pieces).to_have_count(len(ids))
-    assert pieces.locator(".id").all_inner_texts() == list(map(str, ids))
+    expect(pieces.locator(".id")).to_have_text(list(map(str, ids)))
     strange = page.locator(".cut .piece.byte")
-    assert strange.count() == sum(index in model.tokenizer.byte_ids for index in ids)
+    expect(strange).to_have_count(sum(index in model.tokenizer.byte_ids for index in ids))
     expect(page.locator(".cut .changed")).to_contain_text("ﬁ → fi")
     assert page.locator(".cut b, .cut script").count() == 0
     expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(3)
 
     # A piece is followed: everything below speaks of it, and the link holds it.
+    until_idle(page)
     third = pieces.nth(2)
     third.click()
     expect(third).to_have_attribute("aria-pressed", "true")
-    page.wait_for_url(f"**token={ids[2]}**")
+    until_the_url_says(page, token=str(ids[2]))
     expect(page.get_by_text(f"id {ids[2]}.")).to_be_visible()
+    until_idle(page)
     third.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"**token={ids[3]}**")
+    until_the_url_says(page, token=str(ids[3]))
     expect(page.get_by_text(f"id {ids[3]}.")).to_be_visible()
+    until_idle(page)
     expect(pieces.nth(3)).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(pieces.nth(4)).to_be_focused()
@@ -51,8 +55,8 @@ def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
     cuts = cuts_of(model.tokenizer, SENTENCE, 0.1, 0)
     expect(rows).to_have_count(len(cuts))
     rows.nth(1).click()
-    page.wait_for_url("**cut=2**")
+    until_the_url_says(page, cut="2")
     found = model.translate([cuts[1].ids], beam_size=1)[0]
     expect(page.get_by_text("From split 2:")).to_contain_text(" ".join(found.text.split())[:20])
-    assert page.get_by_test_id("stException").count() == 0
-    assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    until_it_fits(page)

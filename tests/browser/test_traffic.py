@@ -11,7 +11,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import BrowserContext, CDPSession, Page, WebSocket, expect
 
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+from tests.browser.waiting import at_rest
+
 SENTENCE, OTHER = "The cat sat on it.", "A dog runs."
 
 
@@ -25,6 +26,10 @@ class Traffic(NamedTuple):
     @property
     def received_bytes(self) -> int:
         return sum(map(len, self.received))
+
+    def counts(self) -> list[int]:
+        """How many of each there are."""
+        return [len(each) for each in self]
 
     def clear(self) -> None:
         for each in self:
@@ -64,28 +69,42 @@ def n_layers(screen: CDPSession, page: Page) -> int:
         ),
     )
     screen.send("LayerTree.enable")
-    page.evaluate("() => new Promise((resolve) => requestAnimationFrame(() => "
-                  "requestAnimationFrame(resolve)))")  # fmt: skip
+
+    def counted() -> int:
+        """Chromium tells of its layers when it paints, so something has to change."""
+        del layers[:]
+        page.evaluate(_REPAINT)
+        assert layers
+        return layers[-1]
+
+    found = at_rest(page, counted)
     screen.send("LayerTree.disable")
-    assert layers
-    return layers[-1]
+    return found
+
+
+_REPAINT = """() => new Promise((resolve) => {
+    const { style } = document.body;
+    style.outlineColor = style.outlineColor === "red" ? "blue" : "red";
+    style.outline = `1px solid ${style.outlineColor}`;
+    requestAnimationFrame(() => requestAnimationFrame(resolve));
+})"""
 
 
 @contextmanager
 def settled(page: Page, traffic: Traffic) -> Iterator[None]:
-    """Count what happens within; it begins and ends while no script runs."""
-    page.wait_for_selector(IDLE)
+    """Count what happens within; it begins and ends while no script runs and nothing arrives."""
+    at_rest(page, traffic.counts)
     traffic.clear()
     yield
-    page.wait_for_selector(IDLE)
+    at_rest(page, traffic.counts)
 
 
-def show(page: Page, address: str, **query: str) -> None:
+def show(page: Page, traffic: Traffic, address: str, **query: str) -> None:
     """Open the Attention page, and wait until all of it is there."""
     words = "&".join(f"{name}={quote(value)}" for name, value in query.items())
     page.goto(f"{address}/attention?sentence={quote(SENTENCE)}&kind=cross&beam=1&{words}")
     expect(page.locator("canvas.cells")).to_be_visible()
-    page.wait_for_selector(IDLE)
+    at_rest(page, traffic.counts)
 
 
 @pytest.mark.parametrize(("checkpoint", "cells"), [("tiny", 4 * 4), ("wide", 3 * 6)])
@@ -93,8 +112,8 @@ def test_all_cells_of_the_grid_share_one_canvas_and_few_layers(
     watched: tuple[Page, Traffic], address: str, checkpoint: str, cells: int
 ) -> None:
     """A canvas for each cell would be a layer for each cell."""
-    page, _ = watched
-    show(page, address, checkpoint=checkpoint)
+    page, traffic = watched
+    show(page, traffic, address, checkpoint=checkpoint)
     expect(page.locator(".grid button.map")).to_have_count(cells)
     expect(page.locator(".grid canvas")).to_have_count(2)  # the maps, and the scale beside them
     screen = page.context.new_cdp_session(page)
@@ -107,7 +126,7 @@ def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
 ) -> None:
     page, traffic = watched
     traffic.clear()
-    show(page, address, layer="1", head="1")
+    show(page, traffic, address, layer="1", head="1")
     opening = traffic.received_bytes
     assert traffic.carries(b"headlight.grid") == 1
 
@@ -132,6 +151,7 @@ def test_steps_are_drawn_in_the_page(watched: tuple[Page, Traffic], address: str
     page, traffic = watched
     page.goto(f"{address}/?sentence={quote(SENTENCE)}&step=1&beam=1")
     expect(page.locator(".player .count")).to_contain_text("step 1 of")
+    at_rest(page, traffic.counts)
     opening = traffic.received_bytes
     page.locator(".player").focus()
     with settled(page, traffic):

@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from figures.palette import Theme, attention_table
+from tests.browser.waiting import (
+    eventually,
+    note,
+    noted,
+    texts,
+    until_idle,
+    until_passes,
+    until_the_url_says,
+)
 from tests.servers import serving
 from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
+from transformer.types import Floats
 from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
@@ -33,37 +43,22 @@ def player_is_ready(page: Page) -> None:
     expect(page.locator(".player .count")).to_contain_text("step")
 
 
-def place(page: Page) -> str:
-    return page.locator(".player .count").inner_text()
-
-
-def query(page: Page) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
-
-
-def until_the_url_says(page: Page, **wanted: str) -> None:
-    page.wait_for_function(
-        """wanted => {
-            const said = new URLSearchParams(location.search);
-            return Object.entries(wanted).every(([name, value]) => said.get(name) === value);
-        }""",
-        arg=wanted,
-    )
-
-
-#: Whether the matrix shows another picture than this one.
-REDRAWN = """before => [...document.querySelectorAll("*")].some((each) => {
-    const canvas = each.shadowRoot?.querySelector("canvas.matrix");
-    return canvas && canvas.toDataURL() !== before;
-})"""
-
-
 def type_and_translate(page: Page, sentence: str) -> None:
+    until_idle(page)  # a run that is not over yet may still set the field
     page.locator("textarea").fill(sentence)
     page.get_by_test_id("stBaseButton-primaryFormSubmit").click()
 
 
-def heatmap(page: Page, theme: Theme, shape: tuple[int, int]) -> NDArray[np.float64]:
+def until_the_matrix_shows(page: Page, theme: Theme, weights: Floats) -> None:
+    until_passes(
+        page,
+        lambda: np.testing.assert_allclose(
+            heatmap(page, theme, weights.shape), weights, atol=0.01
+        ),
+    )  # fmt: skip
+
+
+def heatmap(page: Page, theme: Theme, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """The weights that the matrix on screen shows, read back from its pixels. Returns: [T, S]."""
     pixels = page.locator("canvas.matrix").evaluate(
         """(canvas, [rows, columns]) => {
@@ -99,28 +94,24 @@ def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
     expect(page.locator(".player .count")).to_have_text(
         f"step 1 of {len(expected.predicted_tokens)}"
     )
-    assert page.locator(".player button.chip").all_inner_texts() == list(expected.predicted_tokens)
-    shape, mean = expected.cross.shape[2:], expected.cross.mean(axis=(0, 1))
-    np.testing.assert_allclose(heatmap(page, "light", shape), mean, atol=0.01)
-    light = page.locator("canvas.matrix").evaluate("canvas => canvas.toDataURL()")
+    chips = page.locator(".player button.chip")
+    eventually(page, lambda: texts(chips), list(expected.predicted_tokens))
+    mean = expected.cross.mean(axis=(0, 1))
+    until_the_matrix_shows(page, "light", mean)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(REDRAWN, arg=light)
-    np.testing.assert_allclose(heatmap(page, "dark", shape), mean, atol=0.01)
+    until_the_matrix_shows(page, "dark", mean)
     # One head of one layer, chosen in the browser.
     page.get_by_role("button", name="Layer 2").click()
     page.get_by_role("button", name="Head 1").click()
-    shown = heatmap(page, "dark", shape)
-    np.testing.assert_allclose(shown, expected.cross[1, 0], atol=0.01)
+    until_the_matrix_shows(page, "dark", expected.cross[1, 0])
     # Every letter of the word is looked for from right to left: the anti-diagonal.
     looked_at = expected.cross[1].max(axis=0)[1:-1].argmax(axis=1)
     assert np.corrcoef(looked_at, np.arange(len(looked_at)))[0, 1] < -0.8
 
     # The cell under the pointer tells its exact weight.
     t, s = 3, 4
-    canvas = page.locator("canvas.matrix")
-    frame = canvas.evaluate("canvas => JSON.parse(canvas.dataset.frame)")
-    x, y = frame["left"] + (s + 0.5) * frame["w"], frame["top"] + (t + 0.5) * frame["h"]
-    canvas.hover(position={"x": x, "y": y})
+    until_idle(page)
+    point_at_matrix(page.locator("canvas.matrix"), t, s)
     tip = page.locator(".player .tip")
     expect(tip).to_be_visible()
     for told in (f"{expected.cross[1, 0, t, s]:.4f}", expected.src_tokens[s],
@@ -128,22 +119,34 @@ def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
         expect(tip).to_contain_text(told)
 
 
+def point_at_matrix(matrix: Locator, row: int, column: int) -> None:
+    """Point at a cell of a player's matrix, counted from 0."""
+    matrix.scroll_into_view_if_needed()
+    frame = matrix.evaluate("canvas => JSON.parse(canvas.dataset.frame)")
+    x, y = frame["left"] + (column + 0.5) * frame["w"], frame["top"] + (row + 0.5) * frame["h"]
+    matrix.hover(position={"x": x, "y": y})
+
+
 def test_the_first_screen_needs_no_scrolling_and_translates(app: str, open_page: OpenPage) -> None:
     page = open_page(app)
     player_is_ready(page)
     expect(page.get_by_role("link", name="Translate")).to_have_attribute("aria-current", "page")
-    assert page.locator(".player button.chip").count() <= 18
+    until_idle(page)
+    until_passes(page, lambda: check_first_screen(page))
+    sentence = "The cat sat on the mat because it was tired."
+    type_and_translate(page, sentence)
+    expect(page.locator(".st-key-source")).to_have_text(sentence)
+    name = parse_qs(urlsplit(until_the_url_says(page, sentence=sentence)).query)["checkpoint"][0]
+    expect(page.locator(".st-key-headline")).to_have_text(trace(name, sentence).text)
+
+
+def check_first_screen(page: Page) -> None:
+    assert 0 < page.locator(".player button.chip").count() <= 18
     box = page.locator("canvas.matrix").bounding_box()
     assert box is not None
     assert box["y"] + box["height"] <= 720
     assert box["x"] + box["width"] <= 1280
-    overflow = page.evaluate("document.documentElement.scrollWidth > innerWidth")
-    assert not overflow
-    sentence = "The cat sat on the mat because it was tired."
-    type_and_translate(page, sentence)
-    expect(page.locator(".st-key-source")).to_have_text(sentence)
-    name = query(page)["checkpoint"]
-    expect(page.locator(".st-key-headline")).to_have_text(trace(name, sentence).text)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: OpenPage) -> None:
@@ -152,17 +155,21 @@ def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: Ope
     player_is_ready(page)
     for place in (".st-key-source", ".st-key-headline_long"):
         text = page.locator(f"{place} [data-testid=stText]")
-        above, hidden = text.evaluate(
-            """text => {
-                text.scrollTop = 0;
-                const [box, inner] = [text, text.firstElementChild].map(
-                    (each) => each.getBoundingClientRect(),
-                );
-                return [box.top - inner.top, text.scrollHeight - text.clientHeight];
-            }"""
-        )
-        assert hidden > 0  # there is something to scroll to
-        assert above <= 1
+        until_passes(page, lambda text=text: check_scrolling(text))
+
+
+def check_scrolling(text: Locator) -> None:
+    above, hidden = text.evaluate(
+        """text => {
+            text.scrollTop = 0;
+            const [box, inner] = [text, text.firstElementChild].map(
+                (each) => each.getBoundingClientRect(),
+            );
+            return [box.top - inner.top, text.scrollHeight - text.clientHeight];
+        }"""
+    )
+    assert hidden > 0  # there is something to scroll to
+    assert above <= 1
 
 
 def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
@@ -170,41 +177,50 @@ def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
 ) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef")
     player_is_ready(page)
+    until_idle(page)
     steps = len(trace(REVERSE, "abcdef").predicted_tokens)
+
+    def stands_at(step: int, page: Page = page) -> None:
+        expect(page.locator(".player .count")).to_have_text(f"step {step} of {steps}")
+
     for _ in range(4):
         page.keyboard.press("ArrowRight")  # nothing is focused: the player takes arrows anyway
-    assert place(page) == f"step 5 of {steps}"
+    stands_at(5)
     page.keyboard.press("ArrowLeft")
-    assert place(page) == f"step 4 of {steps}"
+    stands_at(4)
     page.locator(".player").focus()
     page.keyboard.press("End")
-    assert place(page) == f"step {steps} of {steps}"
+    stands_at(steps)
     page.keyboard.press("ArrowRight")
-    assert place(page) == f"step {steps} of {steps}"
+    page.keyboard.press("ArrowLeft")
+    stands_at(steps - 1)  # there was nothing to the right of the end
     page.keyboard.press("Home")
-    assert place(page) == f"step 1 of {steps}"
+    stands_at(1)
     page.get_by_role("button", name="One step forward").click()
-    assert place(page) == f"step 2 of {steps}"
+    stands_at(2)
     page.locator(".player button.chip").nth(2).click()
-    assert place(page) == f"step 3 of {steps}"
+    stands_at(3)
     page.get_by_label("Decoding step").fill("4")
-    assert place(page) == f"step 4 of {steps}"
+    stands_at(4)
     page.get_by_role("button", name="Layer 1").click()
     page.get_by_role("button", name="Head 2").click()
-    until_the_url_says(page, step="4", layer="1", head="2", sentence="abcdef", beam="4")
-    again = open_page(page.url)
-    player_is_ready(again)
-    assert place(again) == f"step 4 of {steps}"
+    again = open_page(
+        until_the_url_says(page, step="4", layer="1", head="2", sentence="abcdef", beam="4")
+    )
+    stands_at(4, again)
     for name in ("Layer 1", "Head 2"):
         button = again.get_by_role("button", name=name)
         expect(button).to_have_attribute("aria-pressed", "true")
 
     # Playing runs to the end and stops.
+    until_idle(again)
     again.get_by_label("Decoding step").fill(str(steps - 2))
+    player = again.locator(".player")
+    note(player, "button.main", "aria-label")
     again.get_by_role("button", name="Play").click()
-    expect(again.get_by_role("button", name="Pause")).to_be_visible()
-    expect(again.locator(".player .count")).to_have_text(f"step {steps} of {steps}")
-    expect(again.get_by_role("button", name="Play")).to_be_visible()
+    stands_at(steps, again)
+    playing = ["Play (space)", "Pause (space)", "Play (space)"]
+    eventually(again, lambda: noted(player), playing)
     until_the_url_says(again, step=str(steps))
 
 
@@ -230,14 +246,14 @@ def test_hostile_text_is_shown_and_not_run_and_too_long_a_sentence_is_refused(
     for each in (page, linked):
         assert each.evaluate("window.hit") is None
         assert each.locator("[data-testid=stMain] img, [data-testid=stMain] script").count() == 0
-        assert each.get_by_test_id("stException").count() == 0
+        expect(each.get_by_test_id("stException")).to_have_count(0)
     type_and_translate(page, "a" * 10_000)
     # The last sentence's warning stays until the run that refuses this one ends.
     refusal = page.get_by_test_id("stAlert").filter(has_text="at most 512 are allowed")
     expect(refusal).to_be_visible()
     type_and_translate(page, "abc")
     expect(page.locator(".st-key-headline")).to_have_text("cba")
-    assert page.get_by_test_id("stAlert").count() == 0
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
 @pytest.fixture
@@ -273,7 +289,7 @@ def test_long_work_shows_progress_and_can_be_stopped_and_back_brings_the_earlier
     expect(page.get_by_test_id("stProgress")).to_contain_text("Decoding: step")
     page.locator(".st-key-stop_work button").click()
     expect(page.get_by_test_id("stAlert")).to_have_text("stop_circleStopped.")
-    assert page.locator(".player").count() == 0
+    expect(page.locator(".player")).to_have_count(0)
     type_and_translate(page, "abc")
     player_is_ready(page)
     expect(page.get_by_test_id("stAlert")).to_contain_text("Cut at the length limit")
@@ -306,7 +322,7 @@ def test_an_address_opens_its_page_on_a_fresh_server(
     page.get_by_role("link", name="Glossary").click()
     page.wait_for_url("**/glossary?**sentence=abc**")
     expect(page.get_by_role("textbox", name="Find a word")).to_be_visible()
-    assert page.get_by_test_id("stException").count() == 0
+    expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
 def test_the_file_name_of_a_page_opens_it_once_there_are_visitors(
@@ -317,4 +333,4 @@ def test_the_file_name_of_a_page_opens_it_once_there_are_visitors(
     page.goto(f"{app}/attention_page?checkpoint={REVERSE}&sentence=abc")
     expect(page.locator("textarea")).to_have_value("abc")
     expect(page.get_by_role("link", name="Attention")).to_have_attribute("aria-current", "page")
-    assert page.get_by_role("dialog").count() == 0
+    expect(page.get_by_role("dialog")).to_have_count(0)

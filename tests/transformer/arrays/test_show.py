@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 
 from tests.factories import make_trace
+from tests.waiting import wait_until
 from transformer.__main__ import main
 from transformer.arrays.trace_file import save_arrays
 
@@ -84,10 +84,9 @@ def test_the_app_is_started_on_the_file_and_ended(path: Path, ended_by: signal.S
     finally:
         shown.kill()
         shown.communicate()
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        with socket.socket() as tried:
-            if tried.connect_ex(("localhost", port)):
-                return
-        time.sleep(0.2)
-    pytest.fail("the app still answers")
+    assert wait_until(lambda: not answers(port))
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("localhost", port)) == 0

@@ -1,0 +1,200 @@
+"""Waiting for what a page shows.
+
+A page is never read once and asserted: Streamlit replaces one element after the other, leaves old
+ones standing until the script ends, and changes the URL before or after all of that.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+from playwright.sync_api import Error, Locator, LocatorAssertions, Page, expect
+
+from tests.waiting import PATIENCE, wait_until
+
+T = TypeVar("T")
+
+PATIENCE_MS = PATIENCE * 1000
+
+#: Matches while the browser is connected and no script runs.
+IDLE = (
+    "[data-testid=stApp][data-test-script-state=notRunning][data-test-connection-state=CONNECTED]"
+)
+
+_URL_SAYS = """wanted => {
+    const said = new URLSearchParams(location.search);
+    return Object.entries(wanted).every(([name, value]) => said.get(name) === value)
+        && location.href;
+}"""
+
+
+def be_patient() -> None:
+    """Let Playwright wait for everything, also for an element to be the only one of its kind.
+
+    By itself it fails at once where a locator matches two elements, as it does for a moment while
+    Streamlit draws an element in another place than before.
+    """
+    expect.set_options(timeout=PATIENCE_MS)
+    for kind in (Locator, LocatorAssertions):
+        for name, method in vars(kind).copy().items():
+            if callable(method) and not name.startswith("_") and name not in _MAKE_LOCATORS:
+                setattr(kind, name, _until_it_is_the_only_one(method))
+
+
+#: They ask nothing of the page.
+_MAKE_LOCATORS = frozenset(
+    name for name in vars(Locator)
+    if name.startswith("get_by_") or name in {"and_", "filter", "frame_locator", "locator", "nth",
+                                              "or_", "describe", "normalize", "all"}
+)  # fmt: skip
+
+
+def _until_it_is_the_only_one(method: Callable[..., T]) -> Callable[..., T]:
+    @wraps(method)
+    def patient(*args: Any, **options: Any) -> T:
+        found: list[T] = []
+        failed: list[Exception] = []
+
+        def tried() -> bool:
+            failed.clear()
+            try:
+                found.append(method(*args, **options))
+            except (AssertionError, Error) as error:
+                if "strict mode violation" not in str(error):
+                    raise
+                failed.append(error)
+            return not failed
+
+        wait_until(tried)
+        if failed:
+            raise failed[0]
+        return found[0]
+
+    return patient
+
+
+def until_passes(page: Page, check: Callable[[], T]) -> T:
+    """Run a check that reads the page until it passes. Returns: what it does."""
+    passed: list[T] = []
+    failed: list[Exception] = []
+
+    def tried() -> bool:
+        failed.clear()
+        try:
+            passed.append(check())
+        except (AssertionError, Error) as error:  # an element may be replaced meanwhile
+            failed.append(error)
+        return not failed
+
+    wait_until(tried, pause=_while_it_lives(page))
+    if failed:
+        raise failed[0]
+    return passed[0]
+
+
+def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
+    """Read the page until it says what is wanted."""
+
+    def check() -> None:
+        found = read()
+        assert found == wanted
+
+    until_passes(page, check)
+
+
+def at_rest(page: Page, read: Callable[[], T]) -> T:
+    """What is read once no script runs and it has been the same for ten frames."""
+
+    def check() -> T:
+        until_idle(page)
+        found = read()
+        for _ in range(10):
+            page.evaluate("() => new Promise(requestAnimationFrame)")
+            assert read() == found
+        assert page.locator(IDLE).count()
+        return found
+
+    return until_passes(page, check)
+
+
+def until_the_url_says(page: Page, **wanted: str | None) -> str:
+    """Wait until the URL says what is wanted; None: says nothing of it. Returns: the URL."""
+    # Hidden tabs have no frames to ask in.
+    return str(page.wait_for_function(_URL_SAYS, arg=wanted, polling=50).json_value())
+
+
+def until_at(page: Page, path: str) -> None:
+    """Wait until the URL has this path."""
+    page.wait_for_function("path => location.pathname === path", arg=path, polling=50)
+
+
+def until_idle(page: Page) -> None:
+    """Wait until no script runs; ask after something that tells that it has started."""
+    page.wait_for_selector(IDLE)
+
+
+def until_settled(page: Page) -> None:
+    """Wait until a page that has just been opened is complete, down to its last element."""
+    page.wait_for_selector(f"{IDLE} [data-testid=stMainBlockContainer]")
+    expect(page.locator(".keys .hint")).to_be_attached()
+    expect(page.get_by_test_id("stSkeleton")).to_have_count(0)
+    until_idle(page)
+
+
+def until_it_fits(page: Page) -> None:
+    """Wait until the page does not scroll sideways."""
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+
+
+def point(canvas: Locator, column: float, row: float, columns: int, rows: int) -> None:
+    """Move the pointer into a canvas and onto one of its equal cells, counted from 0."""
+    width, height = canvas.evaluate(
+        "({ clientWidth, clientHeight }) => [clientWidth, clientHeight]"
+    )
+    canvas.hover(position={"x": width / 2, "y": height / 2})
+    x, y = (column + 0.5) * width / columns, (row + 0.5) * height / rows
+    canvas.hover(position={"x": float(x), "y": float(y)})
+
+
+def note(root: Locator, selector: str, attribute: str = "textContent") -> None:
+    """Note from now on what an element within `root` says, each thing once in a row.
+
+    What passes by need not be there at the moment when a test looks.
+    """
+    root.evaluate(_NOTE, [selector, attribute])
+
+
+def noted(root: Locator) -> list[str]:
+    """What was noted there."""
+    found: list[str] = root.evaluate("root => root.noted")
+    return found
+
+
+_NOTE = """(root, [selector, attribute]) => {
+    const said = () => {
+        const element = root.querySelector(selector);
+        return element?.[attribute] ?? element?.getAttribute(attribute);
+    };
+    root.noted = [said()];
+    new MutationObserver(() => {
+        if (said() !== root.noted.at(-1)) root.noted.push(said());
+    }).observe(root, { childList: true, subtree: true, characterData: true, attributes: true });
+}"""
+
+
+def texts(found: Locator) -> list[str]:
+    """The texts of all matching elements, without what isolates their direction."""
+    return [text.strip("\u2068\u2069") for text in found.all_inner_texts()]
+
+
+def starting_with(text: str) -> re.Pattern[str]:
+    """Matches texts that start so."""
+    return re.compile(f"^{re.escape(text)}")
+
+
+def _while_it_lives(page: Page) -> Callable[[float], None]:
+    """Pauses in which Playwright hears of what happens in the page."""
+    return lambda seconds: page.wait_for_timeout(seconds * 1000)

@@ -1,0 +1,21 @@
+"""Waiting for a condition: the only place where tests sleep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+#: Generous: a busy machine is slow, and what never comes fails all the same.
+PATIENCE = 60.0
+
+
+def wait_until(
+    condition: Callable[[], bool],
+    seconds: float = PATIENCE,
+    pause: Callable[[float], object] = time.sleep,
+) -> bool:
+    """Ask until `condition()` is true. Returns: whether it ever was."""
+    deadline = time.monotonic() + seconds
+    while not (met := condition()) and time.monotonic() < deadline:
+        pause(0.05)
+    return met
