@@ -18,6 +18,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+#: The environment of every new process: as it was before a test changed it for itself.
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
 #: Reads what a copy is to run, its environment, folder and log, and whether to wait for its end, a
 #: line each; says its exit status, or else its process. Children that ended are reaped at once, so
 #: that this process is charged for their time.
@@ -93,7 +96,7 @@ def run(
 
     Args:
         command: `-m MODULE`, or a program's path, and arguments.
-        environment: variables beside those of this process.
+        environment: variables beside `ENVIRONMENT`.
         log: what it writes, anew.
 
     Returns: what it wrote. Raises: `AssertionError`, with that, where it fails.
@@ -120,7 +123,7 @@ def _original() -> subprocess.Popen[str]:
     """The process of which the others are copies, to the end of these tests."""
     process = subprocess.Popen(
         [sys.executable, "-c", COPIES], cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     atexit.register(process.communicate)

@@ -79,7 +79,7 @@ def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> 
     with log.open("wb") as file:
         process = subprocess.Popen(
             [sys.executable, *command], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+            env={**forks.ENVIRONMENT, **environment},
         )  # fmt: skip
     # Whoever has ended stays until somebody asks for its status.
     threading.Thread(target=process.wait, daemon=True).start()
