@@ -28,6 +28,7 @@ from transformer.checkpoint.weights import read_weights
 from transformer.config import ConfigError
 from transformer.model import Transformer
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from transformer.training.compiling import compiled
 from transformer.training.corpus import encode_pairs, sample_pairs
 from transformer.training.data import Batch, Corpus, collate, in_chunks, token_batches
 from transformer.training.distributed import World, hardware, wants_bfloat16
@@ -67,13 +68,7 @@ class Trainer:
         )
         torch.manual_seed(self.settings.seed)
         self.model = Transformer(self.config).to(self.device)
-        objective: nn.Module = Objective(self.model, self.settings)
-        if self.settings.compile:
-            objective = cast(nn.Module, torch.compile(objective, dynamic=True))
-        if world.size > 1:
-            ids = [world.local_rank] if device == "cuda" else None
-            objective = DistributedDataParallel(objective, device_ids=ids)
-        self.objective = objective
+        self.objective: nn.Module = Objective(self.model, self.settings)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
             lr=0.0,
@@ -99,7 +94,11 @@ class Trainer:
         """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates = self.n_updates
         if self.settings.compile:
-            self._compile()
+            shown = show_progress and self.world.leads
+            self.objective = compiled(self.objective, self._try_out, show_progress=shown)
+        if self.world.size > 1:
+            ids = [self.world.local_rank] if self.device.type == "cuda" else None
+            self.objective = DistributedDataParallel(self.objective, device_ids=ids)
         board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates,
@@ -113,8 +112,8 @@ class Trainer:
                 self._epoch(n_updates, bar, board)
         return self.finish()
 
-    def _compile(self) -> None:
-        """Compile on a batch that is the same for new and resumed runs.
+    def _try_out(self, objective: nn.Module) -> None:
+        """Run forward and backward on a batch that is the same for new and resumed runs.
 
         Even code for dynamic shapes is tuned to the first shape that it sees.
         """
@@ -126,7 +125,7 @@ class Trainer:
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
                 break
         with self._autocast():
-            loss, _ = self.objective(*self._to_device(batch))
+            loss, _ = objective(*self._to_device(batch))
         loss.backward()
 
     @property

@@ -1,0 +1,53 @@
+"""The training objective compiled for this machine, or as it is where that cannot be done."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+import torch
+from torch import nn
+from tqdm import tqdm
+
+log = logging.getLogger(__name__)
+
+
+def compiled(
+    objective: nn.Module, try_out: Callable[[nn.Module], None], *, show_progress: bool
+) -> nn.Module:
+    """Return the objective compiled; itself, after a line that says why, if that fails.
+
+    Args:
+        try_out: runs the objective forward and backward once, which is what compiles it.
+    """
+    made = cast(nn.Module, torch.compile(objective, dynamic=True))
+    try:
+        with _ticking("compiling for this machine, a minute or two", show_progress):
+            try_out(made)
+    except Exception as error:  # noqa: BLE001 - compilers and their drivers fail in any way
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        log.warning("not compiled, so updates are slower: %s", reason[:200])
+        return objective
+    return made
+
+
+@contextmanager
+def _ticking(what: str, shown: bool) -> Iterator[None]:
+    """Show the seconds that go by on standard error."""
+    done = threading.Event()
+    with tqdm(desc=what, bar_format="{desc}: {elapsed}", disable=not shown, leave=False) as bar:
+
+        def tick() -> None:
+            while not done.wait(1):
+                bar.refresh()
+
+        thread = threading.Thread(target=tick, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
