@@ -28,19 +28,18 @@ import contextlib
 import importlib.util
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.translate_model import BASE, TINY, Shape, make, sources  # noqa: E402
+from benchmarks.translate_model import BASE, TINY, make, sources  # noqa: E402
 from benchmarks.translate_report import Times, profile_text, ratios, table  # noqa: E402
+from benchmarks.turns import Process, processors  # noqa: E402
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.
@@ -48,58 +47,22 @@ SINGLE = ("greedy", "greedy, recorded", "beam 4", "beam 4, recorded", "trace")
 BATCH = ("batch, greedy", "batch, beam 4", "batch, beam 4, recorded")
 
 
-class Process:
-    """One library, warm and waiting for tasks."""
-
-    def __init__(self, name: str, folder: Path, given: argparse.Namespace, shape: Shape) -> None:
-        self.name = name
-        environment = dict(os.environ, OMP_NUM_THREADS=str(given.threads), HF_HUB_OFFLINE="1")
-        command = [
-            sys.executable, str(Path(__file__).resolve()), "--serve", name,
-            "--folder", str(folder), "--steps", str(given.steps), "--threads", str(given.threads),
-            "--shape", given.shape,
-        ]  # fmt: skip
-        self._log = (folder / f"{name}.log").open("w+")
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
-        )  # fmt: skip
-        self.tasks: list[str] = self._answer()
-
-    def do(self, task: str, **options: Any) -> Any:
-        """Have a task done. Returns: {"seconds", "ids"}, or what else was asked for."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"task": task, **options}) + "\n")
-        self._process.stdin.flush()
-        return self._answer()
-
-    def _answer(self) -> Any:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait(60)
-            self._log.seek(0)
-            sys.exit(f"{self.name} failed:\n{self._log.read()[-3000:]}")
-        return json.loads(line)
-
-    def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(60)
-        self._process.stdout.close()
-        self._log.close()
-
-
 @contextlib.contextmanager
-def processes(
-    folder: Path, given: argparse.Namespace, shape: Shape
-) -> Iterator[dict[str, Process]]:
+def processes(folder: Path, given: argparse.Namespace) -> Iterator[dict[str, Process]]:
     """A process for each library."""
     with contextlib.ExitStack() as ended:
         started = {}
         for name in CONTESTANTS:
-            started[name] = Process(name, folder, given, shape)
+            started[name] = Process(
+                name,
+                [
+                    str(Path(__file__).resolve()), "--serve", name, "--folder", str(folder),
+                    "--steps", str(given.steps), "--threads", str(given.threads),
+                    "--shape", given.shape,
+                ],
+                folder / f"{name}.log",
+                given.threads,
+            )  # fmt: skip
             ended.callback(started[name].close)
         yield started
 
@@ -138,13 +101,6 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="of one sentence's tasks; may be 0")
@@ -177,7 +133,7 @@ def main() -> None:
             make(folder, shape)
         made = sources(shape, given.batch, given.tokens)
         (folder / "sentences.json").write_text(json.dumps(made))
-        with processes(folder, given, shape) as running:
+        with processes(folder, given) as running:
             _say("comparing ids ...")
             other = differences(running, single + batch)
             race(running, ("read memory", *single), given.rounds, times)

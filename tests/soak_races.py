@@ -64,3 +64,15 @@ def test_all_three_come_to_the_same_ids_and_the_figures_are_there() -> None:
     assert "All came to the same ids." in text
     for shown in ("beam 4, with all attention", "GB/s", "share of the limit", "share of the time"):
         assert shown in text
+
+
+def test_training_races_with_what_is_installed() -> None:
+    command = [
+        sys.executable, "benchmarks/train.py", "--shape", "tiny", "--rounds", "1", "--updates", "2",
+        "--threads", "1", "--json",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    speeds = json.loads(done.stdout.splitlines()[-1])["target_tokens_per_second"]
+    assert {"headlight", "headlight, eager"} <= set(speeds)
+    assert all(speed > 0 for speed in speeds.values())

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import race_report, views
+from benchmarks import race_report, train, views
 from benchmarks.aims import Figure, report
 from benchmarks.translate_model import BASE, TINY, sources
 from benchmarks.translate_report import Times, ratios
@@ -85,3 +85,24 @@ def test_the_weights_that_a_step_reads() -> None:
     """By hand for the base shape: q, k, v, o; q, o; two of the feed-forward; the output."""
     per_layer = 4 * 512**2 + 2 * 512**2 + 2 * 512 * 2048
     assert BASE.step_weights == 6 * per_layer + 32_000 * 512
+
+
+def test_training_is_compared_by_medians_and_in_turns() -> None:
+    rates = {"headlight": [300.0, 900.0, 310.0], "transformers": [200.0, 1.0, 155.0]}
+    assert train.ratios(rates) == {"train_vs_transformers": 2.0}
+
+    order: list[str] = []
+
+    class Library:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def do(self, task: str, count: int) -> dict[str, float]:
+            order.append(self.name)
+            return {"seconds": 2.0, "tokens": 100 * count, "loss": len(order)}
+
+    running = {name: Library(name) for name in "ab"}
+    measured, losses = train.race(running, rounds=2, updates=3)  # type: ignore[arg-type]
+    assert "".join(order) == "abbaab"  # the first round warms up
+    assert measured == {"a": [150.0, 150.0], "b": [150.0, 150.0]}
+    assert losses == {"a": 5, "b": 6}

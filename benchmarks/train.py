@@ -1,0 +1,154 @@
+"""Training on a CPU: Headlight, `transformers`' Trainer and JoeyNMT on the same batches.
+
+    python benchmarks/train.py [--rounds 7] [--updates 4] [--shape small] [--json]
+
+`transformers` needs `accelerate`; JoeyNMT no longer installs beside this PyTorch by its own rules,
+but runs: `pip install --no-deps -r requirements-race-train.txt` has both. What is missing is left
+out, with a line that says so.
+
+The text is the project's phrasebook, English to German, or with --data the text of a recipe of
+Multi30k; the batches have 4,096 padded tokens. The libraries take turns, a few updates each round,
+and another begins each round; each has a process of its own. Figures are target tokens a second,
+medians over rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
+from benchmarks.turns import Process, processors  # noqa: E402
+
+#: What has to be importable besides the library itself.
+NEEDED = {"transformers": ("transformers", "accelerate"), "joeynmt": ("joeynmt",)}
+
+#: How many times as fast as the faster of the others.
+AIM = 1.5
+
+SHAPES: dict[str, dict[str, Any]] = {
+    "small": {"preset": "small", "max_positions": 512},  # that of recipes/multi30k-en-de.toml
+    "tiny": {"d_model": 32, "d_ff": 64, "n_heads": 4, "n_encoder_layers": 1,
+             "n_decoder_layers": 1, "max_positions": 512},
+}  # fmt: skip
+
+Rates = dict[str, list[float]]
+
+
+def recipe(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the tables of the recipe that all of them follow."""
+    return {
+        "model": SHAPES[given.shape],
+        "tokenizer": {"vocab_size": 8000},
+        "data": {"corpora": ["multi30k" if given.data else "phrasebook"], "src": "en", "tgt": "de"},
+        "training": {"batch_tokens": 4096, "precision": "float32", "seed": 1},
+    }
+
+
+def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates, dict[str, float]]:
+    """Let every process make its updates in turn; another one begins each round.
+
+    Returns: tokens a second by round, and the last loss, by library.
+    """
+    names, rates, losses = list(running), {name: [] for name in running}, {}
+    for each in range(rounds + 1):  # the first warms up
+        _say(f"round {each} of {rounds} ...")
+        for name in names[each % len(names) :] + names[: each % len(names)]:
+            done = running[name].do("update", count=updates)
+            if each:
+                rates[name].append(done["tokens"] / done["seconds"])
+            losses[name] = done["loss"]
+    return rates, losses
+
+
+def ratios(rates: Rates) -> dict[str, float]:
+    """Headlight's tokens a second divided by each other's, to three digits."""
+    ours = statistics.median(rates["headlight"])
+    return {
+        f"train_vs_{name}": float(f"{ours / statistics.median(rates[name]):.3g}")
+        for name in NEEDED
+        if name in rates
+    }
+
+
+def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> str:
+    """Return all of it as Markdown."""
+    lines = [
+        f"Medians of {given.rounds} rounds of {given.updates} updates; {given.threads} threads, "
+        f"shape {given.shape}, float32.",
+        "",
+        "| | target tokens/s | smallest to largest | loss at the end |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, each in rates.items():
+        low, high = min(each), max(each)
+        lines.append(
+            f"| {name} | {statistics.median(each):,.0f} | {low:,.0f} to {high:,.0f} | "
+            f"{losses[name]:.2f} |"
+        )
+    lines += ["", "| times as fast | value | aim |", "|---|---:|---|"]
+    for name, value in ratios(rates).items():
+        verdict = "reached" if value >= AIM else "missed"
+        lines.append(f"| {name} | {value:g} | at least {AIM:g}: {verdict} |")
+    return "\n".join(lines)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--updates", type=int, default=4, help="of a turn")
+    parser.add_argument("--threads", type=int, default=processors())
+    parser.add_argument("--shape", choices=SHAPES, default="small")
+    parser.add_argument("--data", type=Path, help="folder with Multi30k; default: the phrasebook")
+    parser.add_argument("--only", nargs="+", choices=CONTESTANTS, help="default: all")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument("--serve", choices=CONTESTANTS, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        serve(given.serve, given.folder, given.threads)
+        return
+    names = []
+    for name in given.only or CONTESTANTS:
+        missing = [each for each in NEEDED.get(name, ()) if importlib.util.find_spec(each) is None]
+        if missing:
+            _say(f"without {name}: {missing[0]} is missing; see requirements-race-train.txt")
+        else:
+            names.append(name)
+    with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as ended:
+        folder = Path(place)
+        if given.data:
+            (folder / "multi30k").symlink_to((given.data / "multi30k").resolve())
+        (folder / "recipe.json").write_text(json.dumps(recipe(given)))
+        running = {}
+        for name in names:
+            _say(f"preparing {name} ...")
+            command = [
+                str(Path(__file__).resolve()), "--serve", name, "--folder", place,
+                "--threads", str(given.threads),
+            ]  # fmt: skip
+            running[name] = Process(name, command, folder / f"{name}.log", given.threads)
+            ended.callback(running[name].close)
+        rates, losses = race(running, given.rounds, given.updates)
+    print(table(rates, losses, given))
+    if given.json:
+        speeds = {name: round(statistics.median(each)) for name, each in rates.items()}
+        print(json.dumps(ratios(rates) | {"target_tokens_per_second": speeds}))
+
+
+if __name__ == "__main__":
+    main()
