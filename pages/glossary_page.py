@@ -22,7 +22,7 @@ SPEC_OF = {spec.url_path: spec for spec in PAGES}
 
 def draw_term(entry: Term) -> None:
     """One entry: the word, what it means, its equation, and the page that shows it."""
-    with st.container(border=True, height="stretch", gap="xsmall"):
+    with st.container(border=True, height="stretch", gap="xsmall", key=f"term_{entry.name}"):
         section = f" :gray[· section {entry.section}]" if entry.section else ""
         st.markdown(f"**{entry.name}**{section}")
         st.markdown(entry.text)

@@ -1,10 +1,12 @@
 """Every page, light on a screen and dark on a phone: no error in the console, no request that
-fails, nothing too wide, nothing under the keys' hint, no menu cut off."""
+fails, nothing too wide, nothing under the keys' hint, no menu cut off, nothing that axe finds
+serious."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.resources import files
 from typing import Literal
 
 from playwright.sync_api import BrowserContext, Page, expect
@@ -14,6 +16,16 @@ from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
+
+#: Deque's checker of what readers with a screen reader or a keyboard alone meet.
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
+
+#: What axe finds serious or critical, and where.
+SERIOUS = """async () => {
+    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    return violations.filter((each) => ["serious", "critical"].includes(each.impact))
+        .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)}`));
+}"""
 
 #: A theme, and width and height of the window.
 Look = tuple[Literal["light", "dark"], int, int]
@@ -116,6 +128,9 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
                     settled(page)
                 expect(page.get_by_test_id("stException")).to_have_count(0)
                 until_passes(page, partial(check_places, page, f"{where}, {look}"))
+            page.keyboard.press("Tab")  # makes what scrolls reachable
+            page.evaluate(AXE)
+            wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS)]
             looks.reverse()
     finally:
         page.close()

@@ -86,7 +86,8 @@ def _draw_token() -> None:
 
 def _draw_command() -> None:
     st.caption("You can still import on the server's command line:")
-    st.code("python -m transformer import marian DIR --out checkpoints/NAME", language="shell")
+    command = "python -m transformer import marian DIR --out checkpoints/NAME"
+    st.code(command, language="shell", wrap_lines=True)
 
 
 def _draw_choices() -> tuple[Format, Plan | None]:

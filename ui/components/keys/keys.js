@@ -4,6 +4,7 @@
 // Input: {presenting, title, keys: [[pressed, label, does, go]], more: [[label, does]], clicker}.
 // A shortcut is sent to Python as the trigger `go`.
 
+const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -34,6 +35,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   if (wasOpen) list.show();
 
   const onKey = (event) => {
+    if (event.key === "Tab") return reach(document.querySelector("[data-testid=stMain]"));
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || event.repeat || MODIFIERS.has(event.key)) return;
     const target = event.composedPath()[0];
@@ -57,6 +59,26 @@ export default function ({ data, parentElement, setTriggerValue }) {
   document.addEventListener("keydown", onKey, { capture: true });
   root.deaf = () => document.removeEventListener("keydown", onKey, { capture: true });
   return root.deaf;
+}
+
+// Let Tab stop at what scrolls and holds nothing to stop at, so that arrows can scroll it: not every
+// browser does so by itself. Called at each Tab, since what scrolls depends on the window.
+function reach(root) {
+  for (const each of root?.querySelectorAll("*") ?? []) {
+    if (each.shadowRoot) reach(each.shadowRoot);
+    if (each.hasAttribute("data-reached")) each.removeAttribute("tabindex");
+    else if (each.matches(STOPS)) continue;
+    const stops = scrolls(each) && !each.querySelector(STOPS);
+    each.toggleAttribute("data-reached", stops);
+    if (stops) each.tabIndex = 0;
+  }
+}
+
+function scrolls(each) {
+  const wide = each.scrollWidth > each.clientWidth + 1, high = each.scrollHeight > each.clientHeight + 1;
+  if (!wide && !high) return false;
+  const { overflowX, overflowY } = getComputedStyle(each), own = ["auto", "scroll"];
+  return (wide && own.includes(overflowX)) || (high && own.includes(overflowY));
 }
 
 // "n", "Shift+P", "Shift+ArrowRight". Capital letters are the same key under caps lock.
