@@ -1,0 +1,75 @@
+"""The project's English is spelled right: texts on screen, messages, comments and documents.
+
+What the dictionary lacks stands in `words.txt`: terms of the field, names, British spellings, and
+words of example sentences.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from spellchecker import SpellChecker
+
+from tests.forks import ROOT
+
+OWN = Path(__file__).with_name("words.txt")
+CODE = ("app.py", "benchmarks", "figures", "headlight", "pages", "transformer", "ui")
+TEXT = ("*.md", "docs/**/*.md", "ui/**/*.toml")
+
+#: Mostly words and codes of other languages.
+FOREIGN = (
+    "transformer/training/made/", "transformer/training/pronouns.py", "ui/core/examples.py",
+    "ui/core/language_names.py",
+)  # fmt: skip
+
+#: Code, formulas, links, slots of format strings and tags within a text.
+NO_WORDS = re.compile(
+    r"```.*?```|`[^`]*`|\$[^$]*\$|\w+://\S+|\{[^}]*\}|<[^>]*>|(?<=\])\([^)]*\)|\\\w+", re.DOTALL
+)
+WORD = re.compile(r"(?<![\w./_'-])[A-Za-z][a-z]+(?:'[a-z]+)?(?![\w_/'(=]|\.[a-z])")
+
+
+def paths() -> Iterator[Path]:
+    for name in CODE:
+        found = ROOT / name
+        yield from [found] if found.is_file() else found.rglob("*.py")
+    for pattern in TEXT:
+        yield from ROOT.glob(pattern)
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Documents whole; of a program its comments, and strings of several words."""
+    source = path.read_text("utf-8")
+    if path.suffix != ".py":
+        yield source
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            yield node.value
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT and not token.string.startswith("#!"):
+            yield token.string.split("# noqa")[0].split("# type:")[0].split("# fmt:")[0]
+
+
+def words(text: str) -> set[str]:
+    return {found[0].lower() for found in WORD.finditer(NO_WORDS.sub(" ", text))}
+
+
+def test_every_word_is_in_the_dictionary_or_the_list() -> None:
+    known = set(OWN.read_text("utf-8").split())
+    dictionary = SpellChecker(language="en")
+    wrong: dict[str, str] = {}
+    for path in paths():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(FOREIGN):
+            continue
+        found = set().union(*map(words, texts(path)))
+        for word in dictionary.unknown(found - known):
+            wrong.setdefault(word, name)
+    assert not wrong, "mend these, or add them to tests/words.txt"
+    assert "atention" in dictionary.unknown(words("An atention map."))
