@@ -51,10 +51,8 @@ def explain() -> None:
         "the paper uses α = 0.6 and a beam of 4). |Y| includes `</s>`. All hypotheses at one step "
         "are equally long, so α decides between finished ones and never which are dropped. The "
         "search stops once no live hypothesis can still win.\n\n"
-        "Columns are steps and rows are ranks. Choose a node as A with a click or "
-        "a tap; for B press B first, or shift-click. The arrow keys move A or B, D shows dropped "
-        "nodes, and +, "
-        "− and F zoom."
+        "Columns are steps and rows are ranks. Choose a node as A; for B press B "
+        "first. The arrow keys move A or B, D shows dropped nodes, and +, − and F zoom."
     )
 
 

@@ -128,7 +128,7 @@ def body(view: View) -> None:
 url_state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
-    "Click a key to follow it instead."
+    "Choose a key to follow it instead."
 )
 now = current_view()
 drop_stale_tokens(now)

@@ -129,7 +129,7 @@ def story(view: View) -> None:
 
 url_state.show(*settings.ALL)
 st.markdown(
-    "The model never sees letters. **Click a piece and follow it** to its number, its vector and "
+    "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
     "its place."
 )
 now = current_view()

@@ -64,7 +64,7 @@ def body(view: View) -> None:
         st.text(text or "(an empty translation)")
     draw_warnings(view, trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
-    also = ", or click another candidate." if view.kind == "checkpoint" else "."
+    also = ", or take another candidate." if view.kind == "checkpoint" else "."
     caption.caption(
         "Light marks where the decoder looks while it picks the next token. Step through it" + also
     )

@@ -267,7 +267,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
             help=term("query" if side == "Queries" else "key"),
         )  # fmt: skip
     if not choice.keys:
-        st.caption("No keys chosen yet: choose some here, or click their labels in the matrix.")
+        st.caption("No keys chosen yet: choose some here, or their labels in the matrix.")
         return
     values = selected_mass(maps, choice)
     strongest = divmod(int(values.argmax()), values.shape[1])

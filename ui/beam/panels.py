@@ -105,7 +105,7 @@ def node_panel(search: Search) -> None:
     tree = search.tree
     node = chosen(tree, A)
     if node is None:
-        st.caption("Click a node in the tree to see its numbers and its attention.")
+        st.caption("Choose a node in the tree to see its numbers and its attention.")
         return
     numbers, maps = st.columns([2, 3], gap="large")
     with numbers.container():

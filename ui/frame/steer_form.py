@@ -57,7 +57,7 @@ def draw_steer_form(view: View) -> None:
     st.caption(
         linked(
             "A beginning (a prefix) is given and the search goes on from it. A whole translation "
-            "is read in one pass (teacher forcing). The bars do the same for one token: click "
+            "is read in one pass (teacher forcing). The bars do the same for one token: choose "
             "another candidate.", "prefix", "teacher forcing",
         )
     )  # fmt: skip

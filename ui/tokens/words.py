@@ -68,7 +68,7 @@ def about_cuts(reading: Reading, tokenizer: Tokenizer) -> str:
     """Explain other ways to split the text."""
     text = _CUTS[tokenizer.kind]
     if reading.side == "source" and tokenizer.kind in ("unigram", "bpe"):
-        text += " **Click one to translate it.**"
+        text += " **Choose one to translate it.**"
     return text
 
 
@@ -82,7 +82,7 @@ def about_vocabulary(tokenizer: Tokenizer, kinds: tuple[PieceKind, ...], token: 
             else f"**{share_of_starts(kinds):.0%} of the pieces start with** `▁` and can stand as "
             "a whole word; the others continue one. "
         )
-        + "Find pieces by text or id (a space finds `▁`), and click a row to select its piece.\n\n"
+        + "Find pieces by text or id (a space finds `▁`), and choose a row to select its piece.\n\n"
         f"Selected: {code(tokenizer.pieces[token])}, id {token}."
     )
 

@@ -63,7 +63,7 @@ def _draw(pair: Pair) -> Download | None:
         search = searches[side.letter]
         at = chosen(search.tree, _SLOTS[side.letter].a)
         if at is None:
-            st.caption("Click a node in the tree to see its numbers and its attention.")
+            st.caption("Choose a node in the tree to see its numbers and its attention.")
         else:
             draw_node(search, at, side.letter)
 

@@ -178,7 +178,7 @@ function paint(root, table, parts, cell) {
 }
 
 function told(table, at, pointed) {
-  if (!at || !inside(table, at)) return "Click a cell to see the two heads side by side.";
+  if (!at || !inside(table, at)) return "Choose a cell to see the two heads side by side.";
   const [row, column] = at;
   const value = table.values[row * table.columns.length + column].toFixed(3);
   const matched = table.partner.get(row) === column ? ", matched" : "";

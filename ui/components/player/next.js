@@ -60,7 +60,7 @@ Object.assign(Player.prototype, {
     const about = [`${text}: probability ${probability.toPrecision(4)}`];
     if (taken) about.push("taken");
     if (cut) about.push("cut off, could not be drawn");
-    if (possible) about.push("click to take it instead");
+    if (possible) about.push("choose it to take it instead");
     line.title = about.join("; ");
     if (possible) {
       line.setAttribute("aria-label", `Take ${text} instead, probability ${percent(probability)}`);

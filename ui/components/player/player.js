@@ -57,7 +57,7 @@ class Player {
     this.source = lane(this.stage, "Source", "cross-attention", "Source tokens");
     this.stage.append(el("div", "gap"));
     this.target = lane(
-      this.stage, "Translation", "self-attention", "Target tokens, click one to go there",
+      this.stage, "Translation", "self-attention", "Target tokens, choose one to go there",
     );
     this.stage.prepend(this.rays);
     this.buildShift();

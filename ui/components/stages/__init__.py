@@ -62,7 +62,7 @@ STAGES: tuple[Stage, ...] = (
     Stage(
         "dots",
         "One match for every key",
-        "The same query is compared with every key: one row of Q times K transposed. Click a key "
+        "The same query is compared with every key: one row of Q times K transposed. Choose a key "
         "to follow it through all stages.",
         "section 3.2.1",
     ),

@@ -51,8 +51,8 @@ class TreeView {
 
   build() {
     const bar = make("div", "bar");
-    this.slots = { a: this.button(bar, "A", "Choose A with clicks and arrows (key A)") };
-    this.slots.b = this.button(bar, "B", touching() ? "Choose B to compare with" : "Choose B to compare with: shift and click, or key B");
+    this.slots = { a: this.button(bar, "A", "What is chosen becomes A (key A)") };
+    this.slots.b = this.button(bar, "B", touching() ? "What is chosen becomes B" : "What is chosen becomes B (key B, or shift and click)");
     this.slots.a.onclick = () => this.use("a");
     this.slots.b.onclick = () => this.use("b");
     this.slots.a.classList.add("slot", "slot-a");
@@ -387,7 +387,7 @@ class TreeView {
 
   say(index) {
     if (index === null || index === undefined) {
-      this.said.textContent = "Click a node, or move with the arrow keys.";
+      this.said.textContent = "Choose a node, also with the arrow keys.";
       return;
     }
     const { header } = this;
