@@ -1,4 +1,4 @@
-"""Figures of a benchmark: each is printed beside its aim."""
+"""Figures of a benchmark, printed beside their aims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Figure(NamedTuple):
-    """A measured value and the most that it should be (None: no aim)."""
+    """A measured value, and the largest value aimed at (None: no aim)."""
 
     name: str
     value: float
@@ -17,14 +17,14 @@ class Figure(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether the aim was reached, in words; empty if there is no aim."""
+        """Return whether the aim was reached, in words; empty without an aim."""
         if self.aim is None:
             return ""
         return f"at most {self.aim:g}: {'reached' if self.value <= self.aim else 'missed'}"
 
 
 def report(figures: Iterable[Figure], as_json: bool) -> None:
-    """Print figures as they come, as rows of a Markdown table, then one line of JSON if wanted."""
+    """Print each figure as it comes, as a row of a Markdown table, and then JSON on request."""
     print("| figure | value | aim |\n|---|---:|---|")
     found = {}
     for figure in figures:

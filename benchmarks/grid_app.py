@@ -1,10 +1,10 @@
-"""What `benchmarks/views.py` measures of Headlight: the app's grid on given tensors.
+"""The app's grid on given tensors, for `benchmarks/views.py`.
 
     streamlit run benchmarks/grid_app.py -- FOLDER
 
-`?tokens=30` draws the tensors of FOLDER/30.npz. As in the app, what the grid sends is made once and
-kept for every visitor, a choice runs a fragment again, and all kinds of map travel together as long
-as they are no more than the app sends at once.
+`?tokens=30` draws the tensors of FOLDER/30.npz. As in the app, the grid's message is made once and
+cached for all visitors, a choice reruns a fragment, and all kinds of map are sent together up to
+the app's limit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ st.set_page_config(layout="wide")
 
 @st.cache_resource
 def sheets(path: str) -> tuple[dict[str, Sheet], bool]:
-    """The three kinds of map, ready to be sent, and whether they go together."""
+    """Return the three kinds of map, packed, and whether they are sent together."""
     with np.load(path) as held:
         source, target = held["source"].tolist(), held["target"].tolist()
         axes = {"Encoder": (source, source), "Decoder": (target, target), "Cross": (target, source)}
@@ -35,13 +35,13 @@ def sheets(path: str) -> tuple[dict[str, Sheet], bool]:
 
 
 def choose(kind: str) -> None:
-    """Keep which kind is shown."""
+    """Store the chosen kind."""
     st.session_state["kind"] = kind
 
 
 @st.fragment
 def view(made: dict[str, Sheet], at_once: bool) -> None:
-    """The grid with its tabs, and a line that follows."""
+    """Draw the grid with its tabs, and a line of text below."""
     kind = st.session_state.get("kind", KINDS[0])
     attention_grid(
         {each: Tab(each, each, made[each] if at_once or each == kind else None) for each in KINDS},

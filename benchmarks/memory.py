@@ -1,11 +1,11 @@
-"""How much a server grows over 1,000 interactions, and how soon it answers many visitors at once.
+"""Growth of a server's memory over 1,000 interactions, and its answers to many visitors at once.
 
     python benchmarks/memory.py [--interactions 1000] [--sessions 32] [--json]
 
-The cache of the server holds 3 MB, so that its memory is full after the first visits; what it
-grows by later is lost. Visitors are websockets that translate new sentences on the smallest shipped
-checkpoint and click the cells of their grids. The sessions open the same page at the same moment.
-Reads `/proc`, so it needs Linux.
+The server's cache is limited to 3 MB and full after the first visits, so later growth is a leak.
+Visitors are websockets that translate new sentences on the smallest shipped checkpoint and click
+the cells of their grids. The sessions open the same page at the same moment. Reads `/proc`, so it
+needs Linux.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from tests.pages.session import Session  # noqa: E402
 from tests.pages.visits import MODEL, Clicks, sentences, small_caches  # noqa: E402
 from transformer.translator import Translator  # noqa: E402
 
-#: Interactions of one visit, and those after which memory counts.
+#: Interactions of one visit, and those before the first measurement.
 PER_VISIT, WARM = 50, 150
 
 
 def resident(pid: int) -> float:
-    """Megabytes of memory that a process holds."""
+    """Return a process's resident memory in megabytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024 / 1e6
 
 
 def growth(address: str, pid: int, interactions: int) -> float:
-    """Megabytes by which the server grows over so many interactions."""
+    """Return by how many megabytes the server grows over a number of interactions."""
     clicks = Clicks(address, Translator.load(ROOT / "checkpoints" / MODEL, device="cpu"))
     while clicks.done < WARM:
         clicks.visit(clicks.done, PER_VISIT)
@@ -51,7 +51,7 @@ def growth(address: str, pid: int, interactions: int) -> float:
 
 
 def slowest_answer(address: str, count: int) -> float:
-    """Seconds until the last of `count` sessions has its own new sentence."""
+    """Return the seconds until the last of `count` sessions shows its new sentence."""
     start = threading.Barrier(count, timeout=120)
 
     def visit(sentence: str) -> float:

@@ -1,4 +1,4 @@
-"""How fast pages answer in a browser, as ratios to a trivial Streamlit page.
+"""Response times of pages in a browser, as ratios to a trivial Streamlit page.
 
     python benchmarks/pace.py [--rounds 7] [--only NAME ...] [--json]
 
@@ -48,7 +48,7 @@ from transformer.text.tokenizer import train_tokenizer  # noqa: E402
 PATIENCE_MS = 300_000
 WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
 
-#: What each page computes with, for a model that never ends a sentence.
+#: URL of each page with a model that never ends a sentence.
 WORKING_PAGES = {
     "Translate": "?", "a sample": "?beam=1&sample=on&", "Beam search": "beam?",
     "Attention": "attention?", "Inside a head": "head?", "Tokens": "tokens?",
@@ -57,7 +57,7 @@ WORKING_PAGES = {
 
 
 def answer(page: Page, act: Callable[[], None], ready: str, *arguments: Any) -> float:
-    """Milliseconds from the click or key of `act` until `ready` of pace.js holds on screen."""
+    """Return the milliseconds from the click or key of `act` until `ready` of pace.js is true."""
     page.bring_to_front()
     page.evaluate("([ready, args]) => pace.arm(ready, ...args)", [ready, arguments])
     act()
@@ -66,7 +66,7 @@ def answer(page: Page, act: Callable[[], None], ready: str, *arguments: Any) -> 
 
 
 class Bench:
-    """One browser, and servers that are started when they are first needed."""
+    """A browser, and servers that start when first needed."""
 
     def __init__(self, stack: ExitStack, folder: Path, rounds: int) -> None:
         self.folder, self.rounds = folder, rounds
@@ -76,7 +76,7 @@ class Bench:
 
     @cached_property
     def context(self) -> BrowserContext:
-        """A window that measures."""
+        """A window with the measuring script."""
         playwright = self._stack.enter_context(sync_playwright())
         chromium = playwright.chromium.launch(executable_path=find_or_install(), args=list(FLAGS))
         context = chromium.new_context(viewport={"width": 1280, "height": 720})
@@ -86,14 +86,14 @@ class Bench:
         return context
 
     def serve(self, name: str, *command: str, checkpoints: Path | None = None, fresh: bool = False):
-        """Start a server. Returns: its address."""
+        """Start a server; return its URL."""
         command = command or ("-m", "streamlit", "run", "app.py")
         log = self.folder / f"{name}.log"
         server = serving(log, command, checkpoints=checkpoints, fresh=fresh)
         return self._stack.enter_context(server).address
 
     def save_model(self, name: str, *, endless: bool = False, **sizes: int) -> Path:
-        """Write a random model. Returns: the folder that holds it alone."""
+        """Write a random model into a folder of its own; return the folder."""
         config = ModelConfig(
             vocab_size=self.tokenizer.vocab_size, output_bias=True, max_positions=600, **sizes
         )
@@ -106,7 +106,7 @@ class Bench:
 
     @cached_property
     def app(self) -> str:
-        """Address of the app on a model of 6+6 layers of 8 heads."""
+        """URL of the app with a model of 6+6 layers of 8 heads."""
         root = self.save_model(
             "base", d_model=64, n_heads=8, d_ff=64, n_encoder_layers=6, n_decoder_layers=6
         )
@@ -114,7 +114,7 @@ class Bench:
 
     @cached_property
     def _trivial(self) -> Page:
-        """The trivial page, as Streamlit serves it by itself: without this app's libraries, and
+        """URL of the trivial page, served by Streamlit alone: without this app's libraries, and
         with garbage collected after every answer.
         """
         command = ("-m", "streamlit", "run", "benchmarks/trivial_app.py")
@@ -124,20 +124,20 @@ class Bench:
         return page
 
     def trivial(self) -> float:
-        """Milliseconds of one answer of the trivial page."""
+        """Return the milliseconds of one answer of the trivial page."""
         self._clicks += 1
         button = self._trivial.get_by_role("button", name="Again")
         return answer(self._trivial, button.click, "counted", self._clicks)
 
     def open(self, address: str, ready: str) -> Page:
-        """A page, once the JavaScript function `ready` returns true."""
+        """Open a page and wait until the JavaScript function `ready` returns true."""
         page = self.context.new_page()
         page.goto(address)
         page.wait_for_function(ready)
         return page
 
     def ratio(self, ask: Callable[[int], float]) -> float:
-        """Median time of `ask(0)`, `ask(1)`, ... by that of the trivial page; the first is free."""
+        """Return the median time of `ask(1)`, `ask(2)`, ... divided by the trivial page's."""
         self.trivial(), ask(0)
         pairs = [(ask(number + 1), self.trivial()) for number in range(self.rounds)]
         ours, theirs = (statistics.median(times) for times in zip(*pairs, strict=True))

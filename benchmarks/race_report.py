@@ -1,4 +1,4 @@
-"""What came out of the race in `views.py`: a table to read, and ratios."""
+"""Report of the race in `views.py`: a table and ratios."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Result:
     """One contestant at one length.
 
     Attributes:
-        sent: bytes.  prepared, first, change: seconds; None where it did not come so far.
-        failed: what went wrong, "" where nothing did.
-        waited: seconds that a drawing was given which did not come in time.
+        sent: bytes.  prepared, first, change: seconds; None if it did not get that far.
+        failed: the reason of a failure, or "".
+        waited: time limit in seconds of a drawing that exceeded it.
     """
 
     sent: int | None = None
@@ -27,15 +27,14 @@ class Result:
 
 
 def ratio(one: float | None, other: float | None) -> float | None:
-    """How many times as much, to three digits."""
+    """Return a ratio to three digits."""
     return float(f"{one / other:.3g}") if one is not None and other else None
 
 
 def summary(results: dict[int, dict[str, Result]]) -> dict[str, Any]:
-    """What `--json` prints: BertViz divided by Headlight, by number of tokens.
+    """Return the JSON output: BertViz divided by Headlight, by number of tokens.
 
-    Where BertViz did not draw in time, its change counts as the time it was given, which is less
-    than it would have needed.
+    If BertViz exceeded the time limit, the limit stands in for its time, which is longer.
     """
     ratios: dict[str, dict[str, float | None]] = {
         "bytes_ratio": {}, "first_ratio": {}, "change_ratio": {}
@@ -58,7 +57,7 @@ def summary(results: dict[int, dict[str, Result]]) -> dict[str, Any]:
 
 
 def table(results: dict[int, dict[str, Result]]) -> str:
-    """The results as a Markdown table."""
+    """Return the results as a Markdown table."""
     ratios = summary(results)
     lines = [
         "| tokens | | sent for all maps | first picture | change of view |",

@@ -1,6 +1,6 @@
-"""What Marian models with random weights are made of: wide weights and a small SentencePiece model.
+"""Parts of Marian models with random weights: wide weights and a small SentencePiece model.
 
-For the benchmark and for tests; needs `torch` and `sentencepiece`.
+Used by the benchmark and by tests; needs `torch` and `sentencepiece`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sentencepiece as spm
 
 
 def sentence_pieces(sentences: Sequence[str], vocab_size: int) -> bytes:
-    """A SentencePiece model with that library's own special ids, as OPUS models have them."""
+    """Return a SentencePiece model with the library's own special ids, as in OPUS models."""
     written = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
@@ -23,7 +23,7 @@ def sentence_pieces(sentences: Sequence[str], vocab_size: int) -> bytes:
 
 
 def pieces_of(model: bytes) -> list[str]:
-    """Its pieces in the order of their ids, without the three special ones."""
+    """Return its pieces in the order of their ids, without the three special ones."""
     processor = spm.SentencePieceProcessor(model_proto=model)
     return [processor.id_to_piece(index) for index in range(3, len(processor))]
 
@@ -40,7 +40,7 @@ def spread(model: Any, pad: int) -> None:
             weight.normal_(std=1.5 * weight.size(1) ** -0.5)
         else:
             weight.normal_(std=0.2).add_(float("norm.weight" in name))
-    # With tied embeddings a model else repeats its input.
+    # With tied embeddings a model would otherwise repeat its input.
     model.model.decoder.layers[-1].final_layer_norm.weight.normal_(std=1.5)
     for table in (model.model.encoder.embed_tokens, model.model.decoder.embed_tokens):
         table.weight[pad] = 0

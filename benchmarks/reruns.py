@@ -1,10 +1,10 @@
-"""What one rerun of the app costs, counted: forward passes, folder scans, keys, jobs, bytes.
+"""Count the cost of a rerun of the app: forward passes, folder scans, keys, jobs, bytes.
 
     python benchmarks/reruns.py [--tree DIR] [--checkpoints DIR] [--json]
 
-Every page is opened, run again with nothing changed, and given a new sentence, in Streamlit's own
-test runner, with the shipped checkpoints or those of another folder. Nothing here depends on how
-fast the machine is, so two trees are compared by two runs: `--tree` counts in another checkout.
+Every page is opened, rerun with nothing changed, and given a new sentence, in Streamlit's own test
+runner, with the shipped checkpoints or those of another folder. Counts do not depend on the
+machine, so two trees are compared by two runs: `--tree` counts in another checkout.
 
     forward passes   calls of the encoder and of the decoder, reference and fast; a new sentence
                      takes one, one a step, and two to check the recorded maps
@@ -32,14 +32,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: Addresses of the pages that show a model, the first one's is empty.
+#: URL paths of the pages that show a model; the first page's is empty.
 PAGES = ("", "beam", "attention", "head", "tokens", "positions", "compare")
 
-#: What a rerun should cost at most, of one model: with nothing changed, and with a new sentence.
+#: Largest counts aimed at for one model: with nothing changed, and with a new sentence.
 AIMS = {"again": {"forward passes": 0, "keys": 1, "jobs": 0}, "sentence": {"keys": 1, "jobs": 1}}
 
-#: What is counted under a name: modules that may define it, and what it is called there. The first
-#: of each pair that exists is taken, since older trees have other names.
+#: What is counted under a name: modules and attributes, of which the first that exists is taken,
+#: since older trees have other names.
 _FORWARD = (
     ("transformer.model", "Transformer.encode"),
     ("transformer.model", "Transformer.decode"),
@@ -59,7 +59,7 @@ _counts: Counter[str] = Counter()
 
 
 def count(root: Path) -> None:
-    """Start counting in this process. Args: root: the folder of checkpoints."""
+    """Start counting in this process; `root` is the folder of checkpoints."""
 
     def heard(event: str, arguments: tuple[Any, ...]) -> None:
         if event in ("os.scandir", "os.listdir") and str(arguments[0]).startswith(str(root)):
@@ -89,7 +89,7 @@ def count(root: Path) -> None:
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Yield what is counted inside; complete when it ends."""
+    """Yield the counts of the block, complete at its end."""
     before, found = _counts.copy(), Counter[str]()
     yield found
     names = ("forward passes", "scans", "marks", "keys", "jobs", "bytes")
@@ -97,7 +97,7 @@ def counted() -> Iterator[Counter[str]]:
 
 
 def _wrap(name: str, modules: list[str], what: str) -> bool:
-    """Count the calls of a function or method in whichever module has it."""
+    """Count the calls of a function or method, in every module that imported it."""
     holder, _, attribute = what.rpartition(".")
     for module in modules:
         try:
@@ -128,7 +128,7 @@ def _replace(owner: Any, attribute: str, original: Any, new: Any) -> None:
 
 
 def open_page(tree: Path, at: str) -> Any:
-    """The app of a tree at one page's address, not run yet."""
+    """Return the app of a tree at a page's URL, before its first run."""
     from streamlit.testing.v1 import AppTest
     from streamlit.util import calc_hash
 
@@ -140,13 +140,13 @@ def open_page(tree: Path, at: str) -> Any:
 
 
 def say(app: Any, sentence: str) -> Any:
-    """The next run, with another sentence."""
+    """Run the app with another sentence."""
     app.sidebar.text_area(key="sentence_box").set_value(sentence)
     return app.sidebar.button[0].click()
 
 
 def costs(tree: Path, at: str) -> dict[str, dict[str, int]]:
-    """What opening a page, running it again, and another sentence cost."""
+    """Return the counts of opening a page, of a rerun, and of another sentence."""
     found: dict[str, dict[str, int]] = {}
     app = open_page(tree, at)
     steps = {

@@ -2,9 +2,9 @@
 
     python benchmarks/train.py [--rounds 7] [--updates 4] [--shape small] [--json]
 
-`transformers` needs `accelerate`; JoeyNMT no longer installs beside this PyTorch by its own rules,
-but runs: `pip install --no-deps -r requirements-race-train.txt` has both. What is missing is left
-out, with a line that says so.
+`transformers` needs `accelerate`, and JoeyNMT pins older packages but runs without them:
+`pip install --no-deps -r requirements-race-train.txt` installs both. A missing library is left out,
+with a line that says so.
 
 The text is the project's phrasebook, English to German, or with --data the text of a recipe of
 Multi30k; the batches have 4,096 padded tokens. The libraries take turns, a few updates each round,
@@ -30,10 +30,10 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
 from benchmarks.turns import Process, processors  # noqa: E402
 
-#: What has to be importable besides the library itself.
+#: Modules that each library needs.
 NEEDED = {"transformers": ("transformers", "accelerate"), "joeynmt": ("joeynmt",)}
 
-#: How many times as fast as the faster of the others.
+#: Aimed at: times as fast as each of the others.
 AIM = 1.5
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ Rates = dict[str, list[float]]
 
 
 def recipe(given: argparse.Namespace) -> dict[str, Any]:
-    """Return the tables of the recipe that all of them follow."""
+    """Return the tables of the common recipe."""
     return {
         "model": SHAPES[given.shape],
         "tokenizer": {"vocab_size": 8000},
@@ -72,7 +72,7 @@ def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates,
 
 
 def ratios(rates: Rates) -> dict[str, float]:
-    """Headlight's tokens a second divided by each other's, to three digits."""
+    """Return Headlight's tokens a second divided by each other library's, to three digits."""
     ours = statistics.median(rates["headlight"])
     return {
         f"train_vs_{name}": float(f"{ours / statistics.median(rates[name]):.3g}")
@@ -82,7 +82,7 @@ def ratios(rates: Rates) -> dict[str, float]:
 
 
 def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> str:
-    """Return all of it as Markdown."""
+    """Return the results as Markdown."""
     lines = [
         f"Medians of {given.rounds} rounds of {given.updates} updates; {given.threads} threads, "
         f"shape {given.shape}, float32.",

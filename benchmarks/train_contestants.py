@@ -1,4 +1,4 @@
-"""The libraries of `train.py`, each in a process of its own that makes updates as it is told.
+"""The libraries of `train.py`, each in its own process, making updates on request.
 
 All train an encoder-decoder of one shape on the same padded batches of token ids in float32: label
 smoothing 0.1, dropout on sub-layers and embeddings, Adam. Each by its own training step:
@@ -18,18 +18,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-#: Makes some more updates; returns its seconds, target tokens and last loss in nats a token.
+#: Makes a number of updates; returns seconds, target tokens and the last loss in nats a token.
 Updates = Callable[[int], tuple[float, int, float]]
 
 
 class Work(NamedTuple):
-    """What all of them do: a trainer of this project, and its batches in order."""
+    """The common work: a trainer of this project, and its batches in order."""
 
     trainer: Any
     batches: list[Any]
 
     def batch(self, index: int) -> Any:
-        """Return a batch, from the first again after the last: see `collate`."""
+        """Return a batch (see `collate`); after the last comes the first again."""
         from transformer.training.data import collate
 
         rows = self.batches[index % len(self.batches)]
@@ -38,7 +38,7 @@ class Work(NamedTuple):
 
 
 def prepare(folder: Path, settings: dict[str, Any]) -> Work:
-    """Read the text, and cut it into batches. `settings` are the tables of a recipe."""
+    """Read the text and make batches. `settings` are the tables of a recipe."""
     from transformer.text.tokenizer import Tokenizer
     from transformer.training.corpus import load_corpus, make_tokenizer
     from transformer.training.distributed import World
@@ -149,7 +149,7 @@ def transformers(work: Work) -> Updates:
 
 
 class _Pieces:
-    """Of JoeyNMT's `Vocabulary`, what its model asks for."""
+    """The part of JoeyNMT's `Vocabulary` that its model uses."""
 
     specials: tuple[str, ...] = ()
     lang_tags: tuple[str, ...] = ()
@@ -228,7 +228,7 @@ CONTESTANTS: dict[str, Callable[[Work], Updates]] = {
 
 
 def serve(name: str, folder: Path, threads: int) -> None:
-    """Make as many updates as the lines on stdin ask for, until they end."""
+    """Make the updates that lines on stdin ask for, until stdin ends."""
     import torch
 
     torch.set_num_threads(threads)

@@ -5,20 +5,19 @@
 A Marian model of the paper's base shape with random weights (6+6 layers, d_model 512, 8 heads,
 d_ff 2048, 32,000 pieces) is written by `transformers`, imported by this project's importer, and
 converted for CTranslate2. All three read the same token ids in float32, generate with the same
-settings for a fixed number of steps, and have to come to the same ids.
+settings for a fixed number of steps, and must return the same ids.
 
-Each library has a process of its own, since their pools of threads would get in each other's way
-in one: after a task OpenMP's threads keep a processor busy for a while, waiting for more. The
-processes take turns, task by task, and wait idle in between; figures are medians over rounds.
+Each library has its own process (see `turns.py`). The processes take turns, task by task, and wait
+idle in between; figures are medians over rounds.
 
 - greedy and beam 4: one sentence of 20 tokens, 24 steps, with and without all attention maps. For
   Headlight that is `Translator.trace`, its record of the search included; CTranslate2 has none.
 - trace: teacher forcing of the translation, every map of every layer and head, in one pass.
 - batch: 100 sentences of 10 to 30 tokens, 24 steps.
 
-The limit is what a step of one sentence cannot go below: it reads every weight of the decoder once
-(cross-attention's keys and values apart, which are made once a sentence), as fast as this memory is
-read. Rows of a beam share what is read.
+The limit is the time to read every weight of the decoder once from this machine's memory, without
+cross-attention's projections of keys and values, which are used once a sentence. A step of one
+sentence cannot take less. Rows of a beam share the reading.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ BATCH = ("batch, greedy", "batch, beam 4", "batch, beam 4, recorded")
 
 @contextlib.contextmanager
 def processes(folder: Path, given: argparse.Namespace) -> Iterator[dict[str, Process]]:
-    """A process for each library."""
+    """Start a process for each library."""
     with contextlib.ExitStack() as ended:
         started = {}
         for name in CONTESTANTS:
@@ -68,9 +67,9 @@ def processes(folder: Path, given: argparse.Namespace) -> Iterator[dict[str, Pro
 
 
 def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str, str]:
-    """Which tasks came to other ids than Headlight's plain search, and how many sentences did.
+    """Return how many sentences of each task got other ids than by Headlight's plain search.
 
-    Also warms everything up.
+    This also warms everything up.
     """
     found = {}
     for task in tasks:
@@ -78,7 +77,7 @@ def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str
         for name, process in running.items():
             if task in process.tasks:
                 ids = process.do(task)["ids"]
-                if task == "trace":  # follows the beam's translation and ends it in its own way
+                if task == "trace":  # reads the beam's translation and adds its own end
                     continue
                 n_other = sum(one != other for one, other in zip(ids, wanted, strict=True))
                 if n_other:

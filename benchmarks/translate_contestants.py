@@ -1,7 +1,7 @@
-"""The three libraries of `translate.py`, each in a process of its own that does as it is told.
+"""The three libraries of `translate.py`, each in its own process, doing tasks on request.
 
-A process gets one line of JSON and answers with one: {"task": NAME} does the task once and says how
-long it took and which ids came out. Between two tasks it waits and takes no processor time.
+A process reads a line of JSON and answers with one: {"task": NAME} does the task once and returns
+its time and ids. Between tasks it waits without using a processor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 Ids = list[list[int]]
 Task = Callable[[], Ids]
 
-#: Sampled by `--profile`: name of the part, and the share of the time that it took.
+#: Profile of a task: name of each part, and its share of the time.
 Profile = list[tuple[str, float]]
 
 
@@ -33,7 +33,7 @@ def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[st
     how: dict[str, Any] = {
         "alpha": 1.0, "rule": hugging_face(), "max_length": steps, "allow_unknown": True,
     }  # fmt: skip
-    # `</s>` is put there by the translator.
+    # The translator appends `</s>`.
     given = [sentence[:-1] for sentence in sentences]
 
     def plain(count: int, beam: int) -> Ids:
@@ -97,7 +97,7 @@ def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict
             length_penalty=1.0, early_stopping=False, output_attentions=weights,
             return_dict_in_generate=True,
         )  # fmt: skip
-        return [row[1:] for row in found.sequences.tolist()]  # without the decoder's start
+        return [row[1:] for row in found.sequences.tolist()]  # without the start token
 
     target: list[int] = []
 
@@ -124,7 +124,7 @@ def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict
 
 
 def ctranslate2(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
-    """CTranslate2 in float32, which returns no attention of each head."""
+    """CTranslate2 in float32, which does not return attention by head."""
     import ctranslate2
 
     translator = ctranslate2.Translator(
@@ -150,10 +150,10 @@ def ctranslate2(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[
 
 
 def bandwidth(n_bytes: int) -> Task:
-    """A task that reads as much memory as a step reads weights; what it returns is not ids."""
+    """A task that reads as many bytes as a step reads weights; it returns no ids."""
     import torch
 
-    # Ones, since untouched zeros are one page of memory seen many times.
+    # Ones: untouched zeros would be one page of memory, mapped many times.
     held = torch.ones(n_bytes // 4)
 
     def read() -> Ids:
@@ -167,7 +167,7 @@ CONTESTANTS = {"headlight": headlight, "transformers": transformers, "ctranslate
 
 
 def serve(name: str, folder: Path, steps: int, threads: int, step_bytes: int) -> None:
-    """Do what the lines on stdin ask for, until they end."""
+    """Do the tasks that lines on stdin ask for, until stdin ends."""
     sentences = json.loads((folder / "sentences.json").read_text())
     tasks = CONTESTANTS[name](folder, sentences, steps, threads)
     if name == "headlight":
@@ -185,7 +185,7 @@ def serve(name: str, folder: Path, steps: int, threads: int, step_bytes: int) ->
 
 
 def _profiled(task: Task) -> Profile:
-    """Where one run of a task spends its time: operations of PyTorch, and the rest."""
+    """Return where a task spends its time: operations of PyTorch, and the rest."""
     from torch.profiler import ProfilerActivity, profile
 
     with profile(activities=[ProfilerActivity.CPU]) as profiler:

@@ -1,7 +1,7 @@
-"""One Marian model with random weights, as three libraries read it: for `translate.py` alone.
+"""A Marian model with random weights in the formats of three libraries, for `translate.py`.
 
-Weights are spread so widely that the next token is almost never a matter of rounding, and `</s>` is
-made so improbable that every translation takes as many steps as it may.
+Weights are so wide that rounding almost never decides the next token, and `</s>` is so improbable
+that every translation reaches the length limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: What the two SentencePiece models are trained on; the benchmark itself gives token ids.
+#: Training text of the two SentencePiece models; the benchmark itself uses token ids.
 TEXT = (
     "The animal didn't cross the street because it was too tired.",
     "Two men are playing guitar in front of a crowd.",
@@ -23,7 +23,7 @@ UNKNOWN, END = 1, 0
 
 @dataclass(frozen=True)
 class Shape:
-    """How large the model is; `layers` each in encoder and decoder."""
+    """The model's sizes; `layers` is the depth of each stack."""
 
     vocab_size: int = 32_000
     d_model: int = 512
@@ -33,7 +33,7 @@ class Shape:
 
     @property
     def step_weights(self) -> int:
-        """Numbers that every decoding step has to read: the decoder, but cross-attention's K and V.
+        """Weights that a decoding step reads: the decoder's, less those of cross-attention's K, V.
 
         Of the embeddings it reads a row; biases and norms are left out.
         """
@@ -42,7 +42,7 @@ class Shape:
 
     @property
     def sentence_weights(self) -> int:
-        """Numbers to read once a sentence: the encoder, and cross-attention's K and V."""
+        """Weights read once a sentence: the encoder's and those of cross-attention's K and V."""
         d = self.d_model
         return self.layers * (4 * d * d + 2 * d * self.d_ff + 2 * d * d)
 
@@ -93,7 +93,7 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
 
 
 def _write_tokenizer(folder: Path, shape: Shape) -> None:
-    """Small SentencePiece models, and a vocabulary filled up with made-up pieces."""
+    """Write small SentencePiece models, and a vocabulary padded with invented pieces."""
     from benchmarks.random_marian import pieces_of, sentence_pieces
 
     cutter = sentence_pieces(TEXT, 60)
@@ -110,9 +110,9 @@ def _write_tokenizer(folder: Path, shape: Shape) -> None:
 
 
 def sources(shape: Shape, count: int, tokens: int, seed: int = 0) -> list[list[int]]:
-    """Random source sentences as ids, each with `</s>`; the first has so many tokens.
+    """Return random source sentences as ids, each with `</s>`; the first has `length` tokens.
 
-    The others have half as many to half as many more, so that a batch is as uneven as real ones.
+    The others have between half and one and a half times as many, as uneven as in a real batch.
     """
     rng = random.Random(seed)
     lengths = [tokens, *(rng.randint(tokens // 2, tokens + tokens // 2) for _ in range(count - 1))]

@@ -1,4 +1,4 @@
-"""What came out of the race in `translate.py`: a table to read, the limit, and ratios."""
+"""Report of the race in `translate.py`: a table, the limit, and ratios."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from benchmarks.translate_model import Shape
 
-#: Seconds of every round, by library and task.
+#: Seconds of each round, by library and task.
 Times = dict[tuple[str, str], list[float]]
 
 LABELS = {"headlight": "Headlight", "transformers": "transformers", "ctranslate2": "CTranslate2"}
 
-#: The figures that there is an aim for: whose time by whose, and the aim.
+#: Figures with an aim: the two libraries and tasks compared, and the aim.
 AIMS = {
     "recorded_beam4_vs_transformers": (("transformers", "beam 4, recorded"), "beam 4, recorded", 3),
     "recorded_beam4_vs_ctranslate2": (("ctranslate2", "beam 4"), "beam 4, recorded", 0.9),
@@ -34,7 +34,7 @@ ROWS = {
 
 
 def ratios(times: Times) -> dict[str, float]:
-    """Their median time divided by ours, by the names of `AIMS`, to three digits."""
+    """Return their median time divided by ours, by the names of `AIMS`, to three digits."""
     return {
         name: float(f"{_median(times, *theirs) / _median(times, 'headlight', ours):.3g}")
         for name, (theirs, ours, _) in AIMS.items()
@@ -47,7 +47,7 @@ def _median(times: Times, who: str, task: str) -> float:
 
 
 def table(times: Times, shape: Shape, given: argparse.Namespace, made: list[list[int]]) -> str:
-    """All of it as Markdown."""
+    """Return the results as Markdown."""
     lines = [
         f"Medians of {given.rounds} rounds, of {given.batch_rounds} for the batch; {given.threads} "
         f"threads. One sentence of {given.tokens} tokens, {given.steps} steps; a batch of "
@@ -82,7 +82,7 @@ def table(times: Times, shape: Shape, given: argparse.Namespace, made: list[list
 
 
 def _limit(times: Times, shape: Shape, given: argparse.Namespace) -> list[str]:
-    """What reading the weights alone would take for one sentence, and how near each one comes."""
+    """Return lines on the time to read the weights for a sentence, and each library's share."""
     step, once = 4 * shape.step_weights, 4 * shape.sentence_weights
     speed = step / min(times["headlight", "read memory"])
     least = (given.steps * step + once) / speed
@@ -105,7 +105,7 @@ def _limit(times: Times, shape: Shape, given: argparse.Namespace) -> list[str]:
 
 
 def profile_text(task: str, parts: Sequence[tuple[str, float]], most: int = 12) -> str:
-    """Where the time of one task of ours goes, as Markdown."""
+    """Return the profile of one of our tasks as Markdown."""
     lines = [f"Headlight, {ROWS[task]}:", "", "| part | share of the time |", "|---|---:|"]
     lines += [f"| {name} | {share:.1%} |" for name, share in parts[:most]]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""As little as a Streamlit page can do: a click is counted. What other pages' times are held to."""
+"""The smallest Streamlit page, which counts clicks: the unit of other pages' times."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Processes that take turns: each does a task when told and waits idle in between.
+"""Processes that take turns: each does a task on request and waits idle in between.
 
-Libraries in one process would get in each other's way: after a task OpenMP's threads keep a
-processor busy for a while, waiting for more.
+Libraries in one process would disturb each other: after a task, OpenMP's threads keep a processor
+busy for a while, waiting for more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Process:
-    """One library, warm and waiting for tasks."""
+    """A library's process."""
 
     def __init__(self, name: str, command: list[str], log: Path, threads: int) -> None:
         """Start Python with `command`; its first line is a JSON list of tasks.
@@ -34,7 +34,7 @@ class Process:
         self.tasks: list[str] = self._answer()
 
     def do(self, task: str, **options: Any) -> Any:
-        """Have a task done. Returns: its answer, a JSON value."""
+        """Request a task; return the answer, a JSON value."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"task": task, **options}) + "\n")
         self._process.stdin.flush()
@@ -59,7 +59,7 @@ class Process:
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -3,23 +3,21 @@
     python benchmarks/views.py [--tokens 30 64 128 512] [--json]
 
 Both draw the same random tensors: 6+6 layers, 8 heads, encoder, decoder and cross-attention, as
-many source as target tokens. Both are opened in a fresh window of the same Chromium, from a server
-on this machine that has what it sends ready. Measured are
+many source as target tokens. Both open in a fresh window of the same Chromium, from a local server
+that has its answer ready. Measured are
 
-- bytes sent for all three kinds: BertViz's page, which holds them all; all of Headlight's messages
-  until each kind was on screen. Neither side's libraries count (d3, jQuery and require.js;
-  Streamlit).
-- the first picture: from opening the address until the first kind is drawn;
-- a change: from the event of choosing another kind, which was not drawn before, until it is drawn.
-  Both sides have its weights in the page by then; Headlight up to `MOST_AT_ONCE` of them, and for
-  more it asks its server, as in the app.
+- bytes sent for all three kinds: BertViz's page, which contains them all; Headlight's messages
+  until each kind is on screen. Libraries do not count (d3, jQuery and require.js; Streamlit).
+- the first picture: from opening the URL until the first kind is drawn;
+- a change: from the click on a kind that was not drawn before until it is drawn. Both sides have
+  its weights in the page by then, Headlight up to `MOST_AT_ONCE` of them; beyond that it asks its
+  server, as in the app.
 
 Times are medians, taken in the page. A drawing gets `--timeout` seconds and the whole race
-`--minutes`; what does not come in time is said to take longer, and the race goes on. Maps above 128
-tokens a side are shrunk for Headlight's grid, as in the app, by taking the largest weight of each
-block; BertViz draws a line for every weight.
-BertViz loads its libraries from a CDN; here they come from npm packages, kept in `benchmarks/cache`
-(jQuery 2.1.0, since 2.0.0 is not among them).
+`--minutes`; a drawing that exceeds its limit is reported as longer, and the race goes on. Maps
+above 128 tokens a side are shrunk for Headlight's grid, as in the app, by taking the largest weight
+of each block; BertViz draws a line for every weight. BertViz loads its libraries from a CDN; here
+they come from npm packages in `benchmarks/cache` (jQuery 2.1.0, since npm has no 2.0.0).
 """
 
 from __future__ import annotations
@@ -63,22 +61,22 @@ LIBRARIES = {
     "jquery.min.js": ("jquery@2.1.0", "package/dist/jquery.min.js"),
 }
 
-#: The last line of the race where it cannot begin.
+#: The last line of a race that cannot start.
 NOT_FETCHED = "BertViz's libraries could not be fetched: npm is needed once, and a network"
 
 
 class NoLibrariesError(RuntimeError):
-    """BertViz's libraries are not here and could not be fetched."""
+    """BertViz's libraries are missing and could not be fetched."""
 
 
-#: Runs in the page before anything else.
+#: Script that runs in the page first.
 WATCH = (ROOT / "benchmarks" / "race.js").read_text("utf-8")
 
 
 def make_tensors(
     tokens: int, layers: int, heads: int, seed: int = 0
 ) -> dict[str, NDArray[np.generic]]:
-    """Random maps [layers, heads, tokens, tokens] of each kind, rows summing to 1, and tokens."""
+    """Return random attention [layers, heads, tokens, tokens] of each kind, and tokens."""
     rng = np.random.default_rng(seed)
     made: dict[str, NDArray[np.generic]] = {}
     for kind in KINDS:
@@ -93,9 +91,9 @@ def make_tensors(
 
 
 def libraries() -> dict[str, Path]:
-    """BertViz's libraries, fetched with npm where they are not here yet.
+    """Return BertViz's libraries, fetched with npm if they are missing.
 
-    Raises: `NoLibrariesError` where they cannot be fetched.
+    Raises: `NoLibrariesError` if they cannot be fetched.
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     missing = [package for name, (package, _) in LIBRARIES.items() if not (CACHE / name).exists()]
@@ -123,7 +121,7 @@ def _unpack(archive: Path) -> None:
 
 
 def bertviz_page(tensors: dict[str, NDArray[np.generic]]) -> str:
-    """The page that `model_view` makes."""
+    """Return the page that `model_view` makes."""
     import torch
     from bertviz import model_view
 
@@ -143,7 +141,7 @@ def bertviz_page(tensors: dict[str, NDArray[np.generic]]) -> str:
 
 @contextmanager
 def browser_context() -> Iterator[Callable[[], BrowserContext]]:
-    """Makes fresh windows of one Chromium."""
+    """Yield a function that opens fresh windows of one Chromium."""
     from tests.browser.chromium import FLAGS, find_or_install
 
     path = find_or_install()
@@ -157,7 +155,7 @@ def time_views(
     page: Page, who: str, address: str, names: tuple[str, ...],
     choose: Callable[[Page, str], None], timeout: float,
 ) -> tuple[float, list[float]]:  # fmt: skip
-    """Seconds until the first kind is drawn, and for each change to the others."""
+    """Return the seconds until the first kind is drawn, and of each change to another."""
     page.set_default_timeout(1000 * timeout)
     page.add_init_script(f"{WATCH}\nrace.wait({json.dumps(who)}, {json.dumps(names[0])});")
     page.goto(address, wait_until="commit")
@@ -177,7 +175,7 @@ def time_views(
 
 
 def race_bertviz(folder: Path, tokens: int, repeats: int, timeout: float) -> Iterator[Result]:
-    """Results as far as they are known, each with more than the one before."""
+    """Yield BertViz's results, each more complete than the one before."""
     with np.load(folder / f"{tokens}.npz") as held:
         tensors = dict(held)
     bertviz_page(make_tensors(2, 1, 1))  # imports
@@ -217,7 +215,7 @@ def race_bertviz(folder: Path, tokens: int, repeats: int, timeout: float) -> Ite
 
 
 def race_headlight(folder: Path, tokens: int, repeats: int, timeout: float) -> Iterator[Result]:
-    """The same for Headlight."""
+    """Yield Headlight's results in the same way."""
     from ui.components.grid import grid_sheet
 
     with np.load(folder / f"{tokens}.npz") as held:
@@ -243,10 +241,10 @@ def race_headlight(folder: Path, tokens: int, repeats: int, timeout: float) -> I
             count = partial(_count, received)
             page.on("websocket", lambda socket, count=count: socket.on("framereceived", count))
             first, changed = time_views(page, "headlight", address, KINDS, choose, timeout)
-            # What the server answers to the last change counts among the bytes.
+            # The answer to the last change counts too.
             page.get_by_test_id("stCaptionContainer").get_by_text(KINDS[-1]).wait_for()
             context.close()
-            if visit:  # the first visit warms the server, which is ready in BertViz's case too
+            if visit:  # the first visit warms the server; BertViz's page is ready too
                 firsts.append(first)
                 changes += changed
                 sent.append(received[0])
@@ -262,7 +260,7 @@ def _count(received: list[int], frame: str | bytes) -> None:
 
 @contextmanager
 def serve(folder: Path) -> Iterator[str]:
-    """`grid_app.py` on a free port. Returns: its address."""
+    """Serve `grid_app.py` on a free port; yield its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -297,10 +295,10 @@ RACES = {"bertviz": race_bertviz, "headlight": race_headlight}
 def run_one(
     who: str, folder: Path, tokens: int, repeats: int, timeout: float, limit: float
 ) -> Result:
-    """One contestant in a process of its own, so that neither memory nor a hang can spread.
+    """Run one contestant in its own process, which isolates memory and hangs.
 
     Args:
-        timeout, limit: seconds for one drawing, and for everything together.
+        timeout, limit: seconds for one drawing, and for all.
     """
     command = [
         sys.executable, str(Path(__file__).resolve()), "--one", who, "--folder", str(folder),
@@ -359,7 +357,7 @@ def main() -> None:
             np.savez(folder / f"{tokens}.npz", **tensors)  # type: ignore[arg-type]
             del tensors
             results[tokens] = {}
-            for who in reversed(CONTESTANTS):  # the one that may not come to an end is last
+            for who in reversed(CONTESTANTS):  # the contestant that may exceed the limit comes last
                 print(f"{tokens} tokens, {who} ...", file=sys.stderr, flush=True)
                 left = max(1.0, ends - time.monotonic())
                 results[tokens][who] = run_one(

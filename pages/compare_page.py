@@ -28,14 +28,14 @@ require_frame()
 
 
 def sides_of(setup: Setup) -> tuple[Side, Side]:
-    """A and B."""
+    """Return sides A and B."""
     left, right = get_trace(setup.left), get_trace(setup.right)
     return Side(setup.left, left, "A"), Side(setup.right, right, "B")
 
 
 @fragment
 def story(setup: Setup) -> None:
-    """Everything below the translations. Runs again by itself when something here is chosen."""
+    """Draw everything below the translations; a fragment, so a choice here reruns only this."""
     row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
     row.segmented_control(
         "View", [room.name for room in registry.ROOMS],
@@ -72,6 +72,6 @@ drop_stale_tokens(first)
 draw_choice(chosen)
 chosen, second = read_right(chosen, first)
 for room in registry.ROOMS:
-    room.settle(sides_of(chosen))
+    room.start(sides_of(chosen))
 draw_texts(chosen, first, second)
 story(chosen)

@@ -1,4 +1,4 @@
-"""Glossary: the words of the app and of the paper, and where to see what they mean."""
+"""Glossary: terms of the app and the paper, each with the page that shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPEC_OF = {spec.url_path: spec for spec in PAGES}
 
 
 def draw_term(entry: Term) -> None:
-    """One entry: the word, what it means, its equation, and the page that shows it."""
+    """Draw one entry: the term, its meaning, its equation, and a link to its page."""
     with st.container(border=True, height="stretch", gap="xsmall", key=f"term_{entry.name}"):
         section = f" :gray[· section {entry.section}]" if entry.section else ""
         st.markdown(f"**{entry.name}**{section}")
@@ -34,7 +34,7 @@ def draw_term(entry: Term) -> None:
 
 
 def draw_terms(entries: Sequence[Term]) -> None:
-    """Entries in rows of three."""
+    """Draw entries in rows of three."""
     for start in range(0, len(entries), 3):
         row = entries[start : start + 3]
         for column, entry in zip(st.columns(3, gap="small"), row, strict=False):

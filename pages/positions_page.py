@@ -36,7 +36,7 @@ PART: Param[str] = Param("part", url_state.one_of(PARTS), "encoding")
 
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
-    """The formula and what follows from it; needs no model."""
+    """Draw the formula and what follows from it; needs no model."""
     model = get_translator(view).model if config and config.positions != "sinusoidal" else None
     tables = position_vectors.tables_of(model) if model else {}
     own = config.d_model + config.d_model % 2 if config else 512

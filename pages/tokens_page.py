@@ -34,14 +34,14 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 
 def explain() -> None:
-    """The way from text to what the first layer gets."""
+    """Explain the way from text to the first layer's input."""
     st.markdown(words.BEFORE_EQUATION)
     st.latex(words.EQUATION)
     st.markdown(words.AFTER_EQUATION)
 
 
 def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
-    """The sentence in pieces."""
+    """Draw the sentence in pieces."""
     place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
     with place:
         tokens = count(len(reading.ids), "token")
@@ -51,7 +51,7 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """The nearest tokens in every embedding matrix."""
+    """Draw the nearest tokens in every embedding matrix."""
     number, pieces = url_state.get(settings.COUNT), tokenizer.pieces
     found = computed(view, *near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
@@ -67,7 +67,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
-    """The sentence's vectors, without and with positions, on the same axes."""
+    """Draw the sentence's vectors, without and with positions, on the same axes."""
     number = url_state.get(settings.BACKGROUND)
     found = computed(view, *vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
@@ -95,7 +95,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
 
 
 def opening(view: View, trace: Trace) -> Plan:
-    """What the page opens with, made in the job of the trace."""
+    """Compute the page's first view in the same job as the trace."""
     settings.forget_stale(view)
     side = settings.side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
@@ -108,7 +108,7 @@ def opening(view: View, trace: Trace) -> Plan:
 
 @fragment
 def story(view: View) -> None:
-    """The page below its first line. Runs again by itself when something here is chosen."""
+    """Draw the page; a fragment, so a choice here reruns only this."""
     left, right = st.columns([3, 2], vertical_alignment="center")
     draw_texts(left)
     with right.container(horizontal=True, horizontal_alignment="right"):

@@ -15,7 +15,7 @@ require_frame()
 
 
 def draw_tours() -> None:
-    """All tours, in the paper's order."""
+    """Draw all tours, in the paper's order."""
     st.markdown(
         "Short walks through the paper, on the checkpoint and the pages of this app. Each stop "
         "sets the controls and asks for a prediction; **the answer comes from the model on the "
@@ -30,7 +30,7 @@ def draw_tours() -> None:
 
 
 def draw_tour(tour: Tour, now: bool) -> None:
-    """One tour on the list: what it is about, its stops, and the way in."""
+    """Draw one tour of the list: its subject, its stops, and the button that starts it."""
     words, button = st.columns([3, 1], vertical_alignment="center")
     words.markdown(f"{tour.icon} **{tour.title}** :gray[· section {tour.section}]  \n{tour.about}")
     button.button(

@@ -17,7 +17,7 @@ from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
 from ui.translate.downloads import offer
 from ui.translate.exhibits import why_no_player
-from ui.translate.opening import draw_opening, offer_opening, settle_opening
+from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     draw_player,
     ensure_step,
@@ -104,7 +104,7 @@ view = current_view()
 missing = why_no_player(get_trace(view, partial(first_message, view)))
 if missing is None:
     with st.container(key="opening"):
-        waits = settle_opening(view) and draw_opening(view)
+        waits = opening_plays(view) and draw_opening(view)
     if not waits:
         with st.container(key="translate_page"):
             body(view)

@@ -88,13 +88,13 @@ def make(
 
 
 def _leave_only_the_checkpoint(folder: Path) -> None:
-    """Delete what only a continuation needs: of sixty runs it would be gigabytes."""
+    """Delete the files that only resuming needs, gigabytes in sixty runs."""
     for file in (folder / "state.pt", *(folder / "epochs").glob("*.safetensors")):
         file.unlink(missing_ok=True)
 
 
 def gather(out: Path, table: Path) -> Results:
-    """Write the finished runs under `out` to `table`, beside those it holds already."""
+    """Write the finished runs under `out` to `table`, beside the runs already in it."""
     before = Results.from_json(table.read_text("utf-8")).runs if table.exists() else ()
     results = Results.of([*before, *finished(out)])
     write_atomic(table, results.to_json().encode())

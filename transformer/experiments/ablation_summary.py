@@ -1,4 +1,4 @@
-"""Table 3 as our runs tell it: means, spread over seeds, and whether they agree with the paper."""
+"""Table 3 from our runs: means, spread over seeds, and agreement with the paper."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Figure:
 
     Attributes:
         mean: over seeds.  spread: standard deviation over seeds, NaN for fewer than two.
-        difference: of the mean to that of base.  error: its standard error, from the spread over
+        difference: of the mean from that of base.  error: its standard error, from the spread over
             seeds pooled over all rows.
-        theirs: the paper's difference to its base.
+        theirs: the paper's difference from its base.
         verdict: whether ours has the paper's direction.
     """
 

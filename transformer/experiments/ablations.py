@@ -151,7 +151,7 @@ VARIATIONS: tuple[Variation, ...] = (
     ),
 )  # fmt: skip
 
-#: The order in which rows are run: what teaches most comes first.
+#: The order in which rows are run, the most instructive first.
 RUN_ORDER = (
     "base", "heads-1", "layers-1", "learned-positions", "dropout-0", "smoothing-0", "keys-4",
     "width-64", "heads-32", "dropout-0.2", "smoothing-0.2", "inner-256", "heads-4", "heads-16",

@@ -1,13 +1,13 @@
-"""The files through which a training job and those who watch it speak.
+"""The files through which a training job and its watchers communicate.
 
     job.json            what to train: a list of `ToySettings`
-    control.json        what is asked of the job, written by whoever steers it
-    status.json         what the job is doing, written by the job
+    control.json        requests to the job, written by its watchers
+    status.json         the job's phase and progress
     0/, 1/              a run folder for each model: metrics.jsonl as in every training run,
                         probe.json (its tokens), maps/UPDATE.npz, and at the end kept/
 
 Each is written under another name and then renamed, so readers see whole files even if the writer
-is killed; a last line of metrics.jsonl that is cut off is left out.
+is killed; an incomplete last line of metrics.jsonl is ignored.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from transformer.types import Floats
 Wish = Literal["run", "pause", "stop"]
 Phase = Literal["starting", "running", "paused", "done", "stopped", "failed"]
 
-#: Name of the folder with the finished checkpoint in that of its model.
+#: Folder of the finished checkpoint, in its model's folder.
 KEPT = "kept"
-#: Models of one job.
+#: Largest number of models of a job.
 MOST_LANES = 2
 
 
 @dataclass(frozen=True)
 class Control:
-    """What is asked of a job.
+    """A request to a job.
 
     Attributes:
         wish: go on, wait, or end.
@@ -65,7 +65,7 @@ class Status:
 
     @property
     def live(self) -> bool:
-        """Whether there is more to come."""
+        """Whether the job is still running or waiting."""
         return self.phase in ("starting", "running", "paused")
 
 
@@ -89,7 +89,7 @@ class JobFolder:
 
     @property
     def settings(self) -> list[ToySettings]:
-        """What the job trains."""
+        """Return the settings of the job's models."""
         return [ToySettings.from_dict(each) for each in self._read("job.json", [])]
 
     def lane(self, index: int) -> Path:
@@ -97,22 +97,22 @@ class JobFolder:
         return self.path / str(index)
 
     def ask(self, control: Control) -> None:
-        """Ask something of the job."""
+        """Write a request."""
         self._write("control.json", dataclasses.asdict(control))
 
     def asked(self) -> Control:
-        """Return what was asked last."""
+        """Return the latest request."""
         try:
             return Control(**self._read("control.json", {}))
         except (TypeError, ConfigError):
             return Control()
 
     def tell(self, status: Status) -> None:
-        """Say what the job is doing."""
+        """Write the status."""
         self._write("status.json", dataclasses.asdict(status))
 
     def status(self) -> Status:
-        """Return what the job said last."""
+        """Return the latest status."""
         try:
             return Status(**self._read("status.json", {}))
         except TypeError:
@@ -151,7 +151,7 @@ def read_maps(path: Path, update: int) -> dict[str, Floats]:
 
 
 def write_probe(path: Path, source: list[str], target: list[str]) -> None:
-    """Write the pieces that the maps' rows and columns stand for."""
+    """Write the pieces of the maps' rows and columns."""
     write_atomic(path / "probe.json", json.dumps([source, target]).encode())
 
 

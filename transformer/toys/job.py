@@ -2,7 +2,7 @@
 
     python -m transformer.toys.job FOLDER
 
-The job waits for no screen, and ends by itself with the process that started it.
+The job runs whether anybody watches or not, and ends when the process that started it ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 #: Updates between lines of metrics.jsonl, and between measures of accuracy with their maps.
 LOG_EVERY, MEASURE_EVERY = 5, 25
-#: Seconds after which a paused job ends, so that the next visitor gets a turn.
+#: Seconds after which a paused job ends and makes room for the next.
 MOST_PAUSE = 300.0
 #: Seconds between looks at control.json while paused.
 _LOOK = 0.05
@@ -41,7 +41,7 @@ class Job:
         """Open a folder.
 
         Args:
-            wait: called again and again while paused; False ends the job.
+            wait: called repeatedly while paused; False ends the job.
             attended: asked before each update; False ends the job.
         """
         self.folder, self.wait, self.attended = folder, wait, attended
@@ -138,7 +138,7 @@ def _patience(parent: int) -> Callable[[], bool]:
 
     def wait() -> bool:
         now = time.monotonic()
-        if now - began[1] > 20 * _LOOK:  # a new pause
+        if now - began[1] > 20 * _LOOK:  # a new pause starts
             began[0] = now
         began[1] = now
         time.sleep(_LOOK)

@@ -91,8 +91,8 @@ class Lane:
     def accuracy(self, most: int | None = SAMPLE) -> float:
         """Return the share of held-out sentences that greedy decoding gets right.
 
-        Greedy decoding gives the reference exactly if each of its tokens is the likeliest after
-        those before it, which one pass of teacher forcing tells.
+        Greedy decoding returns the reference exactly if each of its tokens is the likeliest after
+        the tokens before it, which one pass of teacher forcing shows.
         """
         sources, targets = (rows[:most] for rows in self._held_out)
         batch = collate(sources, targets)
@@ -125,7 +125,7 @@ class Lane:
         """Write the model as a checkpoint that computes what was trained."""
         model, settings = self.trainer.model, self.settings
         if settings.change == "no_scaling":
-            # The app divides scores by sqrt(d_k): larger queries make up for it, exactly.
+            # The app divides scores by sqrt(d_k); queries that much larger cancel it exactly.
             factor = math.sqrt(settings.d_model // settings.n_heads)
             for name, parameter in model.named_parameters():
                 if name.endswith("w_q.weight"):

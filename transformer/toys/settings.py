@@ -15,7 +15,7 @@ from transformer.hooks import Chain, Hooks, Site
 from transformer.toys.tasks import TASKS
 from transformer.training.recipe import Recipe, TrainingRecipe
 
-#: What may differ from the paper, and its name on screen.
+#: The possible changes to the paper's model, and their names on screen.
 CHANGES: dict[str, str] = {
     "none": "nothing",
     "no_warmup": "no warm-up",
@@ -96,7 +96,7 @@ class ToySettings:
             n_decoder_layers=self.n_layers,
             dropout=0.0,
             norm="pre" if self.change == "pre_norm" else "post",
-            # A table of zeros is a model without positions, and a checkpoint says so truthfully.
+            # A table of zeros is a model without positions, which a checkpoint can describe.
             positions="stored" if self.change == "no_positions" else "sinusoidal",
             max_positions=64,
         )

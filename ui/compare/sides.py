@@ -130,15 +130,15 @@ class CompareRoom:
     """A section of Compare.
 
     Attributes:
-        name: in the link.
-        draw: draws both sides; returns what can be taken away.
-        page: url_path of the page that it draws twice, "" for what only a comparison has. A side is
-            shown if the page is offered for its model, with a link to the page.
+        name: in the URL.
+        draw: draws both sides; returns their download.
+        page: url_path of the page that it draws twice, "" if there is none. A side is shown, with a
+            link to the page, if the page works with its model.
         title: on the control; the page's own by default.
-        params: what a link brings back, beside what all sections share.
-        lacks: what else a side lacks, in a sentence; None for nothing.
-        settle: called once a run of the whole page, before anything is drawn.
-        everywhere: whether a side is shown even if the page is not offered for its model.
+        params: its own URL parameters.
+        lacks: returns what else a side lacks, in a sentence, or None.
+        start: called at the start of every run of the whole page, before anything is drawn.
+        everywhere: whether a side is shown even if the page does not work with its model.
         follows: whether B follows A's translation even if that is not switched on.
     """
 
@@ -148,7 +148,7 @@ class CompareRoom:
     title: str = ""
     params: tuple[Param[Any], ...] = ()
     lacks: Callable[[Setup, Side], str | None] = lambda setup, side: None
-    settle: Callable[[tuple[Side, Side]], None] = lambda sides: None
+    start: Callable[[tuple[Side, Side]], None] = lambda sides: None
     everywhere: bool = False
     follows: bool = False
 

@@ -45,7 +45,7 @@ def cost_exhibit(made: Measurement, d: int, own: bool) -> Exhibit:
     """Return time by length as a figure.
 
     Args:
-        own: whether this is another measurement than the one that comes with the project.
+        own: whether this server measured it; the other measurement comes with the project.
     """
     lines = lines_of(made, "time", d)
     logs = {name: np.log10(values) for name, values in lines.items()}

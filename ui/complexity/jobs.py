@@ -21,7 +21,7 @@ from transformer.experiments.records import Measurement
 
 Phase = Literal["running", "done", "stopped", "failed"]
 
-#: The last words of a command that failed, in characters.
+#: Length of the end of a failed command's output that is shown, in characters.
 _LAST_WORDS = 200
 
 
@@ -43,7 +43,7 @@ class Job:
         self._output = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - see _run
         house = str(Path(transformer.__file__).resolve().parents[1])
         paths = [house, os.environ.get("PYTHONPATH", "")]
-        # It writes progress to a pipe, so it ends by itself should the server be killed.
+        # It writes its progress to a pipe, so it ends if the server is killed.
         self._process = subprocess.Popen(
             [sys.executable, "-m", "transformer", "complexity", "--json", "--lines", *options],
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},

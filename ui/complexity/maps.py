@@ -101,7 +101,7 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
         CACHE.put(key, made)
         return made
 
-    st.session_state[_ASKED] = True  # a rerun for another reason does not forget the question
+    st.session_state[_ASKED] = True  # kept by a rerun with another cause
     with errors_on_page():
         made = attended(make, Progress(key, _DOING))
     st.session_state.pop(_ASKED, None)

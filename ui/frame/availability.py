@@ -1,4 +1,4 @@
-"""Which pages have something to show for the chosen model, and what to say where one has not."""
+"""Which pages work with the chosen model, and why the others do not."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _NAMES: dict[AttentionKind, str] = {
 
 
 def why_not(view: View, spec: PageSpec) -> str | None:
-    """Why a page has nothing to show for the view's model, one sentence; None where it has.
+    """Return why a page cannot show the view's model, in one sentence; None if it can.
 
-    Where the model cannot be loaded the page says so and the run ends (see
-    `ui.work.cache.get_tracer`).
+    If the model cannot be loaded, the page says so and the run ends: see
+    `ui.work.cache.get_tracer`.
     """
     if view.kind == "checkpoint" or not (spec.needs or spec.maps):
         return None
@@ -30,17 +30,19 @@ def why_not(view: View, spec: PageSpec) -> str | None:
 
 
 def lacking(tracer: Tracer, spec: PageSpec) -> str | None:
-    """`why_not` for a model in memory."""
+    """Return the same for a model in memory."""
     missing = [kind for kind in spec.maps if kind not in tracer.kinds]
     if missing:
-        held = _listed(tracer.kinds)
-        return f"This page needs {_listed(missing)}, and {tracer.name} has {held} only."
+        return (
+            f"This page needs {_listed(missing)}, and {tracer.name} has only "
+            f"{_listed(tracer.kinds)}."
+        )
     reasons = (tracer.lacks(ability) for ability in spec.needs)
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def draw_not_offered(view: View, spec: PageSpec, why: str) -> None:
-    """The page's title, why it is not offered, and the pages that are."""
+    """Draw the page's title, why it does not work, and the pages that do."""
     st.header(spec.title)
     st.info(plain(why), icon=spec.icon)
     st.markdown(f"These pages work with {code(view.checkpoint)}:")

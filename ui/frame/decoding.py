@@ -1,6 +1,6 @@
-"""How to decode: beam search, greedy, or sampling; the sidebar's "Decoding".
+"""The sidebar's decoding settings: beam search, greedy or sampling.
 
-What a widget says goes to the session's store and from there into the URL (see
+A widget's value goes to the session's store and from there into the URL (see
 `ui.core.url_state`).
 """
 
@@ -35,18 +35,18 @@ T = TypeVar("T")
 
 _HOW = ("Beam", "Greedy", "Sample")
 
-#: In the session: the defaults of the checkpoint in use, and those that were filled in by them.
+#: Session keys: defaults of the current checkpoint, and settings that were filled from them.
 _DEFAULTS, _FILLED = "headlight_default_decoding", "headlight_filled_decoding"
 
 
 def restart() -> None:
-    """Something else is translated: the player starts anew, and stopped work may go on."""
+    """Go back to the first step and resume stopped work, since the translation changes."""
     url_state.forget(url_state.STEP)
     resume()
 
 
 def follow(param: Param[T], key: str) -> Callable[[], None]:
-    """A callback that stores what a widget says."""
+    """Return a callback that stores a widget's value and restarts."""
 
     def store() -> None:
         url_state.put(param, st.session_state[key])
@@ -55,10 +55,12 @@ def follow(param: Param[T], key: str) -> Callable[[], None]:
     return store
 
 
-def settle_decoding(default: Decoding, samples: bool = True) -> None:
-    """Write the settings out, so that a link says them, and show those that apply.
+def resolve_decoding(default: Decoding, samples: bool = True) -> None:
+    """Store every setting that applies, so that links contain it.
 
-    Args: default: the checkpoint's; it counts until a visitor or a link says otherwise.
+    Args:
+        default: the checkpoint's decoding, used until a visitor or a link chooses another.
+        samples: whether the model can sample.
     """
     _fill_in(default)
     applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE) if samples else (BEAM, ALPHA)
@@ -70,14 +72,14 @@ def settle_decoding(default: Decoding, samples: bool = True) -> None:
 
 
 def _fill_in(default: Decoding) -> None:
-    """Take the checkpoint's beam and alpha where nobody chose another than the last default."""
+    """Use the checkpoint's beam and alpha unless a visitor or a link chose others."""
     filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
     within: tuple[tuple[Param[Any], Any], ...] = (
         (BEAM, min(default.beam_size, MAX_BEAM)), (ALPHA, min(default.alpha, MAX_ALPHA)),
     )  # fmt: skip
     for param, value in within:
         if url_state.arrived(param):
-            filled.pop(param.name, None)  # a link's value stays when the checkpoint changes
+            filled.pop(param.name, None)  # a link's value outlives a change of checkpoint
         now = url_state.get(param)
         if not url_state.stored(param) or now == filled.get(param.name):
             url_state.put(param, value)
@@ -86,13 +88,13 @@ def _fill_in(default: Decoding) -> None:
 
 
 def _default(param: Param[T]) -> T:
-    """The checkpoint's default of a setting."""
+    """Return the checkpoint's default of a setting."""
     value: T = st.session_state.get(_DEFAULTS, {}).get(param.name, param.default)
     return value
 
 
 def draw_decoding(samples: bool = True) -> None:
-    """The controls, in an expander; without sampling where the model cannot."""
+    """Draw the controls; without Sample if the model cannot sample."""
     sampled = samples and url_state.get(SAMPLE)
     how = "Sample" if sampled else "Greedy" if url_state.get(BEAM) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):

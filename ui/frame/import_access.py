@@ -1,9 +1,9 @@
-"""Who may import models in the app: nobody, unless whoever runs the server says so.
+"""Who may import models in the app: by default only visitors with the server's token.
 
-`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody. Without a setting the server prints a
-link with a token when it starts, as Jupyter does; a session that opens the link, or types the token
-into the Models page, may import until it ends. What a request says of itself counts for nothing:
-behind a proxy on the same machine everybody comes from there.
+`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody. Otherwise the server prints a link
+with a token when it starts, as Jupyter does; a session that opens the link, or types the token on
+the Models page, may import until it ends. A visitor's address is not trusted: behind a proxy on the
+same machine all visitors have the proxy's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ui.core.url_state import Param, text
 
 VARIABLE = "HEADLIGHT_IMPORT"
 
-#: The token in an opened link. It is taken out of the URL at once and shown in no link.
+#: The token in an opened link. It is removed from the URL at once and is in no other link.
 TOKEN: Param[str] = Param("token", text(200), "")
 
 _ADMITTED = "headlight_may_import"
@@ -34,7 +34,7 @@ def token() -> str:
 
 
 def invitation() -> str | None:
-    """Return the line to print when the server starts; None if a setting decides already."""
+    """Return the text to print when the server starts; None if `HEADLIGHT_IMPORT` is set."""
     if _setting():
         return None
     scheme = "https" if config.get_option("server.sslCertFile") else "http"
@@ -48,15 +48,15 @@ def invitation() -> str | None:
 
 
 def take_token() -> None:
-    """Admit this session if its URL brought the token; forget what was brought either way."""
-    brought = url_state.get(TOKEN)
+    """Admit this session if its URL has the token, and remove it from the URL."""
+    given = url_state.get(TOKEN)
     url_state.forget(TOKEN)
-    if brought:
-        admit(brought)
+    if given:
+        admit(given)
 
 
 def admit(given: str) -> bool:
-    """Let this session import if it gives the token."""
+    """Let this session import if `given` is the token; return whether it is."""
     right = not _setting() and hmac.compare_digest(given.strip().encode(), token().encode())
     if right:
         st.session_state[_ADMITTED] = True
@@ -77,7 +77,7 @@ def refusal() -> str | None:
 
 
 def wants_token() -> bool:
-    """Whether the token would let this session import."""
+    """Return whether this session may not import but could with the token."""
     return not _setting() and refusal() is not None
 
 

@@ -1,4 +1,4 @@
-"""The choice of languages in the sidebar, for models that know several."""
+"""The sidebar's choice of languages, for multilingual models."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ui.frame.steering import drop_steering
 
 
 def draw_languages(found: Languages, sentence: str) -> None:
-    """Draw what can be chosen, see that the store says something that the model knows."""
+    """Draw the choices, and store languages that the model knows."""
     for param, codes, default, label in (
         (SRC_LANG, found.sources, found.source, "Source language"),
         (TGT_LANG, found.targets, found.target, "Target language"),
     ):
         if codes:
-            _settle(param, codes, default, found.tagged)
+            _resolve(param, codes, default, found.tagged)
             url_state.show(param)
             _draw(param, codes, label, typed_tag(sentence) if found.tagged else "", found.tagged)
 
 
-def _settle(param: Param[str], codes: Sequence[str], default: str, tagged: bool) -> None:
+def _resolve(param: Param[str], codes: Sequence[str], default: str, tagged: bool) -> None:
     asked = url_state.get(param)
     if tagged and asked == NO_TAG:
         return

@@ -1,9 +1,9 @@
-"""The pages of the app, and the way back for a page opened without it.
+"""The pages of the app, and the redirect for a page that was opened without it.
 
-Until app.py has run once on a server, Streamlit takes the files in `pages/` for the pages. An
-address that is a file's name then runs the file alone, without the frame; each page therefore
-begins with `require_frame()`. A page's real address is unknown at that time, and Streamlit says so
-in a dialog before app.py can show the right page; `start_again` takes that away.
+Until app.py has run once on a server, Streamlit takes the files in `pages/` for the pages. A URL
+that is a file's name then runs the file alone, without the frame, so each page begins with
+`require_frame()`. A page's own URL is unknown at that time, and Streamlit opens a dialog that says
+so before app.py shows the page; `start_again` removes it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class PageSpec:
 
     Attributes:
         file: relative to app.py.
-        url_path: its address; differs from the file's stem, which Streamlit serves by itself.
+        url_path: its path in the URL; not the file's stem, which Streamlit serves by itself.
         title, icon: in the navigation.
         needs_model: whether there is anything to see without a checkpoint.
-        needs: what the model has to be able to do; where it lacks one, the frame says why.
-        maps: kinds of attention maps that its traces have to hold.
+        needs: abilities that the model must have; if one is missing, the frame says why.
+        maps: kinds of attention that its traces must contain.
     """
 
     file: str
@@ -55,8 +55,8 @@ class PageSpec:
     maps: tuple[AttentionKind, ...] = ()
 
 
-#: In the order of the header, where all names stand in one row of a window of 1280 px; Shift and
-#: the arrows turn the pages in it. From the whole to its parts, then other models, then words.
+#: In the order of the header, which fits all titles into 1280 px, and of the keys that turn pages:
+#: from the whole model to its parts, then several models, then words.
 PAGES: tuple[PageSpec, ...] = (
     PageSpec(
         "pages/translate_page.py", "translate", "Translate", ":material/translate:",
@@ -103,7 +103,7 @@ PAGES: tuple[PageSpec, ...] = (
 
 @contextmanager
 def frame() -> Iterator[None]:
-    """The frame runs a page inside this."""
+    """Mark that the frame runs the page."""
     token = _inside.set(True)
     try:
         yield
@@ -112,15 +112,15 @@ def frame() -> Iterator[None]:
 
 
 def require_frame() -> None:
-    """Go to the app where this page was opened without its frame."""
+    """Switch to the app if this page was opened without it."""
     if not _inside.get():
         st.switch_page("app.py", query_params=st.query_params.to_dict())
 
 
 def opened_by_file_names() -> bool:
-    """Whether this is a session's first run and Streamlit looked for its page in `pages/`.
+    """Return whether this is a session's first run, and Streamlit took it from `pages/`.
 
-    Asked before `st.navigation`, which ends that for the server.
+    Call it before `st.navigation`, after which Streamlit knows the pages of app.py.
     """
     first = _STARTED not in st.session_state
     st.session_state[_STARTED] = True
@@ -128,5 +128,5 @@ def opened_by_file_names() -> bool:
 
 
 def start_again() -> None:
-    """Have the browser load the page once more, now that the server knows the addresses."""
+    """Reload the page in the browser once, now that the server knows the URLs."""
     _reload(key="start_again")

@@ -1,10 +1,10 @@
-"""What the server does beside Streamlit: pages say where the app begins, no page is unknown, and
-libraries are loaded before the first visit where there is time.
+"""The server around Streamlit: base URL in every page, pages known from the start, libraries loaded
+before the first visit.
 
-A browser that opens `/attention` has to find out whether the app lives at `/` or at `/attention/`.
+A browser that opens `/attention` must find out whether the app is at `/` or at `/attention/`.
 Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
-the console on every first visit. The server knows how deep the address is, so it writes the answer
-into the page.
+the console on every first visit. The server knows the depth of the URL, so it writes the base into
+the page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Asgi = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-#: Behind a proxy the browser's address is longer than the server's, so it is cut from its end.
+#: Cut from the end, since a proxy may put more in front of the path than the server sees.
 _SCRIPT = """<script>
 {{
   const parts = location.pathname.split("/").filter(Boolean);
@@ -35,12 +35,12 @@ _SCRIPT = """<script>
 }}
 </script>"""
 
-#: Headers of a request that would bring a page other than the one written here.
+#: Request headers with which the answer would not be the whole page as text.
 _CONDITIONAL = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
 
 
 def depth_of(path: str, base: str = "") -> int:
-    """How many segments of a request's path name a page; 0 for the app's own address and files."""
+    """Return how many segments of a request's path name a page; 0 for the app's root and files."""
     parts = [part for part in path.split("/") if part]
     start = [part for part in base.split("/") if part]
     below = parts[len(start) :] if parts[: len(start)] == start else parts
@@ -50,13 +50,13 @@ def depth_of(path: str, base: str = "") -> int:
 
 
 class KnownBase:
-    """ASGI middleware that writes the app's base address into its pages."""
+    """ASGI middleware that writes the app's base URL into its pages."""
 
     def __init__(self, app: Asgi) -> None:
         self.app = app
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Pass everything on but the pages below the app's own address."""
+        """Rewrite pages below the app's root; pass everything else on."""
         depth = 0
         if scope["type"] == "http" and scope["method"] == "GET":
             depth = depth_of(scope["path"], config.get_option("server.baseUrlPath") or "")
@@ -87,16 +87,16 @@ class KnownBase:
         await self.app({**scope, "headers": plain}, receive, rewrite)
 
 
-#: Set once what the pages import is loaded.
+#: Set when the libraries that pages import are loaded.
 libraries = threading.Event()
 
-#: What takes seconds to import and touches no Streamlit, most wanted first.
+#: Modules that take seconds to import and do not use Streamlit, the most needed first.
 _SLOW = ("transformer.translator", "altair")
 
 
 @asynccontextmanager
 async def begin(app: Any) -> AsyncIterator[None]:
-    """Have the server take app.py for every address from the start, not the files in `pages/`.
+    """Serve every URL by app.py from the start, not by the files in `pages/`.
 
     The slow libraries are imported meanwhile; whoever comes earlier waits for the same import. The
     link that lets its opener import models is printed.

@@ -1,7 +1,7 @@
-"""The sidebar that every page shares: what to translate, with which model, where, and how.
+"""The sidebar that all pages share: sentence, checkpoint, device and decoding.
 
-`draw_sidebar` draws it and `current_view` says what was chosen. The session's store is the one
-source of truth (see `ui.core.url_state`): widgets are filled from it and write back to it.
+`draw_sidebar` draws it, and `current_view` returns the choices. The session's store is the source
+of truth (see `ui.core.url_state`): widgets are filled from it and write to it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ui.core.view import (
     keep_view,
 )
 from ui.core.widgets import fill
-from ui.frame.decoding import draw_decoding, follow, restart, settle_decoding
+from ui.frame.decoding import draw_decoding, follow, resolve_decoding, restart
 from ui.frame.languages import draw_languages
 from ui.frame.steering import (
     PREFIX,
@@ -46,30 +46,30 @@ from ui.frame.steering import (
     draw_steering,
     drop_ids,
     drop_steering,
-    settle_steering,
+    resolve_steering,
 )
 from ui.work.languages import languages_of
 from ui.work.models import entries, fresh, recorded_sentence, writes
 from ui.work.roots import without_root
 
-#: Opened first where it is there.
+#: Opened first, if it exists.
 DEFAULT_CHECKPOINT = "everyday-en-de"
-#: Most parameters of a small model, half of the paper's base.
+#: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000
-#: What is looked into where there is nothing to choose.
+#: The entry when there is no checkpoint.
 _NOTHING = Entry("", Path(), None, None, "")
 
-#: Reasons in the sidebar; the page of models has all.
+#: Most broken checkpoints listed in the sidebar; the Models page lists all.
 _MOST_BROKEN = 20
 
 _KIND = "headlight_kind"
 
 
 def draw_sidebar() -> View:
-    """Draw the shared controls and keep what they say for `current_view`."""
+    """Draw the shared controls, and keep their values for `current_view`."""
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
-    chosen = _settle_checkpoint(found, tuple(usable))
+    chosen = _resolve_checkpoint(found, tuple(usable))
     entry = fresh(usable[chosen]) if chosen else _NOTHING
     draw = _draw_archive if entry.kind == "archive" else _draw_model
     view = draw(entry, tuple(usable))
@@ -80,15 +80,15 @@ def draw_sidebar() -> View:
 
 
 def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
-    """The controls of something that reads any sentence."""
+    """Draw the controls of a model."""
     chosen, ours = entry.name, entry.kind == "checkpoint"
     examples = examples_for(chosen, entry.metrics)
-    _settle_sentence(examples)
+    _resolve_sentence(examples)
     if (asked := asked_for()) is not None:
         _ask(asked)
     url_state.show(SENTENCE, CHECKPOINT)
     if ours:
-        settle_steering(SENTENCE)
+        resolve_steering(SENTENCE)
     with st.sidebar:
         _draw_sentence(examples)
         _draw_checkpoint(usable, entry)
@@ -99,7 +99,7 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
             draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            settle_decoding(default_decoding(entry.metrics), samples=ours)
+            resolve_decoding(default_decoding(entry.metrics), samples=ours)
             draw_decoding(samples=ours)
         if ours:
             draw_steering()
@@ -119,7 +119,7 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
 
 
 def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
-    """The one sentence of a file of arrays, in place of a box to type in."""
+    """Draw the sentence of a file of arrays, which takes no other."""
     sentence = recorded_sentence(entry)
     url_state.show(CHECKPOINT)
     with st.sidebar:
@@ -135,14 +135,14 @@ def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
 
 
 def device_label(device: str) -> str:
-    """A device in words."""
+    """Return a device in words."""
     if device == "cpu":
         return "CPU"
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _settle_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
-    """The checkpoint to use: the one asked for, else the default one, else the first."""
+def _resolve_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
+    """Return the checkpoint to use: the requested one, else the default, else the first."""
     asked = url_state.get(CHECKPOINT)
     if asked in usable:
         return asked
@@ -163,14 +163,14 @@ def _settle_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
     return fallback
 
 
-def _settle_sentence(examples: Examples) -> None:
-    """See that there is a sentence, and one that this kind of checkpoint can read.
+def _resolve_sentence(examples: Examples) -> None:
+    """Store a sentence that this kind of checkpoint can read.
 
-    Checkpoints of one kind share the sentence; a model of letter strings and a model of sentences
-    each get back what was typed for them last.
+    Checkpoints of one kind share the sentence. Models of letter strings and models of sentences
+    each get back the last one typed for their kind.
     """
     kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
-    url_state.get(SENTENCE)  # drops what is not allowed
+    url_state.get(SENTENCE)  # drops an invalid one
     opening = examples.items[0].sentence
     if not url_state.stored(SENTENCE):
         url_state.put(SENTENCE, opening)
@@ -184,13 +184,13 @@ def _settle_sentence(examples: Examples) -> None:
 
 
 def is_opening_sentence() -> bool:
-    """Whether the app, and not the visitor or a link, put the sentence there."""
+    """Return whether the app chose the sentence, not the visitor or a link."""
     kept: dict[str, str] = st.session_state.get(_KIND, {})
     return url_state.get(SENTENCE) == kept.get("opening")
 
 
 def open_with(sentence: str) -> NoReturn:
-    """Begin the run again with another sentence of the app's choice."""
+    """Rerun with another sentence of the app's choice."""
     drop_steering()
     url_state.put(SENTENCE, sentence)
     st.rerun()
@@ -227,7 +227,7 @@ def _take_sentence() -> None:
 
 
 def _ask(sentence: str) -> None:
-    """Put what the visitor asks for."""
+    """Store the visitor's sentence."""
     count_asked()
     st.session_state[_KIND].pop("opening", None)
     url_state.put(SENTENCE, sentence)
@@ -285,7 +285,7 @@ def _take_checkpoint() -> None:
 
 
 def _draw_broken(broken: Sequence[Entry]) -> None:
-    """Name what cannot be used and why; the app goes on without it."""
+    """List the checkpoints that cannot be used, and why."""
     if not broken:
         return
     count = "1 checkpoint" if len(broken) == 1 else f"{len(broken)} checkpoints"
@@ -293,7 +293,7 @@ def _draw_broken(broken: Sequence[Entry]) -> None:
         for entry in broken[:_MOST_BROKEN]:
             st.caption(plain(without_root(str(entry.error))))
         if len(broken) > _MOST_BROKEN:
-            st.caption(f"And {len(broken) - _MOST_BROKEN} more, all of them among the models.")
+            st.caption(f"And {len(broken) - _MOST_BROKEN} more, all listed on the Models page.")
 
 
 def _draw_device(available: tuple[str, ...]) -> str:

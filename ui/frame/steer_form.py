@@ -1,4 +1,4 @@
-"""The small form for typing what the translation begins with, or all of it."""
+"""The form for a prefix or a whole translation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SEEN = "headlight_steer_seen"
 
 
 def draw_steer_form(view: View) -> None:
-    """Draw the form; it opens on what is given now."""
+    """Draw the form, filled with the current prefix or target."""
     model = get_translator(view)
     given = (view.prefix, view.target)
     known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
@@ -37,8 +37,8 @@ def draw_steer_form(view: View) -> None:
         ids = [token for token in view.prefix if token != model.config.eos_id]
         st.session_state[_TEXT] = view.target or model.tokenizer.target.decode(ids)
         st.session_state[_HOW] = _BEGINS if view.target is None else _IS
-    # The browser makes a popover's contents when it opens. What an earlier run filled in would be
-    # lost there, so it becomes the default.
+    # The browser creates a popover's widgets when it opens and loses values set in an earlier run,
+    # so they become the defaults.
     with st.form("steer_form", border=False):
         st.segmented_control(
             "The translation", [_BEGINS, _IS], default=st.session_state[_HOW] if known else None,
@@ -74,15 +74,15 @@ def _take(view: View) -> None:
         ids = model.tokenize_target(text).ids
         if st.session_state[_HOW] == _BEGINS:
             begin_with(ids)
-            # On the first step that is the model's own.
+            # The first step that the model chooses itself.
             url_state.put(url_state.STEP, len(ids) + 1)
         else:
             follow_target(text)
     except InputError as error:
-        said = str(error).replace("the sentence", "the text")
-        put_message(f"{said[:1].upper()}{said[1:]}.")
+        reason = str(error).replace("the sentence", "the text")
+        put_message(f"{reason[:1].upper()}{reason[1:]}.")
 
 
 def out_of_date(view: View) -> bool:
-    """Whether steering has changed since the view was drawn, so that all of it has to run again."""
+    """Return whether steering has changed since the view was drawn, so the page must rerun."""
     return (url_state.get(PREFIX), url_state.get(TARGET)) != (view.prefix, view.target)

@@ -1,8 +1,8 @@
-"""Steering: what the translation has to begin with, or a whole translation to follow.
+"""Steering: a prefix that the translation must begin with, or a whole target to follow.
 
-A prefix is held as token ids, since a token taken in the player need not be what the tokenizer
-would make of its text. Ids are one checkpoint's own; another checkpoint drops them. A new sentence
-drops all steering. One step back is kept for every steer of the session.
+A prefix is stored as token ids, since the tokenizer may split the text of a chosen token in another
+way. Ids belong to one checkpoint; changing it drops them. A new sentence drops all steering. Every
+steer of the session can be undone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.frame.decoding import restart
 
-#: Longer texts are refused in the field; whether one is too long for a model is counted in tokens.
+#: Limit of the text field; a model's own limit is counted in tokens.
 MAX_TARGET_CHARACTERS = 10_000
 
 _STEERS = "headlight_steers"
@@ -38,16 +38,16 @@ def _parse_target(raw: str) -> str | None:
     return raw if raw.strip() else None
 
 
-#: The first token ids of the translation; one that ends in `</s>` is the whole of it.
+#: The translation's first token ids; with `</s>` at the end, all of them.
 PREFIX: Param[tuple[int, ...]] = Param(
     "prefix", _parse_ids, (), lambda ids: ".".join(map(str, ids))
 )
-#: A whole translation to follow in place of a search (teacher forcing).
+#: A whole translation to read by teacher forcing, in place of a search.
 TARGET: Param[str | None] = Param("target", _parse_target, None)
 
 
 def begin_with(ids: Sequence[int]) -> None:
-    """Let the translation begin with these token ids."""
+    """Set the prefix, as token ids."""
     _remember()
     url_state.forget(TARGET)
     url_state.put(PREFIX, tuple(ids))
@@ -55,7 +55,7 @@ def begin_with(ids: Sequence[int]) -> None:
 
 
 def follow_target(text: str) -> None:
-    """Let the decoder follow this translation."""
+    """Set the whole translation, as text."""
     _remember()
     url_state.forget(PREFIX)
     url_state.put(TARGET, text)
@@ -63,7 +63,7 @@ def follow_target(text: str) -> None:
 
 
 def undo() -> None:
-    """Take the last steer back; what a link brought, all at once."""
+    """Undo the last steer; steering from a link is undone at once."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
     url_state.put(PREFIX, prefix)
@@ -72,7 +72,7 @@ def undo() -> None:
 
 
 def start_over() -> None:
-    """Let the model translate by itself; this can be undone like a steer."""
+    """Remove all steering, which can be undone too."""
     if is_steered():
         _remember()
         url_state.forget(PREFIX, TARGET)
@@ -80,33 +80,33 @@ def start_over() -> None:
 
 
 def drop_steering() -> None:
-    """Forget all of it, for a new sentence."""
+    """Remove all steering and its history, for a new sentence."""
     drop_message()
     url_state.forget(PREFIX, TARGET)
     st.session_state.pop(_STEERS, None)
 
 
 def drop_ids() -> None:
-    """Forget what only one checkpoint understands."""
+    """Remove the ids of one checkpoint."""
     if url_state.get(PREFIX):
         url_state.forget(PREFIX)
     st.session_state.pop(_STEERS, None)
 
 
 def is_steered() -> bool:
-    """Whether anything of the translation is given."""
+    """Return whether there is a prefix or a target."""
     return bool(url_state.get(PREFIX)) or url_state.get(TARGET) is not None
 
 
 def can_undo() -> bool:
-    """Whether there is a steer to take back: this session's, or what a link brought."""
+    """Return whether there is a steer to undo, of this session or from a link."""
     return is_steered() or bool(st.session_state.get(_STEERS))
 
 
-def settle_steering(sentence: Param[str]) -> None:
-    """See that no prefix stays behind when a link brings another sentence, and not both ways."""
+def resolve_steering(sentence: Param[str]) -> None:
+    """Drop a prefix when a link brings another sentence, and a prefix beside a target."""
     if url_state.arrived(PREFIX, TARGET):
-        st.session_state.pop(_STEERS, None)  # steers before the link are not steps towards it
+        st.session_state.pop(_STEERS, None)  # earlier steers do not lead to the link's
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
     if url_state.arrived(sentence) and not in_url:
         drop_steering()
@@ -116,7 +116,7 @@ def settle_steering(sentence: Param[str]) -> None:
 
 
 def draw_steering() -> None:
-    """Say that the translation is steered, with the ways back; nothing where it is not."""
+    """Draw a note with Undo and Start over if the translation is steered."""
     if not is_steered() and not can_undo():
         return
     with st.container(key="steering"):
@@ -141,22 +141,22 @@ def draw_steering() -> None:
 
 
 def put_message(text: str) -> None:
-    """Say what is wrong with what was typed, until something else is typed."""
+    """Show what is wrong with the typed text, until it changes."""
     st.session_state[_MESSAGE] = text
 
 
 def drop_message() -> None:
-    """Say nothing any more."""
+    """Remove the message."""
     st.session_state.pop(_MESSAGE, None)
 
 
 def message() -> str:
-    """What is wrong with what was typed, "" where nothing is."""
+    """Return what is wrong with the typed text, or ""."""
     return str(st.session_state.get(_MESSAGE, ""))
 
 
 def restart_here() -> None:
-    """Another translation of the same sentence; the player stays at its step where it can."""
+    """Restart for another translation of the sentence, but keep the player's step."""
     step = url_state.get(url_state.STEP)
     restart()
     if step is not None:

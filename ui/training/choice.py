@@ -1,4 +1,4 @@
-"""The settings of the Training page, held in its address."""
+"""The URL parameters of the Training page."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VIEW: Param[str] = Param("training_view", url_state.one_of(VIEWS), "toy")
 MEASURES = {"nll": "Perplexity", "bleu": "BLEU"}
 MEASURE: Param[str] = Param("table3", url_state.one_of(MEASURES), "nll")
 
-#: The folder that is watched.
+#: The watched folder.
 WATCHED: Param[str] = Param("watch", url_state.text(80), "")
 
 ALL = (TASK, CHANGE, WIDTH, HEADS, LAYERS, WARMUP, UPDATES, RATE, SEED)

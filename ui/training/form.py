@@ -88,7 +88,7 @@ def _draw_settings() -> None:
 
 @st.fragment(run_every=_LOOK)
 def _draw_turn(settings: list[ToySettings]) -> None:
-    """Say whose turn it is; the button comes back by itself."""
+    """Say that another run is in progress; the button comes back when it ends."""
     other = busy()
     if other is None:
         st.rerun()

@@ -29,7 +29,7 @@ VARIABLE = "HEADLIGHT_TRAIN"
 
 #: Jobs whose files are kept; the oldest goes first.
 MOST_JOBS = 6
-#: Begins the name of a folder in which a checkpoint is put together; listings leave it out.
+#: Prefix of a folder in which a checkpoint is being written; listings leave it out.
 _STAGE = ".importing."
 _HOUSE = Path(__file__).resolve().parents[2]
 
@@ -48,7 +48,8 @@ class RunningJob:
 
     def status(self) -> Status:
         """Return what it is doing; a process that was killed has failed."""
-        ended = self.process.poll() is not None  # asked first: its last words come before its end
+        # Polled before reading: a process writes its last status before it ends.
+        ended = self.process.poll() is not None
         status = self.folder.status()
         if ended and status.live:
             return Status("failed", status.update, "the training process was ended")
@@ -73,7 +74,7 @@ def find(name: str) -> RunningJob | None:
 
 
 def busy() -> str | None:
-    """Return what the server is training, if it is, in a sentence."""
+    """Return what the server is training, in a sentence, or None."""
     for job in list(_JOBS.values()):
         status = job.status()
         if status.live:
@@ -135,7 +136,7 @@ def _start(folder: JobFolder) -> subprocess.Popen[bytes]:
 
 @functools.cache
 def _place() -> Path:
-    """Make the folder of this server's jobs, which goes with the server."""
+    """Make the folder of this server's jobs, deleted when the server ends."""
     place = Path(tempfile.mkdtemp(prefix="headlight-training-"))
     atexit.register(_end, place)
     return place

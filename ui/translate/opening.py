@@ -53,8 +53,8 @@ def riddle_of(view: View) -> tuple[Example, Riddle] | None:
     return None
 
 
-def settle_opening(view: View) -> bool:
-    """Decide whether the opening plays in this run of the page."""
+def opening_plays(view: View) -> bool:
+    """Decide and return whether the opening plays in this run of the page."""
     if url_state.arrived(OPENING):
         st.session_state[_PLAYS] = _ASKED if url_state.get(OPENING) == "1" else ""
     elif _PLAYS not in st.session_state:

@@ -39,8 +39,8 @@ _TOKENS = (QUERY, KEY, other(QUERY), other(KEY))
 _LAST = "compare_head_last"
 
 
-def _settle(sides: tuple[Side, Side]) -> None:
-    """Forget the chosen tokens once the sentences are others."""
+def _start(sides: tuple[Side, Side]) -> None:
+    """Forget the chosen tokens when the sentences change."""
     now = tuple(side.view.request for side in sides)
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
@@ -176,6 +176,6 @@ def _said(stages: HeadStages, chosen: Chosen, query: str) -> str:
 
 
 ROOM = CompareRoom(
-    "head", _draw, page="head", settle=_settle,
+    "head", _draw, page="head", start=_start,
     params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, SCALING),
 )  # fmt: skip
