@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transformer.arrays.archived import ArchivedTrace
-from transformer.arrays.trace_file import look_at_arrays
+from transformer.arrays.trace_file import describe_arrays
 from transformer.checkpoint.folder import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
 from transformer.errors import CheckpointError
 from transformer.files.file_cache import FileCache
@@ -211,7 +211,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def _about_arrays(path: Path) -> str:
-    shapes = look_at_arrays(path)
+    shapes = describe_arrays(path)
     sizes = [_size(shape) for shape in shapes.values()]
     return f"One recorded sentence: {'; '.join(dict.fromkeys(sizes))}."
 

@@ -64,7 +64,7 @@ def load_arrays(path: str | Path) -> Trace:
     return trace_of(read_npz(path, KNOWN), str(path))
 
 
-def look_at_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
+def describe_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
     """Return the kinds of maps in a file and their shapes [L, H, n, m], from headers alone.
 
     Raises: `CheckpointError`, as `load_arrays` does, for anything wrong in the headers.

@@ -47,7 +47,7 @@ class Stored:
         return read
 
 
-def look_at(folder: Path, names: Sequence[str]) -> Stored:
+def describe_shards(folder: Path, names: Sequence[str]) -> Stored:
     """Describe a folder's weights: the first file of these names, or else the first index.
 
     Raises: `CheckpointError`, one line that names the file.

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 from tests.factories import make_trace
 from transformer.arrays.maps import ALIASES
-from transformer.arrays.trace_file import load_arrays, look_at_arrays, save_arrays, trace_of
+from transformer.arrays.trace_file import describe_arrays, load_arrays, save_arrays, trace_of
 from transformer.errors import CheckpointError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -278,9 +278,9 @@ def test_any_arrays_give_a_trace_or_one_line(arrays: dict[str, Any]) -> None:
 
 def test_headers_alone_say_what_a_file_holds(tmp_path: Path) -> None:
     path = save_arrays(make_trace(S=6, T=4), tmp_path / "a")
-    assert look_at_arrays(path) == {
+    assert describe_arrays(path) == {
         "encoder_self": (3, 3, 6, 6), "decoder_self": (2, 3, 4, 4), "cross": (2, 3, 4, 6),
     }  # fmt: skip
     np.savez(tmp_path / "b.npz", x=np.ones(3))
     with pytest.raises(CheckpointError, match="no attention maps"):
-        look_at_arrays(tmp_path / "b.npz")
+        describe_arrays(tmp_path / "b.npz")

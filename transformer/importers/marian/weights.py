@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.position_tables import ROUNDING, off_formula
-from transformer.checkpoint.shards import look_at
+from transformer.checkpoint.shards import describe_shards
 from transformer.checkpoint.weights import (
     Described,
     check_memory,
@@ -80,7 +80,7 @@ def read_weights(
     "learned" if config.json says that they were trained. `report` is called with (tensors read,
     total).
     """
-    stored = look_at(folder, WEIGHTS)
+    stored = describe_shards(folder, WEIGHTS)
     path, found = stored.path, stored.found
     names = {
         name: tuple(each for each in theirs if each in found)
