@@ -92,7 +92,7 @@ def text(results: Results) -> str:
         theirs = f"{row.published.perplexity:>7.2f}", f"{row.published.bleu:>7.1f}"
         if each.nll is None or each.bleu is None or each.parameters is None:
             lines.append(f"{start}{'':>12}{'':>8}{theirs[0]}  {'not run':22}{'':>13}{theirs[1]}")
-            continue
+        else:
             lines.append(
                 f"{start}{each.parameters:>12,}{math.exp(each.nll.mean):>8.2f}{theirs[0]}  "
                 f"{_difference(each.nll, 3, group):22}"

@@ -106,6 +106,22 @@ def test_what_agrees_with_the_paper() -> None:
     assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
 
 
+def test_the_command_prints_a_line_for_every_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [invented("base", seed, math.log(5), 25 + 0.1 * seed) for seed in (1, 2, 3)]
+    runs += [invented("heads-1", seed, math.log(6), 25.1) for seed in (1, 2, 3)]
+    file = tmp_path / "table.json"
+    file.write_text(Results.of(runs).to_json())
+    assert main(["ablations", "--table", str(file)]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert len(lines) == len(VARIATIONS)
+    rows = {name: next(line for line in lines if f" {name} " in line) for name in RUN_ORDER}
+    assert "5.00" in rows["base"] and "25.2 ± 0.1" in rows["base"]
+    assert "6.00" in rows["heads-1"] and "+0.182 agrees" in rows["heads-1"]
+    assert "not run" in rows["heads-4"]
+
+
 def test_results_keep_the_last_of_a_seed_and_refuse_what_is_none() -> None:
     runs = [invented("heads-4", 2, 2.0, 1), invented("base", 1, 1, 1), invented("heads-4", 2, 3, 1)]
     results = Results.of(runs)
