@@ -1,4 +1,4 @@
-"""Draws the house as text: python -m tests.architecture [--rev REVISION] [--write].
+"""Draw the packages as text: python -m tests.architecture [--rev REVISION] [--write].
 
 Without options it prints the floors of the working tree. `--rev` prints those of a git revision
 beside them, and `--write` puts everything into docs/architecture.md.
@@ -71,7 +71,7 @@ lies directly in one of them.
 
 
 def main() -> None:
-    """Print or write the picture."""
+    """Print or write the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rev", help="a git revision to draw beside the working tree")
     parser.add_argument("--write", action="store_true", help=f"write {FILE.relative_to(ROOT)}")
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def document(before: House, now: House, revision: str = BEFORE) -> str:
-    """The whole of docs/architecture.md."""
+    """Return docs/architecture.md."""
     return TEXT.format(
         before=revision,
         floors=floors(now),

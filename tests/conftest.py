@@ -40,7 +40,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle files, then tests within each file; all processes of a run agree on the order."""
+    """Shuffle files, then tests within each file, alike in all processes of a run."""
     seed = config.getoption("--order-seed")
     if seed is None:
         return
@@ -67,7 +67,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now stays: the collector need not look at it before every test."""
+    """Exempt what is imported by now from garbage collection, which runs before every test."""
     gc.collect()
     gc.freeze()
 
@@ -102,7 +102,7 @@ def tiny_config(tiny_tokenizer: Tokenizer) -> ModelConfig:
 
 @pytest.fixture(scope="session")
 def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transformer:
-    """Trained for a second, so that its translations end; do not change it."""
+    """A model trained for a second, so that its translations end; do not change it."""
     from tests.tiny_models import trained_model
 
     return trained_model(tiny_config, tiny_tokenizer)

@@ -1,6 +1,6 @@
-"""Processes for tests that need one with its imports made already.
+"""Processes for tests, forked from one that has made its imports.
 
-Importing PyTorch, Streamlit and what else the app needs takes several seconds of a processor. So
+Importing PyTorch, Streamlit and the rest takes several seconds of processor time. So
 one process imports it all, and each server, program or command is a copy of that process in which
 nothing else has run yet. Where the start itself is tested, it is a new Python.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-#: The environment of every new process: as it was before a test changed it for itself.
+#: The environment of every new process: as it was before any test changed it.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 #: Reads what a copy is to run, its environment, folder and log, and whether to wait for its end, a
@@ -96,10 +96,10 @@ def run(
 
     Args:
         command: `-m MODULE`, or a program's path, and arguments.
-        environment: variables beside `ENVIRONMENT`.
-        log: what it writes, anew.
+        environment: variables in addition to `ENVIRONMENT`.
+        log: file for its output; overwritten.
 
-    Returns: what it wrote. Raises: `AssertionError`, with that, where it fails.
+    Returns: its output. Raises: `AssertionError` with the output if it fails.
     """
     status = _ask(command, environment, folder, log, True)
     written = log.read_text(encoding="utf-8", errors="replace")
@@ -120,7 +120,7 @@ def _ask(
 
 @functools.cache
 def _original() -> subprocess.Popen[str]:
-    """The process of which the others are copies, to the end of these tests."""
+    """Return the process that the others are forked from; it lives as long as the tests."""
     process = subprocess.Popen(
         [sys.executable, "-c", COPIES], cwd=ROOT,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},

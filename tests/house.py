@@ -1,4 +1,4 @@
-"""The modules of the house and who imports whom, in the working tree or at a git revision."""
+"""The modules of the project and their imports, in the working tree or at a git revision."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def imported(module: Module) -> frozenset[str]:
 
 
 def arrows(house: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
-    """Who imports whom. `from package import module` is an arrow to the module."""
+    """Yield (importer, imported); `from package import module` imports the module."""
     for name, module in house.items():
         others = imported(module) & house.keys()
         for other in others:
@@ -89,9 +89,9 @@ Graph = Mapping[str, Collection[str]]
 
 
 def heights(graph: Graph) -> dict[str, int]:
-    """The number of nodes on the longest chain of arrows that starts at each node.
+    """Return the number of nodes on the longest chain of arrows from each node.
 
-    Nodes that reach each other in a circle share one height and count once.
+    Nodes on a circle share one height and count once.
     """
     circle = {node: frozenset({node, *group}) for group in circles(graph) for node in group}
 
@@ -116,7 +116,7 @@ def circles(graph: Graph) -> list[frozenset[str]]:
 
 
 def reachable(graph: Graph, start: str) -> set[str]:
-    """Every node at the end of a chain of one or more arrows."""
+    """Return the nodes that a chain of one or more arrows reaches."""
     found: set[str] = set()
     waiting = list(graph.get(start, ()))
     while waiting:
@@ -128,7 +128,7 @@ def reachable(graph: Graph, start: str) -> set[str]:
 
 
 def reduced(graph: Graph) -> dict[str, set[str]]:
-    """The arrows that no longer chain of arrows replaces, for a graph without circles."""
+    """Return the transitive reduction of a graph without circles."""
     return {
         node: {
             other

@@ -1,4 +1,4 @@
-"""Made-up traces of a sentence with a pronoun that may stand for either of two nouns."""
+"""Made-up traces of a sentence whose pronoun may refer to either of two nouns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANIMAL, STREET, IT, STEP = (1, 2), 5, 7, 3
 
 
 def scene(seed: int = 0) -> Trace:
-    """A pronoun in a made-up model; row `STEP` looks at it more than any other row does."""
+    """Return a pronoun's scene; row `STEP` looks at it more than any other row."""
     made = make_trace(
         S=len(SOURCE) + 1, T=6, n_encoder_layers=3, n_decoder_layers=2, n_heads=5, seed=seed,
         src_tokens=SOURCE,
@@ -27,7 +27,7 @@ def scene(seed: int = 0) -> Trace:
 
 
 def aimed(trace: Trace, kind: str, layer: int, head: int, at: tuple[int, ...]) -> Trace:
-    """The trace with one head that looks from the pronoun at these positions alone."""
+    """Return the trace with one head that looks from the pronoun at these positions only."""
     maps = getattr(trace, kind).copy()
     row = IT if kind == "encoder_self" else STEP
     maps[layer, head, row] = 0

@@ -1,4 +1,4 @@
-"""Traces of real searches over made-up distributions: every prefix has one of its own."""
+"""Traces of real searches over made-up distributions, one for every prefix."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Table:
         )
 
     def look(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Logits [V], attention onto the prefix [L, H, t] and onto the source [L, H, S]."""
+        """Return logits [V], attention to the prefix [L, H, t] and to the source [L, H, S]."""
         rng = np.random.default_rng([self.seed, *row])
         logits = self.sharpness * rng.normal(size=len(PIECES))
         logits[2] += self.end
@@ -58,7 +58,7 @@ def searched(
     sharpness: float = 1.5,
     end: float = 0.0,
 ) -> Trace:
-    """A trace with the record of a search; its own maps are not those of the search."""
+    """Return a trace with a search record; its maps are not those of the search."""
     settings = SearchSettings(
         beam_size, alpha, suppressed=(0, 1), record=True, top_k=6, sampling=sampling
     )

@@ -21,7 +21,7 @@ from tests.waiting import wait_until
 #: The command of the app itself.
 APP = ("-m", "streamlit", "run", "app.py")
 
-#: Seconds that a server may take until it answers; generous, since machines are shared.
+#: Timeout of a server's start in seconds; generous, since machines are shared.
 PATIENCE = 120
 
 
@@ -42,17 +42,17 @@ def serving(
     importing: bool = True,
     port: int = 0,
 ) -> Iterator[Server]:
-    """A running server, from when it answers.
+    """A running server, which already answers.
 
     Args:
-        log: what it writes, anew.
-        command: `-m MODULE` and arguments of its own; Streamlit's options are added to them.
-        checkpoints: where the app looks for checkpoints; None: where it does by itself.
+        log: file for its output; overwritten.
+        command: `-m MODULE` and arguments; Streamlit's options are added.
+        checkpoints: the app's folder of checkpoints; None: its default.
         fresh: in a new Python, which has to import everything.
         importing: whether anyone may import models; otherwise only those with the server's token.
-        port: where it listens; 0: on any that is free.
+        port: 0 for any that is free.
 
-    Raises: `RuntimeError`, with what it has written, where it does not start.
+    Raises: `RuntimeError` with its output if it does not start.
     """
     port = port or free_port()
     address = f"http://127.0.0.1:{port}"
@@ -69,7 +69,7 @@ def serving(
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
+    """Return a port on which nothing listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -81,7 +81,7 @@ def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> 
             [sys.executable, *command], cwd=ROOT, stdout=file, stderr=subprocess.STDOUT,
             env={**forks.ENVIRONMENT, **environment},
         )  # fmt: skip
-    # Whoever has ended stays until somebody asks for its status.
+    # An ended process is a zombie until its status is read.
     threading.Thread(target=process.wait, daemon=True).start()
     return process.pid
 
@@ -109,7 +109,7 @@ def _lives(pid: int) -> bool:
 
 
 def _end(pid: int) -> None:
-    """Ask it to end; after ten seconds, end it."""
+    """Terminate it; kill it after ten seconds."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
         if not wait_until(lambda: not _lives(pid), 10):

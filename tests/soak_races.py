@@ -1,4 +1,4 @@
-"""The races against other libraries, in small: both sides run, and the last line has figures."""
+"""Small races against other libraries: both sides run, and the last line has figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of the house is drawn from the floors and the imports that the other tests hold."""
+"""The picture of the architecture is drawn from the floors and imports that other tests check."""
 
 from __future__ import annotations
 

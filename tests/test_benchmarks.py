@@ -1,4 +1,4 @@
-"""What benchmarks compute from their measurements; the races themselves run in `make soak`."""
+"""Results that benchmarks compute from measurements; the races run in `make soak`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the documents say is what the project holds: links, decisions, names, printed tables."""
+"""The documents agree with the project: links, decisions, names, printed tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two lines in a notebook, and the program that writes a page."""
+"""`headlight.show` in a notebook, and the program that writes a page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def framed(view: headlight.Page) -> str:
-    """What the frame of a notebook holds."""
+    """Return the page inside a notebook's frame."""
     text = view._repr_html_()
     assert re.fullmatch(r'<iframe srcdoc="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', text)
     return html.unescape(text.partition('srcdoc="')[2].partition('"')[0])
@@ -123,7 +123,7 @@ for module, *arguments in (["headlight", file, first],
 
 
 def without_font(page: bytes) -> bytes:
-    """A page without the font and the hash of the style that holds it."""
+    """Return a page without the font and the hash of its style."""
     return re.sub(rb"@font-face {[^}]*}\n|style-src '[^']*'", b"", page)
 
 

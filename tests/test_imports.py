@@ -1,4 +1,4 @@
-"""The floors of the house: arrows of imports run down only, and never in a circle."""
+"""Imports run down the floors only, and never in a circle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.house import ROOT, Module, arrows, circles, imported, modules
 
-#: From the ground up. A module belongs to the longest name here that it begins with, and imports
+#: From the ground up. A module belongs to the longest prefix here, and imports
 #: from its own row's package and from rows above in this list, which are floors below.
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer", "transformer.errors", "transformer.types"),
@@ -51,7 +51,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("app", "benchmarks"),
 )  # fmt: skip
 
-#: What each package does without, itself and in all that it imports.
+#: Libraries that a package must not load, even indirectly.
 ABSENT = {
     "transformer": {"streamlit", "plotly", "altair", "figures", "ui", "pages", "app", "headlight"},
     "figures": {"torch", "streamlit", "ui", "pages", "app", "headlight"},
@@ -59,14 +59,14 @@ ABSENT = {
     "headlight": {"pages", "app"},
 }
 
-#: The same for what is run and not imported. Pages tell a story and draw nothing themselves.
+#: The same for scripts. Pages tell a story and draw nothing themselves.
 ABSENT_FROM_FILES = {
     **ABSENT,
     "pages": {"torch", "plotly", "altair", "pages", "app", "headlight"},
     "benchmarks": {"pages", "app"},
 }
 
-#: What figures know of the model: records and measures, none of which needs PyTorch.
+#: What figures may import of the model: records and measures, none of which needs PyTorch.
 PURE = (
     "transformer.types",
     "transformer.measures",
@@ -93,7 +93,7 @@ for names in sys.argv[1:]:
 
 
 def floor(module: str) -> tuple[int, str]:
-    """The floor of a module, and the package on it that it belongs to."""
+    """Return the floor of a module, and its package there."""
     held = [
         (len(name), level, name)
         for level, names in enumerate(FLOORS)
@@ -107,7 +107,7 @@ def floor(module: str) -> tuple[int, str]:
 
 
 def upward(house: Mapping[str, Module]) -> list[str]:
-    """The arrows that do not run down, as lines for people."""
+    """Return the imports that do not run down, as readable lines."""
     return [
         f"{name} (floor {floor(name)[0]}) imports {other} (floor {floor(other)[0]})"
         for name, other in arrows(house)
@@ -141,7 +141,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 
 def loaded(*packages: str) -> list[set[str]]:
-    """The top packages that a fresh process holds after each row of modules, see IMPORT_ALL."""
+    """Return the top packages that a fresh process has loaded after each row, see IMPORT_ALL."""
     done = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *packages],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -182,7 +182,7 @@ def test_the_search_knows_no_model() -> None:
 
 
 def test_exhibits_take_records_and_need_no_session() -> None:
-    """A rule of imports: what makes figures and offline pages knows no view and no Streamlit."""
+    """Modules that make figures and offline pages import neither `View` nor Streamlit."""
     house = modules()
     names = [name for name in house if name.startswith("ui.") and name.endswith("exhibits")]
     assert sum(name.startswith("ui.compare") for name in names) >= 3

@@ -1,4 +1,4 @@
-"""What an installation holds, and that it runs away from the repository."""
+"""An installation: its content, and that it runs outside the repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = ("transformer", "headlight", "figures", "ui")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder into which the wheel, built from a copy of the sources, was installed."""
+    """A folder with the wheel installed, built from a copy of the sources."""
     folder = tmp_path_factory.mktemp("wheel")
     copy = folder / "copy"
     for name in SOURCES:

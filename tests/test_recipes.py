@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md adds what it says: its files and changes, in a copy, pass their own tests."""
+"""The recipes in CONTRIBUTING.md work: applied to a copy, they pass their own tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 
-#: Beside the recipes' own tests: every download of the figure is made, and its program run.
+#: Added to the recipes' own tests: make every download of the figure, and run its program.
 DOWNLOADS = """
 import numpy as np
 from figures.locality import locality_exhibit
@@ -33,7 +33,7 @@ def test_downloads(random_checkpoints, monkeypatch):
     np.testing.assert_array_equal(names["shares"], exhibit.arrays["shares"])
 """
 
-#: The heading of a recipe, the language of a block, the file that it is or changes, and its lines.
+#: Heading of a recipe, language of a block, its file, and its lines.
 BLOCKS = [
     (recipe, kind, path, lines)
     for recipe, body in re.findall(r"^### (.+)\n((?:(?!^### ).*\n)*)", TEXT, re.MULTILINE)
@@ -42,7 +42,7 @@ BLOCKS = [
 
 
 def changed(text: str, lines: str) -> str:
-    """Apply a change at the one place where its old lines stand."""
+    """Apply a change at the one occurrence of its old lines."""
     marked = lines.splitlines(keepends=True)
     old = "".join(line[1:] for line in marked if line[0] != "+")
     assert old and text.count(old) == 1, f"{text.count(old)} places for:\n{old}"
@@ -50,7 +50,7 @@ def changed(text: str, lines: str) -> str:
 
 
 def added(recipe: str) -> dict[str, int]:
-    """The lines that a recipe adds to each file."""
+    """Return the lines that a recipe adds to each file."""
     counts: dict[str, int] = {}
     for name, kind, path, lines in BLOCKS:
         if name == recipe:

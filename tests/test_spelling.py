@@ -1,6 +1,6 @@
 """The project's English is spelled right: texts on screen, messages, comments and documents.
 
-What the dictionary lacks stands in `words.txt`: terms of the field, names, British spellings, and
+`words.txt` adds to the dictionary: terms of the field, names, British spellings, and
 words of example sentences.
 """
 

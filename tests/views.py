@@ -1,4 +1,4 @@
-"""Views of checkpoints, as the sidebar makes them, for tests without a sidebar."""
+"""Views of checkpoints as the sidebar makes them, for tests without it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from ui.work.languages import languages_of
 
 
 def make_view(path: Path, sentence: str = "A dog runs.", **more: Any) -> View:
-    """The view of what lies at a path, on the CPU."""
+    """Return the view of a path, on the CPU."""
     entry = inspect_entry(path)
     return View(entry, "cpu", sentence, languages=languages_of(entry, "cpu"), **more)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-#: Generous: a busy machine is slow, and what never comes fails all the same.
+#: Timeout in seconds, generous for a busy machine.
 PATIENCE = 60.0
 
 
@@ -14,7 +14,7 @@ def wait_until(
     seconds: float = PATIENCE,
     pause: Callable[[float], object] = time.sleep,
 ) -> bool:
-    """Ask until `condition()` is true. Returns: whether it ever was."""
+    """Wait until `condition()` is true. Returns: whether it ever was."""
     deadline = time.monotonic() + seconds
     while not (met := condition()) and time.monotonic() < deadline:
         pause(0.05)

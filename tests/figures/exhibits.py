@@ -1,4 +1,4 @@
-"""Exhibits for tests, with tokens that want to be code, markup or a formula."""
+"""Exhibits for tests, with tokens that look like code, markup or a formula."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series
 
-#: Each of them has to come out of every file as text.
+#: Every file must contain each of them as text.
 HOSTILE = (
     "▁The",
     "<script>document.title='run'</script>",

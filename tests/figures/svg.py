@@ -1,4 +1,4 @@
-"""Reads a drawing: its size, and where its boxes, lines and texts are."""
+"""Read a drawing: its size and the positions of its boxes, lines and texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from figures.paper.text import width_of
 
 _TAG = "{http://www.w3.org/2000/svg}"
-parse = ET.fromstring  # what is read here was written here
+parse = ET.fromstring  # the input is our own output
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Rect:
         return self.x + self.width
 
     def holds(self, other: Rect) -> bool:
-        """Whether another one lies within this one, up to rounding."""
+        """Whether it contains another rectangle, up to rounding."""
         return (
             self.x - 0.02 <= other.x
             and other.right <= self.right + 0.02
@@ -36,7 +36,7 @@ class Rect:
         )
 
     def touches(self, x: float, y: float) -> bool:
-        """Whether a point lies in the middle of the left or of the right border, up to rounding."""
+        """Whether a point is the middle of the left or right border, up to rounding."""
         beside = min(abs(x - self.x), abs(x - self.right)) < 0.02
         return beside and abs(y - self.y - self.height / 2) < 0.02
 
@@ -59,13 +59,13 @@ class Drawing:
 
     @cached_property
     def scale(self) -> float:
-        """Of the parts, where they are shrunk to fit."""
+        """The factor by which the parts are shrunk to fit."""
         found = [re.search(r"scale\(([\d.]+)\)", each.get("transform", "")) for each in
                  self.root.iter(f"{_TAG}g")]  # fmt: skip
         return min((float(each[1]) for each in found if each), default=1.0)
 
     def all(self, tag: str, kind: str | None = None) -> list[ET.Element]:
-        """Elements of a tag, of a class if one is given."""
+        """Elements with a tag, and a class if given."""
         return [
             each for each in self.root.iter(f"{_TAG}{tag}") if kind in (None, each.get("class"))
         ]
@@ -80,11 +80,11 @@ class Drawing:
         return [each.text or "" for each in self.all("text", kind)]
 
     def types(self) -> list[float]:
-        """The type sizes of all texts, in points on the page."""
+        """Font sizes of all texts, in points on the page."""
         return [float(each.get("font-size", 0)) * self.scale for each in self.all("text")]
 
     def text_boxes(self, kind: str) -> list[tuple[str, Rect]]:
-        """Texts that start at their place, with the boxes of their letters."""
+        """Left-aligned texts, with the boxes of their letters."""
         found = []
         for each in self.all("text", kind):
             size, words = float(each.get("font-size", 0)), each.text or ""
@@ -94,7 +94,7 @@ class Drawing:
         return found
 
     def ends(self, kind: str) -> list[tuple[float, float, float, float]]:
-        """Where paths start and end."""
+        """Start and end of every path."""
         found = []
         for each in self.all("path", kind):
             numbers = [float(value) for value in re.findall(r"-?[\d.]+", each.get("d", ""))]

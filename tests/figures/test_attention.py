@@ -1,4 +1,4 @@
-"""One attention map: the array goes in unchanged, rows are queries, text is not markup."""
+"""One attention map: the array is unchanged, rows are queries, text is not markup."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from figures.palette import THEMES, Theme
 
 
 def values_in(spec: Any, field: str) -> list[dict[str, Any]]:
-    """Every data row of a chart that holds a field."""
+    """Return the values of a field in all data rows of a chart."""
     held = [layer["data"] for layer in spec["layer"]]
     rows = [row for data in held for row in data.get("values") or spec["datasets"][data["name"]]]
     return [row for row in rows if field in row]

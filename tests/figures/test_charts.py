@@ -26,7 +26,7 @@ CHARTS = {
 
 
 def numbers(spec: Any, wanted: str, path: str = "") -> dict[str, float]:
-    """Every number in a specification whose name ends so, by its place."""
+    """Return the numbers in a specification whose name ends so, by path."""
     if isinstance(spec, list):
         items: Any = enumerate(spec)
     elif isinstance(spec, dict):

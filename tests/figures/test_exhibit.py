@@ -1,4 +1,4 @@
-"""Exhibits refuse what no file could show."""
+"""Exhibits refuse content that no file could show."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def trace(tiny_translator: Translator) -> Trace:
 
 
 def run(exhibit: Exhibit, given: Mapping[str, Any]) -> None:
-    """Run the snippet after its header, and compare what it leaves behind."""
+    """Run the snippet after its header, and compare its variables."""
     left = dict(given)
     exec(exhibit.snippet, left)  # noqa: S102 - our own program
     for name, values in exhibit.arrays.items():

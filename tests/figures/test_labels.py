@@ -1,4 +1,4 @@
-"""Token text: shown as it is, never as markup."""
+"""Token text is shown as it is, never as markup."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_long_tokens_keep_both_ends() -> None:
 def test_a_decoder_row_is_named_by_what_it_reads_and_predicts() -> None:
     reads, predicts = ("<s>", "▁weil", "▁es"), ("▁weil", "▁es", "</s>")
     assert row_labels(reads, predicts) == ("<s> → ▁weil", "▁weil → ▁es", "▁es → </s>")
-    assert row_labels(reads) == reads  # nothing is known of what follows
+    assert row_labels(reads) == reads  # what follows is unknown
     assert row_labels(["reads"], ["predicts"])[0] == READS_PREDICTS
     with pytest.raises(ValueError, match="shorter"):
         row_labels(reads, predicts[1:])

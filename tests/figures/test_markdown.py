@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from figures.markdown import code, plain, shorten
 
-#: Text rich in what Markdown and Streamlit's directives are made of.
+#: Text full of the characters of Markdown and Streamlit's directives.
 nasty = st.text(alphabet=st.one_of(st.sampled_from("`*_$:[]()<>!#\\ \n|~a:red"), st.characters()))
 
 

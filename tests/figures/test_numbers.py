@@ -1,4 +1,4 @@
-"""Numbers are written alike wherever they stand."""
+"""Numbers are written alike everywhere."""
 
 from __future__ import annotations
 

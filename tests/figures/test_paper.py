@@ -27,7 +27,7 @@ _SIZES = pytest.mark.parametrize("preset", PRESETS.values(), ids=list(PRESETS))
 
 
 def bare(words: str) -> str:
-    """Without the invisible marks that keep a right-to-left token in its place."""
+    """Remove the invisible marks around a right-to-left token."""
     return words.replace("\u2068", "").replace("\u2069", "")
 
 

@@ -1,4 +1,4 @@
-"""Positions in pictures: the arrays go in unchanged, the end of training is marked."""
+"""Figures of positions: the arrays are unchanged, the end of training is marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shifts in pictures: what the charts hold is what they were given."""
+"""Figures of shifts hold the numbers they were given."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RNG = np.random.default_rng(5)
 
 
 def rows_of(chart: Any) -> list[dict[str, Any]]:
-    """Every row of data that a chart carries."""
+    """Return every data row of a chart."""
     return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""Pictures of tokens: what is drawn is what was given, and text stays text."""
+"""Figures of tokens: the numbers are those given, and text stays text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HOSTILE = ("</s>", "<script>x</script>", "▁a'b\"c", "שלום", "e\u0301", "\n
 
 
 def values_of(spec: dict[str, Any], layer: int = -1) -> list[dict[str, Any]]:
-    """The rows behind a chart, or behind one layer of it."""
+    """Return the data rows of a chart, or of one layer of it."""
     part = spec["layer"][layer] if "layer" in spec else spec
     data = part.get("data") or spec["data"]
     rows: list[dict[str, Any]] = data.get("values") or spec["datasets"][data["name"]]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="session")
 def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
-    """A folder with two loadable checkpoints, and four that are broken in different ways."""
+    """A folder with two loadable checkpoints and four broken ones."""
     root = tmp_path_factory.mktemp("root")
     names = ("alpha", "beta", "cut", "empty-config", "no-weights", "wrong-shape")
     for name in names:
@@ -38,7 +38,7 @@ def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint
 
 @pytest.fixture(scope="session", autouse=True)
 def _started_once() -> Iterator[None]:
-    """A server looks for components and compiles each script once; AppTest would on every run."""
+    """Find components and compile each script once, as a server does, not on every run."""
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)
     with pytest.MonkeyPatch.context() as patch:
@@ -56,7 +56,7 @@ def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_import_outlives_its_test() -> Iterator[None]:
-    """Every import that a test began is stopped at its end."""
+    """Stop every import that a test began."""
     yield
     for job in list(import_jobs._JOBS.values()):
         job.stop()
@@ -67,7 +67,7 @@ def no_import_outlives_its_test() -> Iterator[None]:
 def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callable[..., AppTest]:
     """Run the app once, with a query and a folder of checkpoints; a traceback fails the test.
 
-    The page is the first one, or that at the address `at`, which a link opens at once.
+    The page is the first, or the one at the address `at`, as if opened by a link.
     """
 
     def run(root: Path = random_checkpoints, at: str = "", **query: str) -> AppTest:
@@ -76,7 +76,7 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callab
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
         app.query_params.update(query)
         if at:
-            # What `switch_page` does, which wants a run before it; and the server is not a new one.
+            # As `switch_page` does, but without a run before it, and on the same server.
             app._page_hash = calc_hash(at)
             app.session_state["headlight_started"] = True
         app.run()

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 
 def grid_header(app: AppTest) -> dict[str, Any]:
-    """What the grid on the page was told, without its maps."""
+    """Return the header of the page's grid, without its maps."""
     (data,) = [
         each.proto.bytes
         for each in app.get("bidi_component")
@@ -20,7 +20,7 @@ def grid_header(app: AppTest) -> dict[str, Any]:
 
 
 def offered_kinds(app: AppTest) -> list[str]:
-    """What the kinds are called on screen."""
+    """Return the names of the kinds on screen."""
     controls = [each for each in app.get("button_group") if each.key == "kind_widget"]
     if controls:
         (control,) = controls

@@ -1,4 +1,4 @@
-"""Links to the glossary in what a page says."""
+"""Links to the glossary in a page's texts."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Session:
         self._held: dict[str, WidgetState] = {}
         self._ids: dict[str, str] = {}
         self._fragments: dict[str, str] = {}
-        #: What the last run sent: elements in their order, and all bytes.
+        #: Output of the last run: elements in order, and all bytes.
         self.elements: list[Element] = []
         self.received = b""
 
@@ -47,12 +47,12 @@ class Session:
         self._connecting.__exit__(*error)
 
     def open(self, page: str = "", **query: str) -> None:
-        """Go to a page of the app by its address, as a link or the browser's back button does."""
+        """Open a page of the app by its address, as a link or the back button does."""
         self.begin(page, **query)
         self._read_to_the_end()
 
     def begin(self, page: str = "", **query: str) -> None:
-        """Go to a page without waiting for its run to end."""
+        """Open a page without waiting for its run to end."""
         self._page, self._query, self._hash = page, urlencode(query), ""
         self._send()
 
@@ -62,13 +62,13 @@ class Session:
             assert not self._read_one(), f"the run ended without {text!r}"
 
     def press(self, button: str, to_the_end: bool = True) -> None:
-        """Press a button, while a run goes on or after it, and wait for the run that follows."""
+        """Press a button, during a run or after it, and wait for the run that follows."""
         self._send(WidgetState(id=self._ids[button], trigger_value=True))
         if to_the_end:
             self._read_to_the_end()
 
     def type(self, label: str, text: str, button: str) -> None:
-        """Fill a text area and press the button that takes it."""
+        """Fill a text area and press its button."""
         name = self._ids[label]
         self._held[name] = WidgetState(id=name, string_value=text)
         self._run(WidgetState(id=self._ids[button], trigger_value=True))
@@ -76,7 +76,7 @@ class Session:
     def hold(self, component: str, count: int, held: Any) -> None:
         """Choose in a component of `ui.components.mount`, for the `count`th time.
 
-        Only the part of the page that it stands in runs again.
+        Only the component's fragment reruns.
         """
         name = self._ids[component]
         said = [{"event": "held", "value": {"count": count, "held": held}}]
@@ -87,7 +87,7 @@ class Session:
         )
 
     def _run(self, *triggers: WidgetState, fragment: str = "") -> None:
-        """Run the script as the widgets stand, to its end. An error on the page fails the test."""
+        """Run the script to its end with the current widgets. Fails on an error on the page."""
         self._send(*triggers, fragment=fragment)
         self._read_to_the_end()
 
@@ -105,7 +105,7 @@ class Session:
             pass
 
     def _read_one(self) -> bool:
-        """Read one message. Returns: whether it ends a run that was not ended by another."""
+        """Read one message. Returns: whether it ends a run that was not superseded."""
         data = self._socket.recv(timeout=PATIENCE)
         assert isinstance(data, bytes)
         self.received += data
@@ -135,7 +135,7 @@ class Session:
             self._ids[label], self._fragments[label] = shown.id, fragment
 
     def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
-        """Header and body of what a component shows."""
+        """Return header and body of a component's message."""
         (data,) = [
             element.bidi_component.bytes
             for element in self.elements
@@ -146,7 +146,7 @@ class Session:
         return json.loads(data[4:end]), data[end:]
 
     def grid(self) -> dict[str, Any]:
-        """What the grid says about the maps that it shows first."""
+        """Return the grid's header for the maps that it shows first."""
         header, body = self.message_to("headlight.grid")
         for name, *_, size in header["kinds"]:
             if name == header["held"][3]:

@@ -1,8 +1,8 @@
-"""The app with caches of a few megabytes, which say how much they ever held.
+"""The app with a cache of a few megabytes, which records its largest size.
 
     python -m tests.pages.small_caches FILE BYTES [OPTIONS OF STREAMLIT]
 
-FILE gets one line of JSON, written anew while the app runs: the most bytes that the cache
+FILE gets one line of JSON, updated while the app runs: the most bytes that the cache ever
 held, and how many results it holds now.
 """
 

@@ -1,4 +1,4 @@
-"""32 visitors at once, and 1,000 interactions: everyone sees their own, and caches are bounded."""
+"""32 visitors at once, and 1,000 interactions: all see their own, and caches are bounded."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Every chart and picture is drawn with a text that says what it shows.
+"""Every chart and picture has an alternative text.
 
-What components draw in a browser is looked at in tests/browser/test_console.py.
+Components' own drawings are tested in tests/browser/test_console.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The frame: navigation, sidebar, URL, and what happens with checkpoints that do not work."""
+"""The frame: navigation, sidebar, URL, and checkpoints that do not work."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_decoding_starts_at_the_checkpoints_defaults(
     app.sidebar.button(key="default_decoding_button").click().run()
     assert decoding(app) == (3, 1.4)
     assert "default_decoding_button" not in {each.key for each in app.sidebar.button}
-    # So does what a link says.
+    # So does a link's setting.
     linked = run_app(root=root, checkpoint="second", alpha="0.6")
     linked.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
     assert decoding(linked) == (3, 0.6)

@@ -1,4 +1,4 @@
-"""The Attention page: what it says is what the model did, and the link holds the view."""
+"""The Attention page shows what the model did, and the link holds the view."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SENTENCE = "The cat sat on the mat."
 
 @pytest.fixture(scope="module")
 def trace(random_checkpoints: Path) -> Trace:
-    """What the page has to show: the same sentence, searched the same way."""
+    """The expected trace: the same sentence, searched the same way."""
     return Translator.load(random_checkpoints / "alpha", "cpu").trace(SENTENCE)
 
 
@@ -42,7 +42,7 @@ def said(app: AppTest) -> str:
 
 
 def name(app: AppTest) -> str:
-    """The heading of the map under the lens."""
+    """Return the heading of the map under the lens."""
     return next(m.value for m in app.markdown if re.match(r"\*\*(Layer|Head|Mean)", m.value))
 
 
@@ -324,7 +324,7 @@ def test_too_long_is_said_in_one_line(run_app: RunApp) -> None:
 
 
 def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
-    """The links into a head: what they are called and what they ask for."""
+    """Return the links into a head: labels and parameters."""
     links = [each.proto for each in app.get("page_link")]
     return [
         (link.label, dict(parse_qsl(link.query_string)))

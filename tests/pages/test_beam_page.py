@@ -1,4 +1,4 @@
-"""The Beam search page: what it says is what the search did, and the link holds the view."""
+"""The Beam search page shows what the search did, and the link holds the view."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model(random_checkpoints: Path) -> Translator:
 
 @pytest.fixture(scope="module")
 def tree(model: Translator) -> Tree:
-    """What the page has to show: the same sentence, searched the same way."""
+    """The expected tree: the same sentence, searched the same way."""
     return beam_tree(model.trace(SENTENCE))
 
 
@@ -41,7 +41,7 @@ def said(app: AppTest) -> str:
 
 
 def cells(app: AppTest) -> list[str]:
-    """Every cell of every table, without the marks that keep Markdown away."""
+    """Return every cell of every table, without Markdown's escapes."""
     return [
         unlinked(str(value).replace("\\", ""))
         for table in app.table

@@ -1,4 +1,4 @@
-"""The Compare page: both sides are what the models do, and what cannot be compared says why."""
+"""The Compare page: both sides are right, and it says what cannot be compared, and why."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_it_opens_on_a_sentence_that_both_models_know(
 def test_the_same_on_both_sides_differs_by_exactly_nothing(
     open_page: Callable[..., AppTest], kind: str, query: dict[str, str]
 ) -> None:
-    # This sentence is no example, so it stands beside itself until somebody changes it.
+    # This sentence is no example, so both sides have it until it is changed.
     app = open_page(beside="difference", kind=kind, **query)
     assert "Every weight is the same on both sides" in said(app)
 

@@ -1,4 +1,4 @@
-"""Compare is made of rooms: one line adds a section, and a side says what its own page says."""
+"""Compare is made of rooms: one line adds a section, and a side shows what its own page shows."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ SHIPPED = ROOT / "checkpoints"
 
 pytestmark = pytest.mark.timeout(600)
 
-#: What a page needs to join Compare: a setting, what it draws of one view, and its figure.
+#: What a page needs to join Compare: a setting, a drawing of one view, and its figure.
 LEAST: Param[int] = Param("least", url_state.whole(1, 9), 2)
 
 
 def draw_lengths(side: Side) -> None:
-    """How long the source tokens are."""
+    """Draw the lengths of the source tokens."""
     st.slider("At least", 1, 9, **bound(side.own(LEAST)))
     least = url_state.get(side.own(LEAST))
     long = [token for token in side.trace.src_tokens if len(token) >= least]
@@ -110,14 +110,14 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
     "tokens": ("headlight.cut", {"tokens_of": "source", "token": "7"}),
 }  # fmt: skip
 
-#: What only says where a component stands: on a page alone, or beside another one.
+#: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
     "follows", "group", "label", "max_height", "never", "session", "single", "steerable",
 }  # fmt: skip
 
 
 def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
-    """A message without what may differ between a page and Compare."""
+    """Return a message without the keys that may differ between a page and Compare."""
     header, body = message
     kept = {name: value for name, value in header.items() if name not in PLACE}
     start = kept.get("start", {})

@@ -57,7 +57,7 @@ def said(app: AppTest) -> str:
 
 
 def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:
-    """Header and body of each component of a name, in the order of the page."""
+    """Return header and body of the components of a name, in the page's order."""
     found = []
     for element in app.main.get("bidi_component"):
         proto = element.proto

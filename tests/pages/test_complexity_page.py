@@ -61,7 +61,7 @@ def test_a_walk_goes_step_by_step_to_its_end(run_app: RunApp) -> None:
     app = run_app(at="complexity", cost="path", between="9.2", through="restricted", window="4")
     assert "**4** of 4 layers" in said(app)
     assert app.button(key="path_step").disabled
-    # A link may name what is not there.
+    # A link may name things that do not exist.
     app = run_app(at="complexity", cost="path", between="30.30", length="4", through="nothing")
     assert "**1** of 1 step" in said(app)
 

@@ -1,4 +1,4 @@
-"""The Floor plan: what it opens on, what its link holds, where a click leads."""
+"""The Floor plan: its defaults, its link, and where a click leads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SENTENCE = "The cat sat on the mat."
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the page hands to the drawing, besides drawing it."""
+    """Record the page's calls of the drawing."""
     import ui.floor.views as views
 
     calls: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Files of arrays in the app: what they hold is shown, and what they lack is said."""
+"""Files of arrays in the app: their content is shown, and pages say what they lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JoeyNMT and fairseq models through the page's form: in whole, refused, damaged, stopped."""
+"""JoeyNMT and fairseq models through the page's form: imported, refused, damaged, stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ui.models import import_jobs
 
 RunApp = Callable[..., AppTest]
 
-#: Models by what they are called here: their format and shape. Post- and pre-norm of both kinds.
+#: Models by name: format and shape. Post- and pre-norm of both kinds.
 MODELS = {
     "joeynmt-post": ("joeynmt", "post-norm, separate"),
     "joeynmt-pre": ("joeynmt", "pre-norm, other ids"),
@@ -57,7 +57,7 @@ def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
 
 
 def filled(run_app: RunApp, root: Path, name: str, called: str = "mine") -> AppTest:
-    """The form with everything said."""
+    """Return the form, filled in."""
     query = {"format": MODELS[name][0], "folder": f"foreign/{name}", "as": called}
     return opened(run_app, root, **query)
 
@@ -111,7 +111,7 @@ def _half(folder: Path) -> None:
 
 
 def _class_of_elsewhere(folder: Path) -> None:
-    """What older versions of omegaconf left in checkpoints: classes that a safe load refuses."""
+    """Return a class as older versions of omegaconf left in checkpoints; a safe load refuses it."""
     module = types.ModuleType("settings_of_then")
     kept = type("Kept", (), {"__module__": module.__name__})
     module.Kept = kept  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def _class_of_elsewhere(folder: Path) -> None:
 
 
 class Evil:
-    """Leaves a trace where it is unpickled."""
+    """Leaves a trace when unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -143,7 +143,7 @@ def _bare_payload(folder: Path) -> None:
     path.write_bytes(pickle.dumps(Evil(folder.parents[2] / "ran")))
 
 
-#: What is wrong, and what the page says in the end.
+#: The fault, and the page's final message.
 DAMAGED: dict[str, tuple[Damage, str]] = {
     "a NaN": (content(_not_a_number), "holds NaN or infinite values"),
     "half of the file": (_half, "not a whole torch file"),
@@ -185,7 +185,7 @@ def test_a_file_that_a_safe_load_refuses_can_be_converted(
     finished(app)
     line = app.main.get("error")[0].value.replace("\\", "")
     assert f"`python -m transformer import {kind} --explain` prints how to convert it" in line
-    # The page itself has what the command prints.
+    # The page has the command's output.
     script = next(each.value for each in app.code if "convert.py OLD NEW" in each.value)
     assert f"import {kind} DIR" in script
     compile(script, "convert.py", "exec")
@@ -203,7 +203,7 @@ def test_a_file_that_a_safe_load_refuses_can_be_converted(
 def test_a_folder_that_lacks_a_file(
     run_app: RunApp, root: Path, name: str, file: str, reason: str
 ) -> None:
-    """Said before anything is begun where names alone tell, else by the import."""
+    """Reported at once if the file names show it, else by the import."""
     (root / "foreign" / name / file).unlink()
     app = filled(run_app, root, name)
     if "import_button" in buttons(app):
@@ -223,7 +223,7 @@ def test_a_folder_that_lacks_a_file(
 def test_folders_that_are_not_opened(
     run_app: RunApp, root: Path, theirs: Path, kind: str, folder: str
 ) -> None:
-    """A whole model outside is not opened, by its path or through a link to it or to a file."""
+    """A model outside the roots is not opened, by path or through a link to it or to a file."""
     shutil.copytree(theirs / f"{kind}-pre", root.parent / "out")
     (root / "link").symlink_to(root.parent / "out")
     inside = Path(shutil.copytree(theirs / f"{kind}-pre", root / "foreign" / "inside"))
@@ -248,7 +248,7 @@ def test_names_that_are_not_taken(run_app: RunApp, root: Path, name: str, called
 def test_an_import_is_stopped_half_way(
     run_app: RunApp, root: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Among the tensors: some were read, the rest is not, and nothing stays."""
+    """Stopped among the tensors: nothing is left behind."""
     before = sorted(root.rglob("*"))
     reached, gate = threading.Event(), threading.Event()
     real = import_jobs.Job._report

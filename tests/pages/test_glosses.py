@@ -1,4 +1,4 @@
-"""Controls named by a word of the trade say what it means; texts link it to the glossary."""
+"""Controls named by a technical term explain it; texts link it to the glossary."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ui.core.glossary import named_term, term
 
 RunApp = Callable[..., AppTest]
 
-#: What a page's controls are called, and the entry of the glossary beside them.
+#: Labels of a page's controls, and the glossary's entry for each.
 BEAM = {"Beam size": "beam", "Length penalty α": "length penalty", "Checkpoint": "checkpoint"}
 SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "Seed": "seed"}
 
@@ -42,7 +42,7 @@ def test_controls_explain_their_names(
     }
 
 
-#: Terms of art as texts have them, and the entry that explains each.
+#: Technical terms as texts have them, and the entry that explains each.
 ART = {
     r"\bnats\b": "log-probability",
     r"\blog [pP]\b": "log-probability",

@@ -1,4 +1,4 @@
-"""Inside a head: what the page opens on, what its link holds, and whose numbers it shows."""
+"""Inside a head: the page's defaults, its link, and its numbers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What the page hands to the component, besides drawing it."""
+    """Record the page's calls of the component."""
     import ui.head.views as component
 
     calls: list[dict[str, Any]] = []

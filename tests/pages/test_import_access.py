@@ -1,4 +1,4 @@
-"""Who may import: only a session that gave the token, however its requests came here."""
+"""Only a session that gave the token may import, however its requests arrive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Rewrite = Callable[[bytes], bytes]
 
 @contextmanager
 def forwarder(address: str, rewrite: Rewrite) -> Iterator[str]:
-    """A server between that passes everything on, the head of each request rewritten."""
+    """A proxy that passes everything on, with the head of each request rewritten."""
     host, _, port = address.removeprefix("http://").partition(":")
 
     def pump(source: socket.socket, target: socket.socket) -> None:
@@ -68,7 +68,7 @@ def texts(session: Session) -> str:
 
 
 def may_import(session: Session) -> bool:
-    """Whether the form is there, and not what stands in its place."""
+    """Whether the form is shown, rather than the request for the token."""
     shown = texts(session)
     assert ("Name of the new checkpoint" in shown) != ("the link that the server printed" in shown)
     return "Name of the new checkpoint" in shown

@@ -1,4 +1,4 @@
-"""Languages of models that know many: offered where they are, in the link, and really used."""
+"""Multilingual models: languages are offered, in the link, and used."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def boxes(app: AppTest) -> dict[str, str]:
 
 
 def traces() -> list[Trace]:
-    """All traces in the cache, the one used last at the end."""
+    """Return all traces in the cache, the most recently used last."""
     return [results.CACHE.get(key) for key in results.CACHE if isinstance(key, Request)]
 
 
 def seen(app: AppTest) -> Trace:
-    """The one trace that the app made last."""
+    """Return the trace that the app made last."""
     return traces()[-1]
 
 
@@ -121,7 +121,7 @@ def test_what_a_link_asks_for_in_vain_is_said(open_app: Callable[..., AppTest]) 
     )
     assert app.query_params["tgt_lang"] == "deu_Latn"
     assert not app.run().toast
-    # Too long for a language's code: as if nothing was said.
+    # Too long for a language's code, so ignored.
     assert boxes(open_app("nllb", tgt_lang="x" * 500))["tgt_lang_box"] == "deu_Latn"
 
 
@@ -225,7 +225,7 @@ def test_a_downloaded_program_tells_the_language_too(
 def test_programs_of_comparisons_tell_the_language_too(
     root: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, str], given: dict[str, str]
 ) -> None:
-    """Over sentences that are not the one on screen, and where one side follows the other."""
+    """Also for other sentences than the one on screen, and if one side follows the other."""
     from tests.views import make_view
     from ui.compare.choice import Setup
     from ui.compare.maps import heads, matching, numbers

@@ -13,7 +13,7 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 
-#: Every page that computes with a model, and the settings that make it do so.
+#: Every page that computes with a model, and the settings needed.
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "Translate": ("", {}),
     "a sample": ("", {"beam": "1", "sample": "on"}),

@@ -1,4 +1,4 @@
-"""A root with many hundreds of checkpoints: listed in parts, looked at once, the sidebar usable."""
+"""A root with many hundreds of checkpoints: listed in parts, each read once, the sidebar usable."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_sidebar_names_all_that_can_be_used_and_some_reasons(
 def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
     run_app: RunApp, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list of many stands for a few seconds; roots are looked at every time."""
+    """A long listing is reused for a few seconds; roots are checked every time."""
     here = Path(shutil.copytree(root, tmp_path / "here"))
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(here))
     monkeypatch.setattr(models, "_TIMES", 1e9)

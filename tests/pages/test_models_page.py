@@ -1,4 +1,4 @@
-"""The page of models: what is listed, what an import does, and what is never opened."""
+"""The Models page: its list, imports, and paths that are never opened."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_model_of_the_hub_is_imported(
         site.publish()
         monkeypatch.setenv("HF_ENDPOINT", site.home)
         app = opened(run_app, root, **{"from": "hub", "hub": NAME, "as": "fetched"})
-        assert not site.asked  # a link alone asks for nothing
+        assert not site.asked  # a link alone starts nothing
         ask = next(each for each in app.button if each.label == "Look up its size")
         ask.click().run()
         assert "Downloads **" in text_of(app)
@@ -278,7 +278,7 @@ def test_a_public_server_offers_no_import(
 def test_what_a_link_calls_a_checkpoint_is_only_a_name(
     run_app: RunApp, root: Path, name: str
 ) -> None:
-    """Whatever it is, one line says that it is not here, and the app goes on with another."""
+    """One line says that there is no such checkpoint, and the app goes on with another."""
     (root / "out").symlink_to("/etc")
     app = opened(run_app, root, checkpoint=name, card=name[:200])
     assert app.sidebar.selectbox(key="checkpoint_box").value == "alpha"
@@ -290,7 +290,7 @@ def test_what_a_link_calls_a_checkpoint_is_only_a_name(
 
 
 def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) -> None:
-    """Listed with a reason, and the good one works on."""
+    """Listed with a reason, and the good one still works."""
 
     def copy(name: str) -> Path:
         return Path(shutil.copytree(root / "alpha", root / name))

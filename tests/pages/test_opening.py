@@ -39,7 +39,7 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     assert components(app.run()) == ["headlight.opening", "headlight.player"]
     app.session_state["headlight_opening_second"] = True
     assert len(header_of(app.run())["scenes"]) == 2
-    # Asking for a translation ends it, of the same sentence too; it can be asked for again.
+    # A translation ends it, even of the same sentence; it can be replayed.
     app.sidebar.button[0].click().run()
     assert components(app) == ["headlight.player"]
     app.sidebar.text_area[0].set_value("A dog runs.")

@@ -1,6 +1,6 @@
-"""What stands in a closed popover is made in the browser only when it opens.
+"""The browser makes the widgets of a popover only when it opens.
 
-A value that one run gives a widget there is lost with the next one, so every run has to say it.
+A value that one run gives such a widget is lost with the next, so every run has to set it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def in_popovers(block: Any, inside: bool = False) -> Iterator[Any]:
 
 
 def opens_on(node: Any) -> Any:
-    """What the browser would show for a widget that it makes now, as far as this run tells."""
+    """Return what the browser would show for a widget made now, after this run alone."""
     proto = node.proto
     if node.type in ("button_group", "multiselect"):
         defaults = [node.options[index] for index in proto.default]
@@ -48,7 +48,7 @@ def opens_on(node: Any) -> Any:
 
 
 def holds(node: Any) -> Any:
-    """What the server takes the widget to say, written as `opens_on` does."""
+    """Return the widget's value on the server, written as `opens_on` does."""
     if node.type == "button_group":
         return list(node.formatted_values)
     if node.type == "selectbox":

@@ -176,7 +176,7 @@ def test_the_layer_1_split_adds_up_on_screen(
     app.selectbox(key="split_head_box").set_value(2).run()
     assert not app.exception
     assert {"part": "model", "split": side, "head": "3"}.items() <= app.query_params.items()
-    assert not app.multiselect  # the rest of the story is not computed
+    assert not app.multiselect  # the rest of the page is not computed
 
 
 def test_a_pre_norm_model_says_why_there_is_no_split(

@@ -1,4 +1,4 @@
-"""While presenting, charts have larger text, and show the same."""
+"""While presenting, charts have larger text and are otherwise the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one rerun of a page may cost, counted and never timed."""
+"""The cost of one rerun of each page, counted, not timed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Costs = dict[str, dict[str, dict[str, int]]]
 def counted(
     random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[int, Costs]:
-    """Checkpoints listed, and what each page costs, counted in a process of its own."""
+    """Return the number of checkpoints, and each page's cost, counted in a process of its own."""
     log = tmp_path_factory.mktemp("reruns") / "log.txt"
     command = ["benchmarks/reruns.py", "--json", "--checkpoints", str(random_checkpoints)]
     written = forks.run(command, {}, log)

@@ -1,10 +1,9 @@
 """Every control of every page is in the link: zero, off, first and last included.
 
-Nothing here names a control. What AppTest finds on a page is changed to each of its ends, the URL
-is opened by somebody new, and there every widget has to say the same. Then every setting that a
-page shows (see `ui.core.url_state.show`), also those that only a component changes, goes into a
-URL and has
-to come back out of it. A new control without a place in the URL fails here.
+Nothing here names a control. Every widget that AppTest finds is set to each of its ends, the link
+is opened in a new session, and there every widget must have the same value. Then every setting that
+a page shows (see `ui.core.url_state.show`), also those that only a component changes, is written to
+a link and read back. A new control without a place in the URL fails here.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from ui.frame.pages import PAGES, PageSpec
 RunApp = Callable[..., AppTest]
 Name = tuple[str, str]
 
-#: Controls that are an act and not a state: their key, and why nothing of them stays.
+#: Controls that are actions, not state: their key, and why they leave nothing.
 ACTS = {
     "example_box": "takes an example as the sentence, and is empty again",
 }
 
-#: The ending of keys of controls that say how a file is written, and change nothing on the page.
+#: Suffix of the keys of controls for files, which change nothing on the page.
 OF_FILES = "_figure_size"
 
 #: Elements that AppTest does not model. Those of components hold what Params say (tested below);
@@ -54,7 +53,7 @@ EVERYWHERE = {
     "seed", "prefix", "target", "present",
 }  # fmt: skip
 
-#: Views of a page whose controls a walk from the first view to its ends would not come to.
+#: Views of a page whose controls cannot be reached from its first view.
 INSIDE: dict[str, tuple[dict[str, str], ...]] = {
     "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"}),
 }
@@ -74,7 +73,7 @@ pytestmark = pytest.mark.timeout(1_200)
 
 
 class Label(str):
-    """An option as it is shown, which no format function may be applied to again."""
+    """An option as shown, already formatted."""
 
     __slots__ = ()
 
@@ -91,7 +90,7 @@ def _labels_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def open_page(run_app: RunApp) -> Callable[[PageSpec, dict[str, str]], AppTest]:
-    """Open a page by its link, as somebody who was never here."""
+    """Open a page by its link, in a new session."""
 
     def opened(spec: PageSpec, query: dict[str, str]) -> AppTest:
         return run_app(at="" if spec is PAGES[0] else spec.url_path, **query)
@@ -104,12 +103,12 @@ def nodes(app: AppTest) -> Iterator[Any]:
 
 
 def widgets(app: AppTest) -> dict[Name, Any]:
-    """All that can be set, by type and key."""
+    """Return all widgets by type and key."""
     found: dict[Name, Any] = {}
     for node in nodes(app):
         if isinstance(node, UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
-            # A chart that one can click needs an id, and a place in the URL as a widget does.
+            # A clickable chart needs an id and a place in the URL, like a widget.
             proto = getattr(node, "proto", None)
             assert node.type == "bidi_component" or not getattr(proto, "selection_mode", ())
         if not isinstance(node, Widget) or isinstance(node, Button | DownloadButton | MenuButton):
@@ -125,7 +124,7 @@ def values(app: AppTest) -> dict[Name, Any]:
 
 
 def ends(node: Any) -> list[Any]:
-    """Values to try: the first and the last, off and on, zero and what is near it."""
+    """Return values to try: first and last, off and on, zero and its neighbours."""
     if node.disabled:
         return []
     kind = node.type
@@ -156,7 +155,7 @@ def change(app: AppTest, name: Name, value: Any) -> None:
     node.set_value(value)
     form = getattr(node, "form_id", "")
     if form:
-        for other in widgets(app).values():  # a form that says nothing is not taken
+        for other in widgets(app).values():  # an empty form is not accepted
             if getattr(other, "form_id", "") == form and other.type == "text_input":
                 other.set_value(other.value or "A dog")
         sent = [each for each in nodes(app) if isinstance(each, Button) and each.form_id == form]
@@ -166,13 +165,13 @@ def change(app: AppTest, name: Name, value: Any) -> None:
 
 
 class Links:
-    """What the widgets of a page say when somebody opens its link; each link is opened once."""
+    """The widgets' values by link; each link is opened once."""
 
     def __init__(self, spec: PageSpec, open_page: Callable[[PageSpec, dict[str, str]], AppTest]):
         self._spec, self._open, self._opened = spec, open_page, dict[Any, Any]()
 
     def open(self, link: dict[str, str]) -> tuple[dict[Name, Any], dict[str, str]]:
-        """Values of the widgets, and the link that this somebody is left with."""
+        """Return the widgets' values, and the link after opening."""
         known = frozenset(link.items())
         if known not in self._opened:
             app = self._open(self._spec, link)
@@ -201,7 +200,7 @@ def test_every_control_of_a_page_comes_back_from_its_link(
     waiting: deque[tuple[Name, dict[str, str]]] = deque()
 
     def look(app: AppTest) -> None:
-        """Note the controls not seen before, and the link where they are."""
+        """Record controls not seen before, and their link."""
         for name, node in widgets(app).items():
             # The sidebar is the same on every page and is tried on the first.
             if name not in seen and (spec is PAGES[0] or not in_sidebar(app, node)):
@@ -260,20 +259,20 @@ def test_every_setting_of_a_page_goes_into_its_link_and_out_again(
             asked = {name: raw for name, raw in zip(several, raws, strict=True) if raw}
             app = open_page(spec, {**start, **asked})
             link = dict(app.query_params)
-            # What this model or sentence does not have is left out or brought into range, once.
+            # Values that do not exist in this model or sentence are dropped or clipped, once.
             assert links.open(link)[1] == link, asked
             agree(app, links, f"opening {asked}")
 
 
 def words(param: Param[Any]) -> tuple[str, ...]:
-    """The words that a `state.one_of` allows."""
+    """Return the words that a `state.one_of` allows."""
     cells = getattr(param.parse, "__closure__", None) or ()
     held = [cell.cell_contents for cell in cells]
     return next((each for each in held if isinstance(each, tuple)), ())
 
 
 def allowed(param: Param[Any], raw: str) -> bool:
-    """Whether a raw string is one that the Param itself would write."""
+    """Whether the Param itself would write this raw string."""
     try:
         return param.write(param.parse(raw)) == raw
     except ValueError:

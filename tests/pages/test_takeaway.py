@@ -70,7 +70,7 @@ class Offered:
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
-    """What the page on screen offers to take away, by key."""
+    """Return the page's downloads by key."""
     found: dict[str, Offered] = {}
     draw = download._button
 
@@ -83,7 +83,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, Offered]:
 
 
 def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
-    """Call a maker as Streamlit does: outside of any session."""
+    """Call a maker as Streamlit does, outside any session."""
     made: list[Exhibit] = []
     thread = threading.Thread(target=lambda: made.append(make()))
     thread.start()
@@ -115,7 +115,7 @@ def test_every_figure_can_be_taken_away(
             assert form.write(made), (key, form.ending)
         assert made.snippet and made.arrays, key
         path = tmp_path / f"{key}.npz"
-        # Each program runs for itself, and says what became of its variables.
+        # Each program runs by itself and reports its variables.
         programs.append(
             f"def run():\n    names = {{}}\n    exec({made.snippet!r}, names)\n"
             f"    made = {{name: names[name] for name in {sorted(made.arrays)!r}}}\n"

@@ -32,7 +32,7 @@ def page(app: AppTest) -> str:
 
 
 def check_stop(app: AppTest, stop: Stop) -> None:
-    """The stop's page, with a question that is open, and nothing wrong."""
+    """Check that the stop's page has an open question and no error."""
     assert not app.exception, app.exception[0].message
     assert not app.main.error
     assert page(app) == stop.page

@@ -27,7 +27,7 @@ SHIPPED = list_checkpoints(ROOT / "checkpoints")
 
 
 def said(app: AppTest) -> str:
-    """Every message on the page, without Markdown's escapes."""
+    """Return every message on the page, without Markdown's escapes."""
     messages = (*app.info, *app.warning, *app.error)
     return "\n".join(message.value for message in messages).replace("\\", "")
 
@@ -37,13 +37,13 @@ def translation(app: AppTest) -> str:
 
 
 def players(app: AppTest) -> list[Any]:
-    """The players on the page, at most one."""
+    """Return the players on the page, at most one."""
     elements = app.get("bidi_component")
     return [each for each in elements if each.proto.component_name == "headlight.player"]
 
 
 def message_to_player(app: AppTest) -> tuple[dict[str, Any], bytes]:
-    """Header and body of what the player was given."""
+    """Return header and body of the player's message."""
     (element,) = players(app)
     message: bytes = element.proto.bytes
     length = int.from_bytes(message[:4], "little")

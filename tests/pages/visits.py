@@ -1,4 +1,4 @@
-"""Visitors of a running app: many at once, each with sentences of its own; and many clicks."""
+"""Visitors of a running app: many at once, each with their own sentences; and many clicks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MODEL = "reverse-toy"
 #: Bytes for the cache of the server under test: two dozen sentences fill it.
 CACHE_BYTES = 3 * 2**20
 
-#: For a moment the cache holds what is new beside what has to go.
+#: For a moment the cache holds a new result beside those about to be evicted.
 MOST_BYTES = 1.1 * CACHE_BYTES
 
 
 @contextmanager
 def small_caches(file: Path) -> Iterator[Server]:
-    """The app with a cache of `CACHE_BYTES`; `file` says what it holds, see small_caches.py."""
+    """The app with a cache of `CACHE_BYTES`, whose size `file` records, see small_caches.py."""
     command = ["-m", "tests.pages.small_caches", str(file), str(CACHE_BYTES)]
     with serving(file.with_name("log.txt"), command) as running:
         yield running
 
 
 def sentences(count: int, seed: int, letters: int = 9) -> list[str]:
-    """So many different rows of letters."""
+    """Return different rows of letters."""
     source = random.Random(seed)
     made: dict[str, None] = {}
     while len(made) < count:
@@ -45,14 +45,14 @@ def sentences(count: int, seed: int, letters: int = 9) -> list[str]:
 
 
 def _sees(session: Session, trace: Trace) -> None:
-    """The player shows this sentence and its translation."""
+    """Check that the player shows this sentence and its translation."""
     header, _ = session.message_to("headlight.player")
     assert tuple(header["source"]) == trace.src_tokens
     assert tuple(header["predicted"]) == trace.predicted_tokens
 
 
 def check_isolation(address: str, model: Translator, count: int) -> None:
-    """`count` sessions at once: each is sent its own sentences and nothing of any other's."""
+    """Check that each of `count` sessions at once is sent its own sentences only."""
     opened, typed = sentences(count, seed=1), sentences(count, seed=2)
     traces = {each: model.trace(each) for each in (*opened, *typed)}
     start = threading.Barrier(count, timeout=PATIENCE)
@@ -92,11 +92,11 @@ class Clicks:
     def __init__(self, address: str, model: Translator) -> None:
         self._address, self._model = address, model
         self._fresh = iter(sentences(100_000, seed=4, letters=18))
-        #: Interactions so far, and sentences among them.
+        #: Interactions so far, and the number of sentences.
         self.done = self.traced = 0
 
     def visit(self, seed: int, interactions: int) -> None:
-        """A new sentence on one page or another, then cells of its grid, one click each."""
+        """Translate a new sentence, then click cells of its grid."""
         source = random.Random(seed)
         layers, heads = self._model.config.n_decoder_layers, self._model.config.n_heads
         end = self.done + interactions

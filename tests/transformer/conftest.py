@@ -13,7 +13,7 @@ import torch
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Sums are rounded alike in this process and in those that it starts."""
+    """Round sums alike in this process and in those that it starts."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

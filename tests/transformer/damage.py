@@ -1,4 +1,4 @@
-"""Ways to damage a model's folder, for tests of what is said about it."""
+"""Ways to damage a model's folder, for tests of the messages."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
 
 
 def content(change: Callable[[dict[str, Any]], object]) -> Damage:
-    """Change what the folder's one file of torch holds."""
+    """Change the content of the folder's only torch file."""
 
     def damage(folder: Path) -> None:
         (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]

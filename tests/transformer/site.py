@@ -9,7 +9,7 @@ Answer = bytes | Callable[[BaseHTTPRequestHandler], None]
 
 
 class Site:
-    """A web server: paths and what they answer, and which were asked for."""
+    """A web server: the answer of each path, and the paths requested."""
 
     def __init__(self) -> None:
         self.files: dict[str, Answer] = {}

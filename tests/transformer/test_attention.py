@@ -1,4 +1,4 @@
-"""Attention: one definition, two executions, masks that hold exactly."""
+"""Attention: one definition, two executions, exact masks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def at_cross(*hooks: Hooks) -> Tap:
 
 
 def attend_explicitly(*qkv: Tensor, **options: object) -> tuple[Tensor, Tensor]:
-    """Output and weights."""
+    """Return output and weights."""
     record = Record([WEIGHTS])
     output = attend(*qkv, tap=at_cross(record), **options)  # type: ignore[arg-type]
     return output, record[WEIGHTS]

@@ -1,4 +1,4 @@
-"""What lies in a root is opened by what it is; what cannot be says how it could."""
+"""Models in a root are opened by their kind; for others the message says how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configs: parameter counts of the paper's table 3, and what is refused."""
+"""Configs: parameter counts of the paper's table 3, and invalid settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TABLE_3 = {
 def test_table_3_parameter_counts(row: str) -> None:
     changes, millions = TABLE_3[row]
     config = preset("base", vocab_size=FITTED_VOCABULARY, **changes)
-    # The paper counts no learned positions: its row (E) stands at base's 65 million.
+    # The paper counts no learned positions: its row (E) has base's 65 million.
     positions = 2 * config.d_model * config.max_positions if row.startswith("E") else 0
     assert (config.n_parameters - positions) / 1e6 == pytest.approx(millions, abs=1.0)
 

@@ -80,7 +80,7 @@ def test_a_trace_shows_replaced_weights(translator: Translator) -> None:
 
 
 def test_every_weight_written_to_takes_effect(translator: Translator) -> None:
-    """One after the other, whatever matrix it is; before, some were copies and others were not."""
+    """One after the other, whether the packed matrix is a copy or not."""
     options = {"target": TARGET}
     before = translator.trace(SENTENCE, **options)
     named = list(translator.model.named_parameters())

@@ -1,4 +1,4 @@
-"""Hooks: what each site holds, and what a replaced value leads to."""
+"""Hooks: the value at each site, and the effect of replacing it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_site_is_visited_once_in_order_with_its_shape(model: Transformer) 
 def test_recording_changes_nothing(model: Transformer) -> None:
     plain = hidden(model, None)
     torch.testing.assert_close(hidden(model, Record(matching())), plain, **CLOSE)
-    # What needs no explicit weights runs the same kernel.
+    # Without need for explicit weights the same kernel runs.
     assert torch.equal(hidden(model, Record(matching(name="hidden"))), plain)
 
 
@@ -129,7 +129,7 @@ def test_gates_of_one_change_nothing(model: Transformer) -> None:
 def test_a_gate_scales_its_head_and_no_other(
     model: Transformer, kind: AttentionKind, factor: float
 ) -> None:
-    """It equals a model whose W_O has that head's columns scaled."""
+    """The result equals that of a model whose W_O has that head's columns scaled."""
     layer, head = 0, block_of(model, kind, 0).n_heads - 1
     gated = hidden(model, HeadGates.of(model.config, {(kind, layer, head): factor}))
     assert not torch.allclose(gated, hidden(model, None), **CLOSE)
@@ -148,7 +148,7 @@ def test_gates_of_heads_that_do_not_exist_are_refused() -> None:
 
 
 def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> None:
-    """Activation patching: another sentence's state behind the encoder gives its translation."""
+    """Activation patching: another sentence's encoder output gives its translation."""
     other = SRC.flip(0).clone()
     site = Site("encoder", model.config.n_encoder_layers - 1, "feed_forward", "hidden")
     record = Record([site])
@@ -216,7 +216,7 @@ class Shifted(Hooks):
 
 @pytest.mark.parametrize("explicit", [False, True])
 def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool) -> None:
-    """As in one pass, for what the hooks change and for what they are shown."""
+    """As in one pass, both for values changed and for values seen."""
 
     def hooks() -> tuple[Hooks, Record]:
         record = Record(matching(stack="decoder", name="weights" if explicit else "hidden"))

@@ -1,4 +1,4 @@
-"""The command line, called as a user does for what a process shows, in-process for the rest."""
+"""The command line: as a process where that matters, otherwise in-process."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
 def test_an_import_that_is_interrupted_is_no_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run() -> int:  # as a compiled module ends whose making is interrupted
+    def run() -> int:  # as when compiling a module is interrupted
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:

@@ -100,7 +100,7 @@ def test_a_future_token_changes_nothing(model: Transformer) -> None:
 
 
 def test_padding_changes_nothing(model: Transformer) -> None:
-    """The second row alone, without its padding, gives what it gives in the batch."""
+    """The second row gives the same alone, without its padding, as in the batch."""
     batch, alone = everything(model, SRC, TGT), everything(model, SRC[1:, :4], TGT[1:, :3])
     torch.testing.assert_close(batch["memory"][1:, :4], alone["memory"], atol=1e-5, rtol=1e-4)
     torch.testing.assert_close(batch["logits"][1:, :3], alone["logits"], atol=1e-5, rtol=1e-4)
@@ -118,7 +118,7 @@ def test_what_stands_in_the_padding_changes_nothing(model: Transformer) -> None:
 @settings(max_examples=16)
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_cache_changes_nothing(name: str, cuts: set[int]) -> None:
-    """The target read in pieces of any size gives the hidden states and maps of one reading."""
+    """Reading the target in pieces of any size gives the hidden states and maps of one pass."""
     model = random_model(CONFIGS[name], seed=4)
     encoded = model.encode(SRC)
     whole = model.decode(TGT, encoded, need_weights=True)

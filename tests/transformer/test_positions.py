@@ -1,4 +1,4 @@
-"""Positional encodings: the formula, the shift property, and what lies beyond the table."""
+"""Positional encodings: the formula, the shift property, and positions beyond the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translator: sentence in, translation or trace out, and one clear line for what cannot be done."""
+"""Translator: sentence in, translation or trace out, and one clear line for bad input."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_only_devices_that_exist(
 
 
 def check_trace(trace: Trace, config: ModelConfig) -> None:
-    """What holds for every trace."""
+    """Check what holds for every trace."""
     n_source, n_steps = len(trace.src_tokens), len(trace.tgt_tokens)
     heads = config.n_heads
     assert trace.encoder_self.shape == (config.n_encoder_layers, heads, n_source, n_source)
@@ -230,7 +230,7 @@ def test_a_searched_trace_equals_teacher_forcing(
 
 
 def test_the_traces_tested_above_are_worth_it(tiny_translator: Translator) -> None:
-    """At least some have several tokens, and some end by themselves."""
+    """Some have several tokens, and some end by themselves."""
     traces = [tiny_translator.trace(sentence, beam_size=1) for sentence in SENTENCES[:5]]
     assert any(trace.complete and len(trace.tgt_tokens) > 3 for trace in traces)
     assert len({len(trace.tgt_tokens) for trace in traces}) > 2
@@ -341,7 +341,7 @@ def test_a_record_that_would_take_too_much_memory_is_refused(
 
 
 def test_a_source_may_be_cut_already(tiny_translator: Translator) -> None:
-    """The ids of the tokenizer's own cut translate like the text; another cut may differ."""
+    """The ids of the tokenizer's own segmentation translate like the text; others may differ."""
     sentence = SENTENCES[0]
     ids = list(tiny_translator.tokenize(sentence).ids)
     texts: list[str | list[int]] = [sentence, ids, SENTENCES[2], []]

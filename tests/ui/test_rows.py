@@ -1,4 +1,4 @@
-"""Decoder rows have one name in every figure, table and message, whichever page makes them."""
+"""Decoder rows have one name in every figure, table and message."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def trace(tiny_translator: Translator) -> Trace:
 
 
 def rows_in(table: bytes, panel: int = 0) -> list[str]:
-    """The names of the rows of the panel that comes so many-th in a CSV."""
+    """Return the row names of a panel in a CSV, by its number."""
     lines = list(csv.DictReader(io.StringIO(table.decode())))
     name = list(dict.fromkeys(line["panel"] for line in lines))[panel]
     rows = {line["row"]: line["row_token"] for line in lines if line["panel"] == name}

@@ -1,4 +1,4 @@
-"""`python -m transformer show`: a page, or the app on one file, as a user calls it."""
+"""`python -m transformer show`: a page, or the app on one file."""
 
 from __future__ import annotations
 

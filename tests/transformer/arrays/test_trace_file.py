@@ -1,4 +1,4 @@
-"""Traces as arrays: what is written comes back exactly, and what others write is read honestly."""
+"""Traces as arrays: ours are restored exactly, others' are read faithfully."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_words_begin_where_other_tokenizers_say(
     trace = trace_of({"attention": maps, "tokens": np.array(tokens)})
     assert trace.src_tokens == expected
     assert trace.src_special == special
-    # A stated choice goes before a guess.
+    # An explicit choice wins over a guess.
     given = {"attention": maps, "tokens": np.array(tokens), "src_special": np.array([1])}
     assert trace_of(given).src_special == (1,)
 

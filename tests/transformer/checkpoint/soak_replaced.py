@@ -1,4 +1,4 @@
-"""Checkpoints written over others, killed at every step: the old one or the new one is there."""
+"""Overwriting a checkpoint, killed at any step, leaves the old one or the new one."""
 
 from __future__ import annotations
 

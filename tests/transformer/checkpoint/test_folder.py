@@ -1,4 +1,4 @@
-"""Checkpoint folders: what is written is read back, and what is broken says so in one line."""
+"""Checkpoint folders are read back as written; a broken one is reported in one line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_ties_survive(
 
 
 def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    """Neither made anew nor rounded, in half precision or through a file for torch."""
+    """Neither recomputed nor rounded, in half precision or through a torch file."""
     config = ModelConfig(
         vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
         positions="stored", max_positions=9,
@@ -201,7 +201,7 @@ def set_value(name: str, value: float) -> Callable[[Path], None]:
 
 
 def holes(name: str, size: int) -> Callable[[Path], None]:
-    """A safetensors file of this length that takes no room on the disk, with a header that fits."""
+    """Write a sparse safetensors file of this length, with a matching header."""
 
     def edit(folder: Path) -> None:
         tensor = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
@@ -213,7 +213,7 @@ def holes(name: str, size: int) -> Callable[[Path], None]:
 
 
 FFN = "encoder.0.feed_forward.w_1.weight"
-#: How a checkpoint is damaged, what is said then, and whether a look at the headers finds it.
+#: How a checkpoint is damaged, the message, and whether the headers show it.
 DAMAGES: dict[str, tuple[Callable[[Path], None], str, bool]] = {
     "no config": (remove("config.json"), r"config\.json: the file is missing", True),
     "config is not JSON": (cut("config.json", 0.5), r"config\.json: not valid JSON", True),
@@ -353,7 +353,7 @@ def test_a_file_appears_whole_or_not_at_all(
 
 
 def test_a_device_is_written_to_and_stays_one() -> None:
-    """As with --output /dev/stdout, which must not become a file where its owner is at work."""
+    """As with --output /dev/stdout, which must not be replaced by a file."""
     ours, theirs = os.openpty()
     try:
         path = Path(os.ttyname(theirs))
@@ -371,7 +371,7 @@ def test_a_device_is_written_to_and_stays_one() -> None:
 def test_damaged_bytes_never_get_past_the_checks(
     tiny_checkpoint: Path, tiny_model: Transformer, suffix: str, data: st.DataObject
 ) -> None:
-    """Flipped bytes give either a clear refusal or a model of the right shape, all finite."""
+    """Flipped bytes give a clear refusal or a finite model of the right shape."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(shutil.copytree(tiny_checkpoint, Path(temporary) / "copy"))
         path = folder / f"model.{suffix}"

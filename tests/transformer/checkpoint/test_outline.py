@@ -1,4 +1,4 @@
-"""Models without memory have the shapes of models, and take no time."""
+"""Models on the meta device have the right shapes, without memory."""
 
 from __future__ import annotations
 

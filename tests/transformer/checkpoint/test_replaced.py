@@ -1,4 +1,4 @@
-"""Checkpoints written over others: whoever looks sees the old one or the new one, whole."""
+"""Overwriting a checkpoint: readers see the old one or the new one, whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer.text.tokenizer import Tokenizer
 
 
 def write(path: Path, tokenizer: Tokenizer, d_ff: int) -> Path:
-    """A checkpoint whose first number says which one it is."""
+    """Write a checkpoint whose first number identifies it."""
     config = ModelConfig(
         vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=d_ff, n_encoder_layers=1,
         n_decoder_layers=2,
@@ -66,7 +66,7 @@ def test_what_else_lies_there_is_kept(tmp_path: Path, tiny_tokenizer: Tokenizer)
     (path / "link").symlink_to("README.md")
     (tmp_path / "named").symlink_to("it")
     loaded = load_checkpoint(path)
-    (path / "vocabulary.json").write_text("{}")  # of a tokenizer that this one replaces
+    (path / "vocabulary.json").write_text("{}")  # of the replaced tokenizer
     save_checkpoint(tmp_path / "named", loaded.model, loaded.tokenizer, card=None)
     assert (tmp_path / "named").is_symlink()
     assert (path / "link").read_text() == "a card"

@@ -64,7 +64,7 @@ def test_several_files_hold_what_one_does(whole: Path, tmp_path: Path, ending: s
 
 
 def place(**changes: Any) -> Callable[[Path], object]:
-    """Say of the first tensor, or of another, that it lies elsewhere."""
+    """Map the first tensor, or another, to another file."""
 
     def change(folder: Path) -> None:
         index = json.loads((folder / INDEX).read_text())

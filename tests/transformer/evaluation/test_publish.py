@@ -1,4 +1,4 @@
-"""A finished run becomes a checkpoint with measured figures and a card that tells them."""
+"""A finished run becomes a checkpoint with measured figures and a card that states them."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
     card = (out / "README.md").read_text(encoding="utf-8")
     places = [card.index(f"seed {seed};") for seed in (1, 5, 6)]
     assert places == sorted(places)
-    # Where the way back is lost, what is known is told.
+    # If the origin is lost, the card states what is known.
     assert earlier_parts(str(tmp_path / "nowhere")) == []
 
 
@@ -189,7 +189,7 @@ def test_a_model_of_another_shape_is_not_mixed_in(run: Path, tmp_path: Path) -> 
 
 
 def save_weights(path: Path, epoch: Path) -> None:
-    """The weights of an epoch as a checkpoint's."""
+    """Save a checkpoint with the weights of an epoch."""
     path.write_bytes(epoch.read_bytes())
 
 
@@ -210,7 +210,7 @@ def test_a_type_that_weights_cannot_have_is_named_at_once(run: Path, tmp_path: P
 
 
 def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path) -> None:
-    """As where `val` names a file of one's own."""
+    """As when `val` names a file."""
     folder = run.parent
     (folder / "val.tsv").write_text("w1 and w1\tv1 und v1\n" * 3, encoding="utf-8")
     copy = shutil.copytree(run, tmp_path / "run")

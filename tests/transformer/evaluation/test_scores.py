@@ -55,7 +55,7 @@ def test_bleu_is_sacrebleus() -> None:
         ("de", "Der LKW-Fahrer hält um 12.30 Uhr an.", "der lkw-fahrer hält um 12.30 uhr an ."),
         ("de", "ÄPFEL & Birnen", "äpfel & birnen"),
         ("fr", "L’homme dit : « Oui ! »", 'l\' homme dit : " oui ! "'),
-        # The full stop changes places with the quotation mark that ends the line.
+        # The final full stop and quotation mark change places.
         ("fr", 'Un café appelé "Chez Max."', 'un café appelé " chez max " .'),
         ("en", 'A cafe called "At Max\'s".', 'a cafe called " at max \'s . "'),
         ("en", "A man's hat…", "a man 's hat ..."),

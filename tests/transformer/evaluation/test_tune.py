@@ -50,7 +50,7 @@ def test_a_system_does_not_differ_from_itself(pairs: list[tuple[str, str]], seed
 
 
 def noisy(share: float, seed: int, n: int = 200) -> list[str]:
-    """References with a share of their words replaced."""
+    """Return references with a share of their words replaced."""
     rng = np.random.default_rng(seed)
     return [
         " ".join("x" if rng.random() < share else word for word in line) for line in references(n)
@@ -88,7 +88,7 @@ def test_sentences_of_one_group_are_drawn_together() -> None:
 
 
 def tuning(*trials: tuple[Decoding, float, float]) -> Tuning:
-    """Trials with a score and where the interval begins."""
+    """Return trials with a score and the lower end of its interval."""
     records = [Trial(how, bleu, Difference(0, low, 1)) for how, bleu, low in trials]
     return Tuning((Trial(PAPER_DECODING, 30, Difference(0, 0, 0)), *records), 9, 9)
 

@@ -44,7 +44,7 @@ def test_a_pattern_accepts_each_choice_of_its_alternatives(parts: list[list[str]
     for part in parts:
         every = [f"{head} {tail}" for head in every for tail in part]
     assert variants(pattern) == tuple(dict.fromkeys(" ".join(text.split()) for text in every))
-    # Brackets around it, and a second whole sentence, change nothing but what is added.
+    # Outer brackets change nothing; a second sentence adds its own.
     assert variants(f"[{pattern}]") == variants(pattern)
     assert set(variants(f"{pattern} | end")) == {*variants(pattern), "end"}
 
@@ -98,7 +98,7 @@ def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
         for text in (each.source, *each.accepted):
             assert text[0].isalnum() and text[-1] in ".!?", text
             assert not set(text) & set("[]|\t"), text
-        # A question is one in every variant.
+        # A question is a question in every variant.
         assert len({text[-1] == "?" for text in (each.source, *each.accepted)}) == 1, each.source
         assert len(each.accepted) < 200, each.source
 

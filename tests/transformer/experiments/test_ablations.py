@@ -1,4 +1,4 @@
-"""Table 3: its rows, a run of one, and what the results say."""
+"""Table 3: its rows, a run of one, and the summary of results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from transformer.experiments.ablations import (
     variation,
 )
 
-#: The base of a run that takes a moment.
+#: The base of a very short run.
 SMALL = {
     "model": {
         "n_encoder_layers": 2, "n_decoder_layers": 2, "d_model": 16, "d_ff": 16, "n_heads": 8,
@@ -73,7 +73,7 @@ def test_a_row_is_trained_scored_and_resumed(
     assert math.isfinite(run.nll) and run.updates > 0
     folder = ablation_runs.run_folder(out, "layers-1", 3)
     assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
-    # The stored row can be computed again from what the run left.
+    # The stored row can be recomputed from the run's files.
     again = ablation_runs.make(
         variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
     )

@@ -1,4 +1,4 @@
-"""The layers of table 1, what they hold, and the file of a measurement."""
+"""The layers of table 1, their memory, and the file of a measurement."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_the_command_writes_what_it_prints(
 
 
 def test_the_shipped_file_is_of_these_layers() -> None:
-    """Bytes do not depend on the machine, so one row is counted again."""
+    """Bytes do not depend on the machine, so one row is recounted."""
     made = shipped()
     n, d = made.lengths[0], made.widths[0]
     x = torch.zeros(1, n, d)

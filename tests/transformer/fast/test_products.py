@@ -1,4 +1,4 @@
-"""Every way to compute x W^T + b gives the same, whatever this machine's PyTorch can do."""
+"""Every way to compute x W^T + b gives the same, whatever this PyTorch supports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIVATIONS = {"none": None, "relu": F.relu, "silu": F.silu, "gelu": F.gelu, "ta
 
 @pytest.fixture(params=["as it comes", "packed", "without oneDNN"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Small products stay plain, so here every one counts as large."""
+    """A way to compute products; here every matrix counts as large."""
     if request.param != "as it comes":
         monkeypatch.setattr(products, "PACKED_FROM", 1)
     if request.param == "without oneDNN":
@@ -45,7 +45,7 @@ def test_a_product_is_that_of_a_linear_layer(
 
 
 def test_this_machine_takes_the_way_it_can(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where packing works it is what large products in float32 do."""
+    """Large products in float32 are packed if packing works."""
     made = Product(torch.randn(7, 12))
     packs = way == "packed" and products._has_onednn()
     assert (made.weight.device.type == "meta") == packs

@@ -1,4 +1,4 @@
-"""What was seen of files is kept until they change, for many folders."""
+"""What was read of files is cached until they change, for many folders."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N_MANY = 600
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """600 checkpoints, the smallest there are."""
+    """600 tiny checkpoints."""
     root = tmp_path_factory.mktemp("many")
     tokenizer = train_tokenizer(SENTENCES, 110)
     config = ModelConfig(
@@ -52,7 +52,7 @@ def test_a_second_listing_of_many_reads_nothing(
     found = list_entries([many])
     assert len(found) == N_MANY and all(each.ok for each in found)
     assert list_checkpoints(many) and not reads
-    # One that changed is looked at again, and only that one.
+    # Only the one that changed is read again.
     (many / "c123" / "config.json").write_text("{")
     (broken,) = [each for each in list_entries([many]) if not each.ok]
     assert broken.name == "c123"
@@ -69,7 +69,7 @@ def test_one_result_is_kept_for_each_path() -> None:
     assert [look("a", 1), look("a", 1), look("b", 1), look("a", 2), look("a", 1)] == [1, 1, 2, 3, 4]
     look("a", 1), look("c", 1), look("a", 1)
     assert made == ["a", "b", "a", "a", "c"]
-    look("b", 1)  # was asked for least recently, so it went
+    look("b", 1)  # the least recently used one is evicted
     assert made[-1] == "b"
 
 

@@ -1,4 +1,4 @@
-"""Models from the hub: a hub on this machine, the real client, and what may go wrong."""
+"""Models from the hub: a local hub, the real client, and possible failures."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def status(code: int) -> Callable[[Hub], object]:
     return damage
 
 
-#: What is wrong with the hub's answers, and what is said.
+#: The fault in the hub's answers, and the message.
 DAMAGES: dict[str, tuple[Callable[[Hub], object], str]] = {
     "a flipped byte": (
         swap(LARGE, lambda data: data[:-1] + bytes([data[-1] ^ 1])), f"{LARGE}: wrong checksum",
@@ -218,7 +218,7 @@ def test_a_model_of_another_kind(site: Hub) -> None:
 def test_only_the_hub_itself_learns_who_asks(
     site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Large files are handed on to another server."""
+    """Large files are redirected to another server."""
     heard: list[tuple[str, str | None]] = []
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with serving(Site()) as other:

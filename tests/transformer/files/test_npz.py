@@ -70,7 +70,7 @@ def test_columns_first_and_other_byte_orders_are_read(tmp_path: Path) -> None:
 
 
 class Leaves:
-    """Unpickled, it leaves a file behind."""
+    """Leaves a file behind when unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Checkpoints from anywhere: whatever lies in a folder, the answer is a model or one line."""
+"""Untrusted checkpoints: whatever a folder holds, the result is a model or one line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def folder(tiny_checkpoint: Path, tmp_path: Path) -> Path:
 
 
 class Call:
-    """Pickles as a call of anything with anything."""
+    """Pickles as a call of any function with any arguments."""
 
     def __init__(self, function: object, *arguments: object) -> None:
         self.call = function, arguments
@@ -52,7 +52,7 @@ def write(name: str, data: bytes) -> Damage:
 
 
 def become(name: str, change: Callable[[Path], object]) -> Damage:
-    """Put something else in a file's place."""
+    """Replace a file with something else."""
 
     def damage(folder: Path) -> None:
         (folder / name).unlink()
@@ -62,7 +62,7 @@ def become(name: str, change: Callable[[Path], object]) -> Damage:
 
 
 def config(text: str) -> Damage:
-    """Put text at the end of the config's object."""
+    """Append text to the config's object."""
 
     def damage(folder: Path) -> None:
         old = (folder / CONFIG).read_text().rstrip().removesuffix("}").rstrip()
@@ -72,7 +72,7 @@ def config(text: str) -> Damage:
 
 
 def header(change: Callable[[dict[str, object]], object]) -> Damage:
-    """Edit the header of the weights and leave their numbers as they are."""
+    """Edit the header of the weights, not their numbers."""
 
     def damage(folder: Path) -> None:
         data = (folder / WEIGHTS).read_bytes()
@@ -122,7 +122,7 @@ def archive(compression: int = zipfile.ZIP_STORED, **more: bytes) -> Damage:
 
 
 def claim(size: int) -> Damage:
-    """Have the directory of an archive say that its first file is very large."""
+    """Make an archive's directory claim that its first file is very large."""
 
     def damage(folder: Path) -> None:
         torch_file(state_of(folder))(folder)
@@ -135,7 +135,7 @@ def claim(size: int) -> Damage:
 
 
 def repeated(folder: Path) -> None:
-    """Two billion numbers, all of them one and the same."""
+    """Two billion numbers, all stored as one."""
     values = json.loads((folder / CONFIG).read_text()) | {"d_ff": 8_000_000}
     (folder / CONFIG).write_text(json.dumps(values))
     with torch.device("meta"):
@@ -152,7 +152,7 @@ def first_tensor(values: dict[str, object]) -> dict[str, object]:
 
 
 def doubling(times: int) -> object:
-    """Text that each call makes twice as long."""
+    """Text that each call doubles."""
     import codecs
 
     text: object = "x"
@@ -161,7 +161,7 @@ def doubling(times: int) -> object:
     return text
 
 
-#: What is wrong with a folder, and what is said of which file.
+#: The fault of a folder, the message, and the file it names.
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a billion layers": (config('"n_encoder_layers": 1000000000'), r"config\.json: .*stands th"),
     "a key twice": (config('"d_model": 24'), r"config\.json: not valid JSON: the key 'd_model'"),
@@ -246,7 +246,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 @pytest.fixture(autouse=True)
 def _no_bombs() -> object:
-    """What takes 8 GiB more is an error here, not the end of the machine.
+    """Make allocating 8 GiB more an error, so that the machine survives.
 
     More than what is taken already: tests before these leave address space behind (stacks of
     threads, mapped weights), and a limit below that would fail the next allocation of anything.
@@ -330,7 +330,7 @@ def test_names_in_an_archive_lead_nowhere(folder: Path, tmp_path: Path) -> None:
 
 
 def test_an_archive_with_a_second_pickle_of_the_same_name(folder: Path) -> None:
-    """Two readers could take different ones for the one that counts."""
+    """Two readers could choose different ones."""
     torch_file(state_of(folder))(folder)
     with zipfile.ZipFile(folder / "model.pt") as old:
         name = next(each for each in old.namelist() if each.endswith("data.pkl"))
@@ -357,7 +357,7 @@ def test_paths_that_are_no_folders(path: str, capsys: pytest.CaptureFixture[str]
 
 
 def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
-    """As somebody who owns nothing here: root may read everything."""
+    """As a user without rights, since root may read everything."""
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
         root.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What one may ask of a model of the `transformers` library: sentences, languages, settings."""
+"""Inputs of models of the `transformers` library: sentences, languages, settings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_languages(made: dict[str, Pair]) -> None:
     assert set(nllb.languages) == {"deu_Latn", "eng_Latn", "fra_Latn", "arb_Arab"}
     assert {"en", "fr", "zu"} <= set(m2m.languages) and "ro_RO" in mbart.languages
     assert made["t5"].ours.languages == made["gpt2"].ours.languages == ()
-    # Where nobody says, the tokenizer's own, else German.
+    # The default is the tokenizer's own, else German.
     assert m2m.trace("A dog.", max_length=3).predicted_tokens[0] == "__fr__"
     trace = nllb.trace("A dog.", max_length=3, src_lang="fra_Latn")
     assert trace.src_tokens[0] == "fra_Latn" and trace.predicted_tokens[0] == "deu_Latn"

@@ -1,4 +1,4 @@
-"""Every family of the `transformers` library, held against that library's own answers."""
+"""Every family of the `transformers` library, compared with that library's own results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 SENTENCE = "The animal didn't cross the street."
 TARGET = "Das Tier ging nicht."
-#: Options of the call, and the id of what `generate` is to begin with, by the tokenizer's name.
+#: Options of the call, and the first id for `generate`, by the tokenizer's name.
 LANGUAGES = {
     "m2m100": ({"src_lang": "de", "tgt_lang": "ar"}, "__ar__"),
     "nllb": ({"src_lang": "fra_Latn", "tgt_lang": "arb_Arab"}, "arb_Arab"),
@@ -69,7 +69,7 @@ def reading(made: dict[str, Pair], request: pytest.FixtureRequest) -> Pair:
 
 
 def sides(pair: Pair) -> tuple[Any, Any, dict[str, Any]]:
-    """Source and labels as the library's documentation has them, and how to begin."""
+    """Return source and labels as in the library's documentation, and the first id."""
     begin: dict[str, Any] = {}
     if pair.name in LANGUAGES:
         spoken, token = LANGUAGES[pair.name]
@@ -93,7 +93,7 @@ def assert_maps(trace: Trace, **expected: Any) -> None:
 
 
 def assert_predictions(trace: Trace, logits: torch.Tensor) -> None:
-    """Log-probabilities, alternatives and entropy against logits, [T, V]."""
+    """Compare log-probabilities, alternatives and entropy with logits, [T, V]."""
     every = torch.log_softmax(logits.double(), -1).numpy()
     rows = np.arange(len(trace.predicted_ids))
     np.testing.assert_allclose(trace.log_probs, every[rows, trace.predicted_ids], atol=1e-5)
@@ -136,7 +136,7 @@ def test_a_translation_is_that_of_generate(translating: Pair, beam_size: int) ->
         score = trace.score
         if len(trace.predicted_ids) == 9 and own_end(
             translating
-        ):  # which the library takes as sure
+        ):  # which the library treats as certain
             score -= float(trace.log_probs[-1]) / 9**0.8
         assert score == pytest.approx(float(found.sequences_scores[0]), abs=1e-4)
 
@@ -303,7 +303,7 @@ def test_a_device_that_is_not_here(made: dict[str, Pair]) -> None:
 
 
 def test_a_model_of_two_others(tmp_path: Path) -> None:
-    """An encoder and a decoder that were each a model: BERT to BERT."""
+    """An encoder and a decoder from two models: BERT to BERT."""
     _, cut = EVERY["bert"](tmp_path / "bert")
     encoder = transformers.BertConfig.from_pretrained(tmp_path / "bert")
     decoder = transformers.BertConfig.from_pretrained(

@@ -1,4 +1,4 @@
-"""Folders of the `transformers` library from anywhere: data, never code, and no way out of them."""
+"""Untrusted folders of the `transformers` library: data, never code, no way out of the folder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def index(**weight_map: object) -> Damage:
 
 CONFIG, SETTINGS = "config.json", "tokenizer_config.json"
 FC = "model.encoder.layers.0.fc1.weight"
-#: How BART's folder is damaged, and what is said.
+#: How BART's folder is damaged, and the message.
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "code of its own": (edit(CONFIG, auto_map={"AutoConfig": "evil.Config"}), "auto_map asks for"),
     "code further in": (edit(CONFIG, text_config={"auto_map": {"AutoModel": "a.B"}}), "auto_map"),
@@ -225,7 +225,7 @@ def test_files_of_older_tokenizers(copied: Callable[[str], Path]) -> None:
 
 
 def test_settings_name_no_other_file(copied: Callable[[str], Path], tmp_path: Path) -> None:
-    """A tokenizer's files are its folder's, whatever its settings say."""
+    """A tokenizer's files lie in its folder, whatever its settings name."""
     folder, other = copied("m2m100"), tmp_path / "other.json"
     other.write_text((folder / "vocab.json").read_text())
     (folder / "vocab.json").unlink()
@@ -250,7 +250,7 @@ def test_a_tokenizer_of_another_model(copied: Callable[[str], Path], tmp_path: P
 
 
 def test_no_network(copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading and tracing look nothing up, also where the hub is not switched off."""
+    """Loading and tracing use no network, even if the hub is not switched off."""
     from huggingface_hub import constants
 
     asked: list[object] = []

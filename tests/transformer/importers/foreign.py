@@ -1,4 +1,4 @@
-"""fairseq and JoeyNMT models with random weights, and what text is cut with beside them."""
+"""fairseq and JoeyNMT models with random weights and tokenizers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ JOEYNMT_NAMES = {
     "output": "decoder.output_layer.weight",
 }  # fmt: skip
 
-#: What each model's settings are, on top of BASE; "stored" and "cut" are how its files look.
+#: Settings of each model, on top of BASE; "stored" and "cut" describe its files.
 FAIRSEQ: dict[str, dict[str, Any]] = {
     "post-norm, all shared": {"share_all_embeddings": True, "stored": "cfg", "cut": "merges"},
     "pre-norm, nothing shared": {
@@ -97,14 +97,14 @@ JOEYNMT: dict[str, dict[str, Any]] = {
 
 
 def written(path: Path) -> dict[str, Any]:
-    """What a file that was made here holds; fairseq's settings are namespaces."""
+    """Return the content of a file made here; fairseq's settings are namespaces."""
     with torch.serialization.safe_globals([argparse.Namespace]):
         content: dict[str, Any] = torch.load(path, weights_only=True)
     return content
 
 
 def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
-    """Write a fairseq model to `folder`, and return it as it is computed."""
+    """Write a fairseq model to `folder`; return its reference."""
     values = {**FAIRSEQ_BASE, **FAIRSEQ[shape], **changes}
     stored, cut = values.pop("stored"), values.pop("cut")
     folder.mkdir(parents=True, exist_ok=True)
@@ -163,7 +163,7 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 
 
 def _fairseq_text(folder: Path, cut: str, joint: bool) -> tuple[int, int]:
-    """Write dictionaries, and what cuts text. Returns: how many pieces both have."""
+    """Write dictionaries and the tokenizer's files. Returns: the sizes of both vocabularies."""
     if cut == "spm":
         tables = []
         for language, size in (("en", 90), ("de", 110)):
@@ -259,7 +259,7 @@ def _fairseq_positions(
 
 
 def _number_norms(state: dict[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Rename the decoder's norms in place, to what they were called before they had names."""
+    """Rename the decoder's norms in place to their old numbers."""
     for layer in range(values["decoder_layers"]):
         for number, norm in enumerate(("self_attn", "encoder_attn", "final")):
             for ending in ("weight", "bias"):
@@ -268,7 +268,7 @@ def _number_norms(state: dict[str, Tensor], values: Mapping[str, Any]) -> None:
 
 
 def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Reference:
-    """Write a JoeyNMT model to `folder`, and return it as it is computed."""
+    """Write a JoeyNMT model to `folder`; return its reference."""
     values: dict[str, Any] = {
         "width": 24, "heads": (3, 3), "inner": (40, 40), "depths": (2, 3), "activation": "relu",
         "scale": True, "tied_embeddings": False, "tied_softmax": False, "special": {},
@@ -322,7 +322,7 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 
 
 def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
-    """Write vocabularies, and what cuts text. Returns: the settings, and both sizes."""
+    """Write vocabularies and the tokenizer's files. Returns: the settings, and both sizes."""
     cut, tables = values["cut"], []
     marks = values["special"].get("lang_tags", [])
     if "sep_token" in values["special"]:
@@ -335,7 +335,7 @@ def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, An
             (folder / f"sp.{language}.model").write_bytes(model)
             processor = spm.SentencePieceProcessor(model_proto=model)
             pieces = [processor.id_to_piece(at) for at in range(3, len(processor))]
-            # Some are not in the vocabulary, so that others have to stand for them.
+            # Some are not in the vocabulary, so others replace them.
             pieces = [piece for at, piece in enumerate(pieces) if at % 5 or len(piece) == 1]
             file = f"/somewhere/else/sp.{language}.model"
             side |= {"tokenizer_type": "sentencepiece", "tokenizer_cfg": {"model_file": file}}
@@ -404,7 +404,7 @@ def _joeynmt_shapes(values: Mapping[str, Any], sizes: list[int]) -> dict[str, tu
 def sentence_pieces(
     sentences: tuple[str, ...], vocab_size: int, marks: Sequence[str] = ()
 ) -> bytes:
-    """A SentencePiece model with that library's own special ids, and pieces that stay whole."""
+    """Return a SentencePiece model with that library's special ids, and pieces kept whole."""
     written = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,

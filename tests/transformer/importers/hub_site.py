@@ -17,7 +17,7 @@ LARGE = "model.safetensors"
 
 
 class Hub(Site):
-    """What the hub answers for one model, as far as it is asked."""
+    """The hub's answers for one model."""
 
     def __init__(self, contents: dict[str, bytes]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Hub(Site):
         return f"/{NAME}/resolve/{COMMIT}/{name}"
 
     def publish(self) -> None:
-        """Make the list of files as it is now what the hub answers."""
+        """Publish the current list of files."""
         about = {"id": NAME, "sha": COMMIT, "siblings": list(self.listed.values())}
 
         def answer(handler: BaseHTTPRequestHandler) -> None:

@@ -1,4 +1,4 @@
-"""Random-weight Marian models, made with Hugging Face's own code, and small tokenizers."""
+"""Random-weight Marian models, made with Hugging Face's code, and small tokenizers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ transformers.logging.disable_progress_bar()
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
 TAGS = (">>deu<<", ">>fra<<")
 
-#: What each model has, on top of BASE. Vocabularies are as large as their pieces are many.
+#: Settings of each model, on top of BASE. Vocabularies have the size of their pieces.
 SHAPES: dict[str, dict[str, Any]] = {
     "tied, unequal depths": {"eos": 0},
     "a decoder of its own shape": {
@@ -49,7 +49,7 @@ BASE: dict[str, Any] = {
 
 
 def numbered(pieces: Sequence[str], special: dict[str, int], seed: int) -> dict[str, int]:
-    """A vocabulary in an order of its own, with the special pieces where they have to be."""
+    """Return a shuffled vocabulary, with the special pieces at their ids."""
     rest = sorted(set(pieces))
     random.Random(seed).shuffle(rest)
     size = len(rest) + len(special)
@@ -58,7 +58,7 @@ def numbered(pieces: Sequence[str], special: dict[str, int], seed: int) -> dict[
 
 
 def make_folder(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Any:
-    """Write a Marian model with its tokenizers to `folder`, and return it (Hugging Face's)."""
+    """Write a Marian model with its tokenizers to `folder`; return Hugging Face's model."""
     settings = {**BASE, **SHAPES[shape], **changes}
     eos = settings.pop("eos")
     folder.mkdir(parents=True, exist_ok=True)

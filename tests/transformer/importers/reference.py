@@ -1,4 +1,4 @@
-"""Transformers of other libraries, computed from their own tensors by their own names.
+"""Transformers of other libraries, computed from their own tensors and names.
 
 Nothing here is shared with the project's model: plain functions of `torch.nn.functional`, written
 down from the published definitions of fairseq and JoeyNMT.
@@ -24,7 +24,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 @dataclass
 class Passed:
-    """What a pass gives: states [B, S, d], logits [B, T, V], maps [L, B, H, n, m]."""
+    """Result of a pass: states [B, S, d], logits [B, T, V], maps [L, B, H, n, m]."""
 
     memory: Tensor
     logits: Tensor
@@ -41,7 +41,7 @@ class Reference:
         tensors: by the library's names.
         heads: of encoder and decoder.  depths: the same.
         names: of the parts of a layer: "self", "cross", "q", "k", "v", "out" and so on.
-        positions: (encoder or decoder, length) to what is added, [length, d].
+        positions: (encoder or decoder, length) to the vectors added, [length, d].
         scale: of the embeddings.
     """
 
@@ -140,13 +140,13 @@ class Reference:
         return ids[1:]
 
     def stepping(self, src: Sequence[int]) -> Stepping:
-        """This model as the project's search calls one."""
+        """Return this model as a step function."""
         return Stepping(self, list(src))
 
 
 @dataclass
 class Stepping:
-    """Every prefix from its beginning, at every step."""
+    """A step function that recomputes every prefix from its start."""
 
     model: Reference
     src: list[int]
@@ -162,7 +162,7 @@ class Stepping:
 
 
 def drawn(shapes: Mapping[str, Sequence[int]], seed: int) -> dict[str, Tensor]:
-    """Weights spread wide enough that attention and predictions are far from uniform."""
+    """Draw weights wide enough that attention and predictions are far from uniform."""
     made: dict[str, Tensor] = {}
     draw = torch.Generator().manual_seed(seed)
     for name, shape in shapes.items():
@@ -175,7 +175,7 @@ def drawn(shapes: Mapping[str, Sequence[int]], seed: int) -> dict[str, Tensor]:
 
 
 def learned_merges(words: Mapping[str, int], count: int) -> list[tuple[str, str]]:
-    """Byte-pair merges, learned as Sennrich et al. (2016) do."""
+    """Learn byte-pair merges as in Sennrich et al. (2016)."""
     cut = {word: [*word[:-1], word[-1] + "</w>"] for word in words}
     merges: list[tuple[str, str]] = []
     while len(merges) < count:

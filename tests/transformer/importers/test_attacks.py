@@ -1,6 +1,6 @@
 """The same attacks against everything that reads a model: checkpoints, importers, other libraries'.
 
-Each is one line that names the file, soon, whatever lies there; nothing is opened, run or written.
+Each gives one line that names the file, soon; nothing is opened, run or written.
 """
 
 from __future__ import annotations
@@ -74,16 +74,16 @@ def copied(whole: Path, kind: str, to: Path) -> Path:
 
 
 def opened(kind: str, folder: Path) -> None:
-    """Whatever reads this kind."""
+    """Open a model with the reader of its kind."""
     if kind in FORMATS:
         FORMATS[kind].importer(folder, folder.parent / "made")
     else:
-        list_entries([folder.parent])  # the list has to live with it too
+        list_entries([folder.parent])  # the list must survive it too
         open_tracer(folder, "cpu")
 
 
 def refused(kind: str, folder: Path) -> str:
-    """The one line."""
+    """Return the one line."""
     with pytest.raises(CheckpointError) as caught:
         opened(kind, folder)
     line = str(caught.value)
@@ -163,7 +163,7 @@ def safetensors(header: bytes, rest: bytes = b"") -> bytes:
 
 
 def shifted(by: int) -> Callable[[bytes], bytes]:
-    """Every tensor's place moved."""
+    """Shift every tensor's offsets."""
 
     def change(data: bytes) -> bytes:
         size = struct.unpack("<Q", data[:8])[0]
@@ -177,7 +177,7 @@ def shifted(by: int) -> Callable[[bytes], bytes]:
 
 
 def stacked(data: bytes) -> bytes:
-    """All tensors of one shape at one place."""
+    """Give all tensors of one shape the same offsets."""
     size = struct.unpack("<Q", data[:8])[0]
     header = json.loads(data[8 : 8 + size])
     places: dict[str, Any] = {}
@@ -196,7 +196,7 @@ def grown(data: bytes) -> bytes:
     return safetensors(json.dumps(header).encode(), data[8 + size :])
 
 
-#: How a safetensors file lies: made of the good one's bytes.
+#: False safetensors files, made from a good one's bytes.
 HEADERS: dict[str, Callable[[bytes], bytes]] = {
     "claims 100 MB": lambda _: struct.pack("<Q", 100 * 2**20) + b"{}",
     "has 17 MB": lambda _: safetensors(b'{"__metadata__":{"a":"' + b"x" * (17 * 2**20) + b'"}}'),
@@ -221,13 +221,13 @@ def test_a_header_that_lies(whole: Path, tmp_path: Path, kind: str, how: str) ->
     assert WEIGHTS[kind] in refused(kind, folder)
 
 
-#: Numbers that no size can be.
+#: Numbers that are no valid size.
 NUMBERS: dict[str, object] = {
     "negative": -1, "zero": 0, "a fraction": 1.5, "a billion": 10**9, "of 400 digits": 10**400,
     "NaN": float("nan"), "infinite": float("inf"), "a flag": True, "nothing": None,
     "a megabyte": "x" * 2**20, "a list": [1] * 10, "a group": {"a": 1}, "text": "7",
 }  # fmt: skip
-#: A size of each kind, and where it stands.
+#: A size of each kind, and its place.
 SIZES = {
     "own": ("n_encoder_layers", "d_model", "n_heads"),
     "table": ("n_decoder_layers", "vocab_size", "eos_id"),
@@ -415,7 +415,7 @@ def test_the_command_line_ends_with_2_and_one_line(
     for command in commands:
         code = main(command)
         said = capsys.readouterr()
-        assert code == 2 or command[0] == "info"  # a list of what is there says what is wrong
+        assert code == 2 or command[0] == "info"  # the list states the fault
         assert "Traceback" not in said.err + said.out
         if code == 2:
             assert said.err.count("\n") == 1

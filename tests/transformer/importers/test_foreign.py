@@ -1,4 +1,4 @@
-"""fairseq and JoeyNMT models, held against their published definitions."""
+"""fairseq and JoeyNMT models, compared with their published definitions."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_states_logits_and_every_map(pair: Pair) -> None:
     torch.testing.assert_close(encoded.memory * real, expected.memory * real, **CLOSE)
     torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
     assert encoded.attention is not None
-    of_real = mask[:, None, :, None]  # what padding attends to means nothing
+    of_real = mask[:, None, :, None]  # the attention of padding is meaningless
     torch.testing.assert_close(
         encoded.attention * of_real, expected.encoder_self * of_real, **CLOSE
     )
@@ -159,7 +159,7 @@ def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
-    """Nothing of the text that the vocabularies come from is unknown, and it comes back."""
+    """The text that the vocabularies come from has no unknown pieces and is restored."""
     cutter = pair.ours.tokenizer
     marked = cutter.kind == "word"  # text is cut already
     for text in () if marked else ENGLISH:
@@ -174,7 +174,7 @@ def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
 
 
 def test_text_that_is_cut_already(tmp_path: Path) -> None:
-    """Without a file of merges, pieces are typed as the vocabulary has them."""
+    """Without a file of merges, the input is pieces as spelled in the vocabulary."""
     pair = make_pair(tmp_path, "fairseq", "positions of both kinds")
     pieces = [p for p in pair.ours.tokenizer.pieces[4:] if p.isalpha() or p[:-2].isalpha()]
     inside = next(piece for piece in pieces if piece.endswith("@@"))
@@ -218,7 +218,7 @@ MARKED = {"lang_tags": ["<de>", "<fr>"], "sep_token": "<sep>", "sep_id": 4}
 
 
 def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
-    """As that library has it: SentencePiece keeps them whole, a sentence begins with one without
+    """As in that library: SentencePiece keeps them whole, a sentence begins with one without
     a space in front, and a translation is what comes after the separator, without tags.
     """
     pair = make_pair(tmp_path, "joeynmt", "pre-norm, other ids",
@@ -248,8 +248,8 @@ def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cut", ["merges", "char", "old"])
 def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None:
-    """Where text is cut by other rules that library takes typed tags apart as any word, unless
-    the text is cut already.
+    """With other tokenizers that library splits typed tags like any word, unless
+    the text is segmented already.
     """
     shape = "post-norm, separate"
     special = {**JOEYNMT[shape].get("special", {}), **MARKED}
@@ -276,7 +276,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     half = {name: each.to(getattr(torch, dtype)) for name, each in content[key].items()}
     torch.save({**content, key: half}, path, _use_new_zipfile_serialization=False)
     theirs.tensors = {name: half.get(name, each).float() for name, each in theirs.tensors.items()}
-    if kind == "joeynmt":  # whose sinusoids are kept with the weights, and rounded like them
+    if kind == "joeynmt":  # whose sinusoids are stored with the weights, and rounded like them
         theirs.positions = lambda stack, n: half[f"{stack}.pe.pe"][0, :n].float()
     ours = Translator.load(FORMATS[kind].importer(path, tmp_path / "ours"), device="cpu")
     assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
@@ -312,7 +312,7 @@ def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> Non
 
 
 def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
-    """Moses, normalisation and small letters, each side by its own settings; links to files."""
+    """Moses, normalisation and lower case, each side by its own settings; links to files."""
     joeynmt(tmp_path / "theirs", "post-norm, separate")
     path = tmp_path / "theirs" / "config.yaml"
     values = yaml.safe_load(path.read_text())

@@ -1,4 +1,4 @@
-"""fairseq and JoeyNMT models from anywhere: one line says what is wrong, nothing is left behind."""
+"""Untrusted fairseq and JoeyNMT models: one line states the fault, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
 
 
 def args(**changes: Any) -> Damage:
-    """Change settings of a fairseq model; ... takes one away."""
+    """Change settings of a fairseq model; ... removes one."""
 
     def change(values: dict[str, Any]) -> None:
         settings = vars(values["cfg"]["model"])
@@ -218,7 +218,7 @@ def test_what_is_wrong_is_said_in_one_line(
 
 
 class Evil:
-    """Leaves a trace where it is unpickled."""
+    """Leaves a trace when unpickled."""
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
@@ -249,7 +249,7 @@ def test_a_pickle_cannot_run_code(kind: str, where: str, whole: Path, tmp_path: 
 
 
 def test_a_namespace_cannot_be_made_to_call_anything(whole: Path, tmp_path: Path) -> None:
-    """What fills a namespace stays an attribute, even one that pickles look for."""
+    """A namespace's values stay attributes, even under names that pickle calls."""
     folder = Path(shutil.copytree(whole / "fairseq", tmp_path / "theirs"))
     path = folder / "checkpoint_best.pt"
     values = written(path)
@@ -275,7 +275,7 @@ def test_an_archive_that_would_grow_is_refused(whole: Path, tmp_path: Path) -> N
 
 
 def test_merges_and_dictionaries_of_two_models(whole: Path, tmp_path: Path) -> None:
-    """Files of another model beside the weights are noticed, in whatever way they differ."""
+    """Files of another model beside the weights are noticed, however they differ."""
     folder = Path(shutil.copytree(whole / "joeynmt merges", tmp_path / "theirs"))
     (folder / "codes.de").write_text("#version: 0.2\nq x\nqx y\n")
     with pytest.raises(CheckpointError, match=r"codes\.de: only 0 of the 2 pieces"):
@@ -330,7 +330,7 @@ def test_the_command_line(
 def test_a_refused_file_can_be_converted_as_the_message_says(
     kind: str, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With classes of a package that is not there when the file is converted."""
+    """With classes of a package that is not installed at the conversion."""
     folder = Path(shutil.copytree(whole / kind, tmp_path / "theirs"))
     path = folder / FILES[kind]
     values = written(path)
@@ -373,7 +373,7 @@ def test_a_refused_file_can_be_converted_as_the_message_says(
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_model_are_refused_or_kept(data: bytes) -> None:
-    """Whatever the bytes, restricting a model ends, and says so where they are no message."""
+    """Whatever the bytes, restricting a model ends, with an error if they are no message."""
     with contextlib.suppress(TokenizerError):
         assert isinstance(restrict(data, ()), bytes)
 

@@ -56,7 +56,7 @@ def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None
 
 
 def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
-    """The other finds the place taken only when it is done, and leaves it alone."""
+    """The other finds the name taken only at its end, and leaves the folder alone."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "who").write_text(name)

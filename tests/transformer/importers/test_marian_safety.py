@@ -1,4 +1,4 @@
-"""Marian folders from anywhere: what is wrong is said in one line, and nothing is left behind."""
+"""Untrusted Marian folders: one line states the fault, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 FC = "model.encoder.layers.0.fc1.weight"
-#: How a folder is damaged, and what is said.
+#: How a folder is damaged, and the message.
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a billion layers": (edit("config.json", encoder_layers=10**9), "parameters; at most"),
     "many tiny layers": (edit("config.json", decoder_layers=9_000, d_model=4,
@@ -99,7 +99,7 @@ def test_what_is_wrong_is_said_in_one_line(name: str, folder: Path, tmp_path: Pa
 
 
 def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
-    """Pieces that the vocabulary hardly knows cannot have been trained with it."""
+    """Most pieces are missing from the vocabulary, so they were not trained together."""
     ids = json.loads((folder / "vocab.json").read_text())
     strange = {p if p in ("<pad>", "</s>", "<unk>") else f"x{i}": i for p, i in ids.items()}
     (folder / "vocab.json").write_text(json.dumps(strange))

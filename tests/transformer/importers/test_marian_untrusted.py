@@ -1,4 +1,4 @@
-"""Marian folders made to do harm: on the command line and as an import, one line and no trace."""
+"""Malicious Marian folders: on the command line and as an import, one line and no trace."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_payload_leaves_no_trace(whole: Path, tmp_path: Path, protocol: int) -
 
 
 def test_names_in_a_config_are_not_opened(whole: Path, tmp_path: Path) -> None:
-    """What other programs would follow: files, classes and modules that a config names."""
+    """Files, classes and modules that a config names, which other programs would open."""
     folder = Path(shutil.copytree(whole, tmp_path / "theirs"))
     values = json.loads((folder / "config.json").read_text()) | {
         "_name_or_path": "../../../etc/passwd",

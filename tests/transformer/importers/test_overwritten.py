@@ -1,6 +1,6 @@
 """Weight files that are overwritten in place while they load, each in a process of its own.
 
-A file that is mapped into memory ends its process then, with SIGBUS, and every visitor's session.
+If a file is mapped into memory, that ends the process with SIGBUS, and all visitors' sessions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ WEIGHTS = {
     "marian-torch": "pytorch_model.bin", "hf": "model.safetensors", "hf-torch": "pytorch_model.bin",
     "fairseq": "checkpoint_best.pt",
 }  # fmt: skip
-#: Kinds whose tensors are all in memory before the first one is looked at.
+#: Kinds whose tensors are all read into memory before the first is used.
 AT_ONCE = {kind for kind, name in WEIGHTS.items() if not name.endswith(".safetensors")} | {"marian"}
 
 

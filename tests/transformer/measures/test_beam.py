@@ -1,4 +1,4 @@
-"""The tree says what the search did: real searches over made-up distributions."""
+"""The tree shows what the search did: real searches over made-up distributions."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_winner_is_the_translation_and_leaves_are_hypotheses(trace: Trace) -
     assert tuple(node.token_id for node in winner) == trace.predicted_ids
     assert [node.log_prob for node in winner] == pytest.approx(trace.log_probs.tolist(), abs=1e-5)
     assert tree.node(tree.leaves[0]).score == trace.score
-    # The search reports the best of what ended; where nothing did, what was cut.
+    # The search reports the best of the finished, or of the cut if none finished.
     reported = record.hypotheses
     assert len(tree.leaves) >= len(reported)
     for leaf, hypothesis in zip(tree.leaves, reported, strict=False):
@@ -148,7 +148,7 @@ def test_a_beam_of_one_is_a_chain_with_its_runners_up(seed: int) -> None:
         taken = [node for node in nodes if node.fate != "dropped"]
         assert len(taken) == 1 and taken[0].token_id == trace.predicted_ids[t]
         assert {node.outcome for node in nodes if node not in taken} == {"passed"}
-        # The model's most probable tokens, those that may never be written among them.
+        # The model's most probable tokens, including suppressed ones.
         known = dict(zip(trace.top_ids[t].tolist(), trace.top_log_probs[t].tolist(), strict=True))
         for node in nodes:
             if node.token_id in known:

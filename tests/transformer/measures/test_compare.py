@@ -1,4 +1,4 @@
-"""How alike maps are, the best pairing of heads, and where texts part."""
+"""Similarity of maps, the best pairing of heads, and where texts diverge."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 
 def best_sum(values: NDArray[np.float64]) -> float:
-    """By trying every pairing."""
+    """Return the best sum by trying every pairing."""
     if values.shape[0] > values.shape[1]:
         values = values.T
     n, m = values.shape
@@ -114,7 +114,7 @@ def test_the_assignment_is_as_good_as_any(values: NDArray[np.float64]) -> None:
 
 @given(seeds, st.integers(2, 60), st.integers(0, 30))
 def test_a_hidden_permutation_is_found(seed: int, n: int, more: int) -> None:
-    # Every head's own twin is the most alike, though not the first in line.
+    # Every head's own twin is the most similar, though not the first.
     rng = np.random.default_rng(seed)
     values = rng.random((n, n + more)) * 0.5
     twins = rng.permutation(n + more)[:n]

@@ -1,4 +1,4 @@
-"""Cuts: they keep the text, part where they differ, and have the probabilities they should."""
+"""Cuts keep the text, diverge where they differ, and have the right probabilities."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.sampled_from(SENTENCES), st.text(
 
 @pytest.fixture(scope="module")
 def spelling() -> Tokenizer:
-    """Unigram, with bytes for what it does not know."""
+    """A unigram tokenizer with byte fallback."""
     return train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
 
 

@@ -1,4 +1,4 @@
-"""What the length penalty decides: crossings are where scores agree, reigns are who wins."""
+"""What the length penalty decides: crossings are where scores agree, reigns name the winner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transformer.search.rules import PAPER, BeamRule, hugging_face, length_penal
 
 
 def leaf(total: float, length: int) -> Node:
-    """The end of a translation of this log-probability and length."""
+    """Return the leaf of a translation of this log-probability and length."""
     return Node(0, -1, length - 1, 0, 0, 2, "</s>", total, total, total, "finished", "finished")
 
 

@@ -89,7 +89,7 @@ def test_kept_lines_hold_the_share_and_no_fewer_would(maps: np.ndarray, mass: fl
         held = row[keep].sum()
         assert held >= mass * row.sum() - 2e-6
         if keep.any():
-            # The strongest are kept, and without the weakest of them the share is not reached.
+            # The strongest are kept, and the weakest of them is needed to reach the share.
             assert row[keep].min() >= row[~keep].max(initial=0)
             assert held - row[keep].min() < mass * row.sum()
             assert row[keep].min() > 0

@@ -1,4 +1,4 @@
-"""Counts, exponents and crossings of table 1, on numbers whose answer is known."""
+"""Counts, exponents and crossings of table 1, on numbers with known answers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_without_a_crossing_the_answer_is_an_end() -> None:
     fast, slow = powers(1, noise=0), powers(1, 2, noise=0)
     assert crossing(SIZES, fast, slow).value == math.inf
     assert crossing(SIZES, slow, fast).value == 0
-    # The last change counts: a bump in the middle is none.
+    # The last change counts, not a bump in the middle.
     bump = fast.copy()
     bump[2] *= 4
     assert crossing(SIZES, bump, slow).value == math.inf

@@ -1,4 +1,4 @@
-"""Path lengths against breadth-first search, on graphs that the real layers have."""
+"""Path lengths equal breadth-first search on the graphs of the real layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of attention on patterns: what is planted is found, and what cannot be is said."""
+"""Shares of attention on patterns: planted ones are found, impossible ones reported."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_next_token_is_masked_in_the_decoder_and_another_text_has_none() -> 
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees a single key, whatever the head does."""
+    """The decoder's first row sees a single key in every head."""
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)
     shares = pattern_share(TRACE.decoder_self, itself, causal=True)
     by_hand = np.mean([TRACE.decoder_self[:, :, i, i] for i in range(1, 5)], axis=0)

@@ -1,4 +1,4 @@
-"""The head that looks from a pronoun at its noun: found where it is, and only there."""
+"""The head that looks from a pronoun at its noun is found, and no other."""
 
 from __future__ import annotations
 

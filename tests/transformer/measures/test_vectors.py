@@ -1,4 +1,4 @@
-"""Neighbours by cosine, principal axes, and what a vocabulary holds."""
+"""Neighbours by cosine, principal axes, and the content of a vocabulary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_cosine_is_symmetric_and_neighbours_fall(table: np.ndarray) -> None:
         assert index not in found.ids
         assert (np.diff(found.cosines) <= 0).all()
         np.testing.assert_allclose(found.cosines, grid[index][found.ids], atol=1e-6)
-        # None is nearer than those found; rows of zeros are no neighbours.
+        # No other is nearer; rows of zeros are no neighbours.
         some = np.delete(grid[index], index)
         assert len(found.ids) == np.isfinite(some).sum()
 

@@ -1,4 +1,4 @@
-"""Words for pieces: every position once, rows keep their sum, nothing leaks across a mask."""
+"""Merging pieces into words: every position once, rows keep their sum, masks hold."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_word_starts_at_its_mark_and_takes_in_what_follows() -> None:
 
 def test_specials_stand_alone_even_in_front_of_a_piece_without_a_mark() -> None:
     assert word_groups(("<s>", "x", "y", "</s>"), special=(0, 3)) == ((0,), (1, 2), (3,))
-    # The same text typed by a user is no special token.
+    # The same text typed by a user is not a special token.
     assert word_groups(("▁a", "<s>"), special=()) == ((0, 1),)
 
 

@@ -1,4 +1,4 @@
-"""Beam search, on step functions that are tables: no model, so every answer can be worked out."""
+"""Beam search on tables as step functions: no model, so every answer can be computed."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_ending_early_never_changes_the_best(seed: int, beam: int, alpha: float)
 @given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
 @settings(max_examples=30, deadline=None)
 def test_a_batch_equals_its_sentences_alone(seed: int, beam: int) -> None:
-    """Sentences end at different steps, so this also says that dropping ended ones is harmless."""
+    """Sentences end at different steps, so this also shows that dropping ended ones is harmless."""
     model = TableModel(n_sentences=4, vocab=6, seed=seed)
     together = run(model, 7, beam_size=beam, n_best=1)
     for sentence in range(4):

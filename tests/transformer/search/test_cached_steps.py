@@ -1,4 +1,4 @@
-"""The model as a step function: with a cache as without, whatever rows are moved or dropped."""
+"""The model as a step function: a cache changes nothing, whatever rows are moved or dropped."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def varied_model(config: ModelConfig, seed: int) -> Transformer:
 
 @pytest.fixture(scope="module", params=CONFIGS)
 def model(request: pytest.FixtureRequest) -> Transformer:
-    """In float64, so that a difference is a mistake and not rounding."""
+    """A model in float64, so that a difference is a mistake and not rounding."""
     return varied_model(CONFIGS[request.param], SEEDS[request.param])
 
 
@@ -198,7 +198,7 @@ def test_a_full_pool_is_tidied_up(
     monkeypatch.setattr("transformer.fast.steps.FIRST_CAPACITY", capacity)
     steps = packed_steps(model, encode(model), need_weights=True)
     assert_same(find(steps, settings), expected)
-    if beam > 1:  # by then every row has written something that nobody descends from
+    if beam > 1:  # by then every row has written entries without descendants
         assert steps.taken < beam * steps.length
 
 

@@ -1,4 +1,4 @@
-"""Compact records are the records, whatever is asked of them, and little to a garbage collector."""
+"""Compact records equal the full ones, and cost a garbage collector little."""
 
 from __future__ import annotations
 

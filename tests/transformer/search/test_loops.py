@@ -1,4 +1,4 @@
-"""Loops are found where a text repeats its end, and nowhere else."""
+"""Loops are found if a text repeats its end, and only then."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_what_repeats_is_found(before: str, unit: str, times: int, more: int) ->
     assert loop is not None
     assert text.startswith(loop.kept)
     assert loop.times >= times
-    # Saying it again and again from there on gives the whole text.
+    # Repeating it from there on gives the whole text.
     start = len(loop.kept) - len(loop.repeated)
     assert text.startswith(loop.repeated, start) or not loop.repeated
 

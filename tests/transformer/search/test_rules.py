@@ -1,4 +1,4 @@
-"""The rules that searches differ in; that Hugging Face's is theirs, the importers' tests show."""
+"""The rules in which searches differ; the importers' tests compare Hugging Face's."""
 
 from __future__ import annotations
 

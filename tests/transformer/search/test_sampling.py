@@ -24,7 +24,7 @@ from transformer.translator import Translator
 
 ANIMAL = SENTENCES[0]
 
-#: With distinct values, so that what is most probable is never a tie.
+#: With distinct values, so that the most probable is never a tie.
 log_prob_rows = st.lists(
     st.integers(-12_000, 0), min_size=2, max_size=40, unique=True
 ).map(lambda hundredths: normalised(np.array(hundredths) / 1000))  # fmt: skip

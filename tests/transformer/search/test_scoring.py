@@ -1,4 +1,4 @@
-"""What a search looks at, against the plain way to compute it."""
+"""A search's candidates equal those computed the plain way."""
 
 from __future__ import annotations
 

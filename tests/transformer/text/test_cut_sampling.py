@@ -1,4 +1,4 @@
-"""Random cuts: as probable as they should be, and the same in every process."""
+"""Random cuts have the right probabilities, and are the same in every process."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ print([tokenizer.sample(text, alpha=0.2) for text in sys.argv[2:]])
 def test_another_process_draws_the_same(name: str, tmp_path: Path) -> None:
     tokenizer = TOKENIZERS[name]
     tokenizer.save(tmp_path / "tokenizer.model")
-    tokenizer.sample(SENTENCES[3], alpha=0.5)  # what was drawn before does not count
+    tokenizer.sample(SENTENCES[3], alpha=0.5)  # earlier draws do not matter
     seed_sampling(7)
     here = [tokenizer.sample(text, alpha=0.2) for text in SENTENCES]
     command = [sys.executable, "-c", DRAWN, str(tmp_path / "tokenizer.model"), *SENTENCES]
@@ -49,7 +49,7 @@ def test_another_process_draws_the_same(name: str, tmp_path: Path) -> None:
 
 
 def test_cuts_are_as_probable_as_their_pieces() -> None:
-    """Every cut of a word, against its probability to the power of alpha, worked out by hand."""
+    """Every cut of a word has its probability to the power of alpha, computed by hand."""
     scores = {"a": -2.0, "b": -1.5, "c": -3.0, "ab": -2.5, "bc": -2.2, "abc": -4.0, "▁": -1.0}
     cutter = Cutter({piece: i for i, piece in enumerate(scores)}, scores, 99, ())
     cuts = [("a", "b", "c"), ("ab", "c"), ("a", "bc"), ("abc",)]
@@ -85,7 +85,7 @@ def test_any_text_is_cut_as_usual_where_nothing_is_random(name: str, text: str) 
     tokenizer = TOKENIZERS[name]
     certain = 0.0 if name == "bpe" else 1e6
     drawn, best = tokenizer.sample(text, alpha=certain), tokenizer.encode(text)
-    # Of cuts that are as probable as each other, such as o|oo and oo|o, any may be drawn.
+    # Of equally probable cuts, such as o|oo and oo|o, any may be drawn.
     scores = tokenizer.scores
     assert drawn == best or (
         tokenizer.decode(drawn) == tokenizer.decode(best)

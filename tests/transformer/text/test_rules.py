@@ -55,7 +55,7 @@ def test_an_earlier_merge_goes_first_even_where_it_spoils_a_longer_piece() -> No
     # Neighbours that overlap are merged from the left.
     assert Merges([("a", "a")]).cut("aaaab") == ("aa", "aa", "b")
     assert Merges([("a", "a")]).cut("aaab") == ("aa", "a", "b")
-    # Of a pair that stands there twice, the first counts.
+    # Of a repeated pair, the first counts.
     assert Merges([("a", "b"), ("b", "c"), ("a", "b")]).cut("abcx") == ("ab", "c", "x")
 
 
@@ -114,7 +114,7 @@ def test_sentences_and_back() -> None:
     assert cut.pieces[:5] == ("▁new", "er", "▁low", "▁low", "est")
     assert [BPE.pieces[i] for i in cut.ids[:5]] == ["new@@", "er", "low", "low@@", "est"]
     assert cut.surfaces[:2] == ("new", "er")
-    # Letters without a piece are unknown, and so are special tokens that were typed.
+    # Letters without a piece are unknown, as are typed special tokens.
     assert cut.pieces[5] == "▁q"
     assert 5 in cut.unknown
     assert not {0, 1, 2} & {*cut.ids}
@@ -229,7 +229,7 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
 
 
 def test_a_trace_marks_where_words_start() -> None:
-    """Translations, their alternatives and the search all show pieces in this project's way."""
+    """Translations, their alternatives and the search all spell pieces as this project does."""
     torch.manual_seed(3)
     config = ModelConfig(
         vocab_size=BPE.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,

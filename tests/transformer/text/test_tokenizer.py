@@ -1,4 +1,4 @@
-"""The tokenizer: nothing is lost in silence, whatever the text."""
+"""The tokenizer loses nothing silently, whatever the text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def examples(test: Callable[..., None]) -> Callable[..., None]:
 
 
 def without_spaces(text: str) -> str:
-    """What SentencePiece compares by: NFKC, white space and its own space mark aside."""
+    """Return the text as SentencePiece compares it: NFKC, without white space and space marks."""
     text = unicodedata.normalize("NFKC", text.replace("▁", " "))
     return "".join(c for c in text if not c.isspace() and c not in "\u200c\u200d\ufeff")
 
@@ -73,7 +73,7 @@ def test_any_text_comes_back_or_is_reported(name: str, text: str) -> None:
 @examples
 @given(text=ANY_TEXT)
 def test_surfaces_are_the_text(text: str) -> None:
-    """Joined, they give the cleaned sentence: what each piece stands for, before normalisation."""
+    """Joined, they give the cleaned sentence, before normalisation."""
     joined = "".join(UNIGRAM.tokenize(text).surfaces)
     assert without_spaces(joined) == without_spaces(clean(text))
 
@@ -149,7 +149,7 @@ def test_sampling_is_a_function_of_the_seed(name: str) -> None:
 
 
 def test_sampling_starts_anew_in_a_tokenizer_read_again() -> None:
-    """What a resumed run has to draw: the same pieces from another process's tokenizer."""
+    """A resumed run must draw the same pieces from another process's tokenizer."""
     seed_sampling(3)
     before = [UNIGRAM.sample(text, alpha=0.1) for text in SENTENCES]
     UNIGRAM.sample(SENTENCES[0], alpha=0.1)
@@ -201,7 +201,7 @@ def test_a_coverage_that_cannot_be_is_named() -> None:
 
 
 def test_long_lines_are_read_whole() -> None:
-    """SentencePiece leaves out lines of more than 4,192 bytes unless told otherwise."""
+    """SentencePiece skips lines of more than 4,192 bytes by default."""
     long = "a line with one ñ at the end, " * 300 + "ñ"
     assert train_tokenizer([*SENTENCES, long], 120, fewer=True).tokenize("ñ").unknown == ()
 

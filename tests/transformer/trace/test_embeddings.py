@@ -1,4 +1,4 @@
-"""What enters the stacks is what the model adds up."""
+"""The input of the stacks is the sum that the model computes."""
 
 from __future__ import annotations
 

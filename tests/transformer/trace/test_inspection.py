@@ -73,7 +73,7 @@ def check(stages: HeadStages, trace: Trace) -> None:
     np.testing.assert_allclose(
         stages.scaled.weights, maps[stages.layer, stages.head, stages.query], rtol=0, atol=1e-5
     )
-    # What another divisor is worked out from gives the recorded map again with the model's own.
+    # Dot products over the model's own divisor give the recorded map.
     again = divided(stages.dots, stages.mask, math.sqrt(d_k))
     np.testing.assert_allclose(again, stages.scaled.weights, rtol=0, atol=1e-6)
     np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""Encodings for the page: the formula itself, worked out a second way."""
+"""Encodings for the page: the formula, computed a second way."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_the_logits_are_the_models_own(
 def test_a_part_depends_on_its_own_side_alone(
     tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> None:
-    """Content parts follow the tokens, position parts the places."""
+    """Content parts depend on the tokens, position parts on the positions."""
     model, trace = make(tiny_config, tiny_tokenizer)
     split = split_logits(model, trace, "encoder_self", 1)
     twice = [i for i, token in enumerate(split.tokens) if split.tokens.count(token) > 1]

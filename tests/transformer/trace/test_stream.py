@@ -1,4 +1,4 @@
-"""The residual stream: what the blocks add makes up the stream, and the logits."""
+"""The residual stream: the blocks' outputs add up to the stream, and to the logits."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_the_decoder_s_end_makes_the_logits_of_the_trace(
 def test_parts_of_the_last_sum_add_up_to_the_logits(
     traced: tuple[Transformer, Trace, Stream], tiny_tokenizer: Tokenizer
 ) -> None:
-    """With and without the network's part, the model's logits differ by what it promotes."""
+    """The network's part changes the model's logits by what it promotes."""
     model, _, stream = traced
     held, position = stream.decoder, 1
     size = model.config.target_vocab_size
@@ -105,7 +105,7 @@ def test_parts_of_the_last_sum_add_up_to_the_logits(
     assert (np.diff(reading.promoted.logits) <= 0).all()
     assert reading.lowered.ids[0] == reading.promoted.ids[-1]
     assert reading.lowered.logits[0] == pytest.approx(reading.promoted.logits[-1])
-    # The neurons and the bias are all there is.
+    # The neurons and the bias are the whole output.
     by_neuron = np.zeros(size, np.float32)
     for each in reading.neuron_promoted:
         by_neuron[each.ids] += each.logits

@@ -1,4 +1,4 @@
-"""Compiled training, and training where nothing can compile. Takes a minute: see `make soak`."""
+"""Compiled training, and training without a compiler. Takes a minute: see `make soak`."""
 
 from __future__ import annotations
 

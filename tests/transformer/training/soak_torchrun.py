@@ -16,7 +16,7 @@ from tests.transformer.training.runs import ROOT, environment, log_lines, recipe
 
 @pytest.fixture
 def uneven(data: Path) -> Path:
-    """A recipe whose odd batches and those of one row leave a process with less or none."""
+    """A recipe with batches that leave one process with fewer rows, or none."""
     longest = " ".join(["dog"] * 16)  # a batch of its own
     for end in ("en", "de"):
         with open(data / f"pairs.{end}", "a") as file:
@@ -31,7 +31,7 @@ def free_port() -> str:
 
 
 def check_two_processes(path: Path, folder: Path, command: list[str]) -> None:
-    """A run in this process and one by `command`, which starts two, come to the same weights."""
+    """Check that a run in this process and one by `command`, in two, give the same weights."""
     run(path, folder / "one")
     command = [sys.executable, *command, "train", str(path), "--data", str(path.parent)]
     command += ["--out", str(folder / "two"), "--device", "cpu", "--quiet"]

@@ -1,4 +1,4 @@
-"""From a recipe's words to text."""
+"""The text of a recipe."""
 
 from pathlib import Path
 

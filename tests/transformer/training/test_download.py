@@ -1,4 +1,4 @@
-"""Fetching corpora, from a server on this machine that can misbehave in every way."""
+"""Fetching corpora from a local server that misbehaves in every way."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def get(corpus: str, out: Path, site: Site, **options: object) -> Path:
 
 
 def failure(corpus: str, out: Path, home: str, **options: object) -> str:
-    """The one line that a failing fetch says."""
+    """Return the one line of a failing fetch."""
     with pytest.raises(DownloadError) as caught:
         fetch(corpus, out, home=home, show_progress=False, **options)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
@@ -268,7 +268,7 @@ def test_tatoeba_lands_where_the_loader_reads(site: Site, tmp_path: Path) -> Non
     about = (folder / "en-de.about.txt").read_text()
     digest = hashlib.sha256(archive()).hexdigest()
     assert about == f"{site.home}/deu-eng.zip, sha256 {digest}\n\nterms"
-    # Names of an archive lead nowhere.
+    # Member names are never used as paths.
     assert not list(tmp_path.rglob("evil.txt"))
     site.files.clear()
     assert get("tatoeba", tmp_path / "data", site) == folder
@@ -355,7 +355,7 @@ def test_the_commands(
     assert captured.err.count("\n") == 1
     assert captured.err.startswith("python -m transformer data: http://127.0.0.1")
 
-    # `train` fetches only where it is asked to.
+    # `train` fetches only on request.
     monkeypatch.setattr(download, "HOMES", dict.fromkeys(("multi30k", "tatoeba"), site.home))
     site.files["/deu-eng.zip"] = archive()
     site.asked.clear()

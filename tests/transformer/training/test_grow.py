@@ -1,4 +1,4 @@
-"""A grown model computes what the smaller one did."""
+"""A grown model computes the same as the smaller one."""
 
 from __future__ import annotations
 

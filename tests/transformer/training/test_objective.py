@@ -1,4 +1,4 @@
-"""What training minimises, and the learning rate's course."""
+"""The training objective and the learning rate schedule."""
 
 from __future__ import annotations
 

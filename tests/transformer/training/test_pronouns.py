@@ -27,7 +27,7 @@ FRENCH = [
     ("Tom read the letter.", "Tom a lu la lettre.", "elle"),
     ("I opened the trunk.", "J'ai ouvert le coffre.", "il"),
 ]
-#: What says nothing sure about a gender, or has another pronoun in English.
+#: Sentences whose gender is unclear, or that have another pronoun in English.
 UNCLEAR = [
     ("de", "The boy is kind.", "Der Junge ist nett."),
     ("de", "The shoes were new.", "Die Schuhe waren neu."),

@@ -1,4 +1,4 @@
-"""Recipes: what a TOML file may say, and what is said about one that is wrong."""
+"""Recipes: valid TOML files, and the messages for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resuming: a run that was killed at any moment goes on to the same bits, and to nothing else."""
+"""A run killed at any moment resumes to bitwise the same result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transformer.training.trainer import Trainer
 
 
 class Killed(BaseException):
-    """Stands for a kill where a test wants one at an exact place."""
+    """Simulates a kill at an exact place."""
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> None:
@@ -136,7 +136,7 @@ def swap_lines(data: Path) -> None:
 
 
 def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
-    """It could not come to what the run would have come to."""
+    """It could not give the result that the run would have given."""
     out = run(recipe(data), tmp_path / "out")
     before = {file: file.read_bytes() for file in out.iterdir() if file.is_file()}
     swap_lines(data)

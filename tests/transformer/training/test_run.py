@@ -106,7 +106,7 @@ def test_word_dropout_hides_a_share_of_the_source() -> None:
 
 
 def test_the_last_weights_of_a_run_cut_short_count(data: Path, tmp_path: Path) -> None:
-    """With max_updates inside an epoch, its weights at that point are one of those averaged."""
+    """If max_updates ends the run within an epoch, its last weights are averaged too."""
     path = recipe(data, "max_updates = 12")
     path.write_text(path.read_text().replace("average = 2", "average = 1"))
     out = run(path, tmp_path / "out")
@@ -125,7 +125,7 @@ def test_a_loss_that_is_no_number_ends_the_run(data: Path, tmp_path: Path) -> No
 
 
 def test_starting_from_another_checkpoint(data: Path, tmp_path: Path) -> None:
-    """Its weights and its tokenizer, although the new text would give other pieces."""
+    """Takes its weights and its tokenizer, although the new text would give other pieces."""
     first = run(recipe(data), tmp_path / "first")
     for end in ("en", "de"):
         lines = (data / f"pairs.{end}").read_text().replace("dog", "zebu")

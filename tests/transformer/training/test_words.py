@@ -1,4 +1,4 @@
-"""Words of a dictionary: the likeliest translation, right articles, nothing vulgar or odd."""
+"""Dictionary words: the likeliest translation, right articles, nothing vulgar or odd."""
 
 from __future__ import annotations
 

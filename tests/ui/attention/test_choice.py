@@ -1,4 +1,4 @@
-"""Settings of the Attention page: what a link says comes back, nonsense does not."""
+"""Settings of the Attention page: valid links are restored, nonsense is ignored."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> Non
 def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=3, n_heads=3)
     told = mutual_information(trace.cross)
-    assert read_choice(trace).heads == ()  # nothing is combined unless that is asked for
+    assert read_choice(trace).heads == ()  # nothing is combined by default
     assert read_choice(trace, display="heads").heads == (divmod(int(told.argmax()), 3),)
     choose_cell((1, None))
     assert read_choice(trace, display="heads").heads == ((1, int(told[1].argmax())),)

@@ -1,4 +1,4 @@
-"""What is taken away from the Attention page: the arrays are true, the program makes them."""
+"""Downloads of the Attention page: the arrays are right, and the program makes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken away from the search tree: valid figures, and programs that make their numbers."""
+"""Downloads of the search tree: valid figures, and programs that make their numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SENTENCE = "The cat <b> sat."
 
 @dataclass(frozen=True)
 class Searched:
-    """A trace, and where it comes from."""
+    """A trace and its source."""
 
     trace: Trace
     source: Source
@@ -46,7 +46,7 @@ class Searched:
 
 @pytest.fixture
 def search(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Searched]:
-    """A search with a given beam, in a folder where programs look for checkpoints."""
+    """Search with a given beam, in a folder where programs look for checkpoints."""
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
     model = Translator.load(tiny_checkpoint, "cpu")
 
@@ -61,7 +61,7 @@ def search(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 
 def check(exhibit: Exhibit) -> dict[str, object]:
-    """Every format can be made, and the program leaves the arrays. Returns: its variables."""
+    """Check that every format can be made, and the program its arrays; return its variables."""
     for write in (to_csv, to_npz, to_svg, to_html):
         assert len(write(exhibit)) > 500
     held: dict[str, object] = {}

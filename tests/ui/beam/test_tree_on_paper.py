@@ -1,4 +1,4 @@
-"""The search tree that is taken away: boxes, edges that reach them, and whole words."""
+"""The downloaded search tree: boxes, edges that reach them, and whole words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two sides write, in numbers and words, and what their makers measured."""
+"""Two sides' translations in numbers and words, and their measured figures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> Non
     assert readers("everyday-en-de", usable) == (
         "multi30k-en-de", "everyday-en-fr", "everyday-en-de", "everyday-de-en", "reverse-toy",
     )  # fmt: skip
-    # Nobody else reads letters, or German.
+    # The others do not read letters, or German.
     assert readers("reverse-toy", usable)[0] == "reverse-toy"
     assert readers("everyday-de-en", usable)[0] == "everyday-de-en"
     german = {"training": {"recipe": {"data": {"src": "de"}}}}
@@ -156,4 +156,4 @@ def test_sentences_are_the_examples_of_both_sides_once_each() -> None:
         left, right = Side("everyday-en-de"), Side("multi30k-en-de")
 
     found = sentences_for(Both())  # type: ignore[arg-type]
-    assert len(found) == len(set(found)) == 2 * (6 + 6 - 1)  # one example is of both
+    assert len(found) == len(set(found)) == 2 * (6 + 6 - 1)  # one example is in both

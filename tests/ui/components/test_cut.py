@@ -1,4 +1,4 @@
-"""The pieces and the cuts as they are sent to the browser."""
+"""The pieces and cuts as sent to the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What components are made of: every file is used, and a script brings along what it calls."""
+"""Components' files: each is used, and a script comes with the functions it calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_script_is_one_module_with_all_that_it_calls(name: str) -> None:
     declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", own, re.MULTILINE)
     brought = {each for each, code in shared_functions().items() if code in text}
     assert len(declared) == len(set(declared) - brought), "a module declares a name once"
-    # What is called and stands nowhere would fail only when it is reached.
+    # A call of an undefined function would fail only when reached.
     called = set(re.findall(r"(?:(?<![\w.])|(?<=\.{3}))(\w+)\(", text))
     assert called & shared_functions().keys() <= brought
     there = set(re.findall(r"function (\w+)", text))

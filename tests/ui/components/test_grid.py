@@ -1,4 +1,4 @@
-"""The grid: what is sent, what comes back, and which map a cell is."""
+"""The grid: messages, choices, and the map of each cell."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross
 
 
 def inflated(sheet: Sheet) -> tuple[dict[str, Any], np.ndarray]:
-    """The header, and the bytes that the browser draws, [rows, columns, queries, keys]."""
+    """Return the header, and the bytes that the browser draws, [rows, columns, queries, keys]."""
     header, body = inflate(sheet.body.tobytes())
     size = (header["queries"], header["keys"])
     flat = np.frombuffer(body, dtype=np.uint8).reshape(-1, *size)
@@ -218,7 +218,7 @@ def test_only_heads_of_this_grid_can_be_marked(
 
 @pytest.fixture
 def tabs() -> dict[str, Tab]:
-    """Two kinds of unequal depth, and one that is sent when it is chosen."""
+    """Two kinds of unequal depth, and one that is sent when chosen."""
     trace = make_trace(S=7, T=5, n_encoder_layers=4, n_decoder_layers=2, n_heads=3)
     encoder = grid_sheet(trace.encoder_self, trace.src_tokens, trace.src_tokens, label="e")
     cross = grid_sheet(trace.cross, trace.tgt_tokens, trace.src_tokens, label="c")
@@ -251,7 +251,7 @@ def test_several_kinds_travel_behind_each_other(tabs: dict[str, Tab]) -> None:
 
 
 class Browser:
-    """What the grid sends, and what is reported to it in answer."""
+    """The grid's messages, and the reports in answer."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.session: dict[str, Any] = {}
@@ -295,7 +295,7 @@ def test_another_kind_is_heard_and_the_message_stays_as_it_was(
         assert [*now["cell"]] == held[:2]
         assert [list(head) for head in now["marks"]] == held[2]
         assert show() == first
-    # One whose maps are not there yet is new content.
+    # Maps that were missing are new content.
     browser.report([0, None, [], "decoder"])
     assert now["kind"] == "decoder"
     tabs["decoder"] = Tab("Decoder maps", "Dec.", tabs["cross"].sheet)

@@ -1,4 +1,4 @@
-"""The grid on differences: what its bytes mean, what shrinking keeps, which heads have cells."""
+"""The grid on differences: its bytes, what shrinking keeps, which heads have cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines: what is sent is exactly what the filter keeps, and colours never repeat."""
+"""Lines: exactly those that the filter keeps are sent, and colours never repeat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def drawn(heads: list[tuple[int, int]], mass: float = 0.75, **more: Any) -> Draw
 
 
 def unpacked(lines: Drawing) -> np.ndarray:
-    """The weights that the message holds, [heads, queries, keys]; 0 where there is no line."""
+    """Return the weights in the message, [heads, queries, keys]; 0 if there is no line."""
     k, (_, _, n, m) = len(lines.heads), lines.shape
     words = lines.body.view("<u4")
     counts, packed = words[: k * n].reshape(k, n), words[k * n :]

@@ -1,4 +1,4 @@
-"""The map of similar heads: what it says, and what it takes back from the browser."""
+"""The map of similar heads: its text, and the choices it accepts from the browser."""
 
 from __future__ import annotations
 

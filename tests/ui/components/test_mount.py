@@ -27,7 +27,7 @@ def header_of(sent: bytes) -> dict[str, Any]:
 
 
 def click(session: dict[str, Any], held: Any, count: Any) -> list[Any]:
-    """The browser reports a choice. Returns: what the page took."""
+    """Report a choice from the browser. Returns: the page's choice."""
     taken: list[Any] = []
     session["view"] = {"held": {"count": count, "held": held}}
     listener("view", lambda reported: reported if reported != "bad" else None, taken.append)()

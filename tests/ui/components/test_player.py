@@ -17,7 +17,7 @@ from ui.components.player import PlayerPlace, Taken, encode, place_in, taken_in
 
 
 def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
-    """What the JavaScript reads: the header, cross-attention [L, H, T, S] and self-attention
+    """Decode like the JavaScript: header, cross-attention [L, H, T, S] and self-attention
     [L, H, T, T], both as integers."""
     length = int.from_bytes(message[:4], "little")
     header = json.loads(message[4 : 4 + length])

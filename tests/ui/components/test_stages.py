@@ -1,4 +1,4 @@
-"""The stages: what is sent is the record, and what comes back is not believed."""
+"""The stages: the record is sent, and choices are validated."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def test_tokens_come_with_their_numbers_and_marks() -> None:
     tokens = header["tokens"]
     assert isinstance(tokens, list) and len(tokens) == 3
     assert tokens[0] == "▁<script>"
-    assert "\u202e" not in tokens[1]  # what turns text around is spelled out
+    assert "\u202e" not in tokens[1]  # direction marks are spelled out
     assert len(tokens[2]) < 40
     assert header["log_probs"] == [-0.5, -1e6, 0.0]  # JSON has no infinity
     assert header["differing"] == [False, True, False]

@@ -1,4 +1,4 @@
-"""What is sent to the view of a search tree, and what of its reports is believed."""
+"""The view of a search tree: its message, and validation of its reports."""
 
 from __future__ import annotations
 

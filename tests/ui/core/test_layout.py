@@ -1,4 +1,4 @@
-"""Words that hold for a mouse alone have others beside them for a finger."""
+"""Texts about a mouse have versions for touch screens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OF_A_MOUSE = re.compile(r"\b(?:click|hover|point at)", re.IGNORECASE)
 
 
 def strings(tree: ast.AST) -> Iterator[ast.Constant]:
-    """All strings but docstrings, and texts that come in both forms."""
+    """Yield all strings but docstrings and texts in both versions."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.Expr(value=ast.Constant()):

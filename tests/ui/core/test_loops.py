@@ -1,4 +1,4 @@
-"""A translation in a loop is shown once everywhere, with what was cut."""
+"""A translation in a loop is shown once everywhere, with a note of the cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_loop_is_cut_for_the_headline_only(trace: Trace) -> None:
     other = dataclasses.replace(trace, text=text, complete=False)
     assert headline(other) == "Ein Mann und der Hund …"
     assert other.text == text
-    # What the model ends by itself is shown as it is.
+    # A translation that ends by itself is shown in full.
     assert headline(dataclasses.replace(other, complete=True)) == text
     assert headline(dataclasses.replace(other, text="Der Hund und")) == "Der Hund und"
 

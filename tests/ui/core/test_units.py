@@ -1,4 +1,4 @@
-"""The switch between tokens and words says what the store says, on and off."""
+"""The switch between tokens and words agrees with the store, on and off."""
 
 from __future__ import annotations
 

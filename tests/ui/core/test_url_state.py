@@ -114,7 +114,7 @@ def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
     app = run_script(mine="2")
     app.session_state["put"] = 3
     app.run()
-    app.query_params["mine"] = "2"  # sent by the browser before it heard of the 3
+    app.query_params["mine"] = "2"  # sent by the browser before the 3 reached it
     app.run()
     assert app.text[0].value == "3 False"
     assert app.query_params == {"mine": "3"}
@@ -129,7 +129,7 @@ def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
     app.run()
     assert app.query_params == {"always": "1", "later": "3"}
     del app.query_params["later"]
-    app.run()  # at once: a message that the browser sent before it heard of the 3
+    app.run()  # at once: a message sent by the browser before the 3 reached it
     assert app.text[0].value == "3"
     monkeypatch.setattr(url_state, "_SETTLING", -1.0)
     del app.query_params["later"]
@@ -139,7 +139,7 @@ def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
 
 
 def two_settings() -> None:
-    """A frame with one setting that the URL always holds, and one that it does not say at first."""
+    """A frame with one setting that is always in the URL, and one that is absent at first."""
     import streamlit as st
 
     from ui.core import url_state

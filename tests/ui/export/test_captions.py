@@ -1,4 +1,4 @@
-"""What stands below a figure for a reader who sees nothing else: its origin and its unit."""
+"""Captions state a figure's origin and unit."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def view(path: Path, sentence: str = "A dog.", **given: object) -> View:
 
 
 def called(code: str) -> dict[str, object]:
-    """The keyword arguments of `translator.trace`, and its sentence, as literals."""
+    """Return the sentence and keyword arguments of `translator.trace`, as literals."""
     call = ast.parse(code).body[-1]
     assert isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
     found: dict[str, object] = {"sentence": ast.literal_eval(call.value.args[0])}
@@ -139,7 +139,7 @@ def test_the_snippet_steers_as_the_view_does(
 
 
 def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streamlit drops what nobody holds whenever a script ends, also somebody else's."""
+    """Streamlit drops unreferenced files whenever any session's script ends."""
     files = MediaFileManager(MemoryMediaFileStorage("/media"))
     holder = SimpleNamespace(media_file_mgr=files)
     monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)

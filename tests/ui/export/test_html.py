@@ -1,4 +1,4 @@
-"""Pages that open offline: one file, nothing from outside, nothing in it that runs but our own."""
+"""Offline pages: one file, nothing loaded from outside, no scripts but our own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Reader(HTMLParser):
-    """What a browser would make of a page: its elements, and the text outside of scripts."""
+    """A page's elements, and the text outside scripts."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Pages say where the app begins; everything else passes unchanged."""
+"""Pages state the app's base path; everything else passes unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_how_deep_a_page_is(path: str, base: str, depth: int) -> None:
 
 
 def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dict[str, Any], bytes]:
-    """The response's start and body for one request, sent by the server in two pieces."""
+    """Return the response's start and body for one request, sent by the server in two pieces."""
     sent: list[Any] = []
 
     async def server(scope: Any, receive: Any, send: Any) -> None:
@@ -57,7 +57,7 @@ def test_a_page_is_told_its_base() -> None:
     assert b"parts.length - 1" in body
     assert body.index(b"BACKEND_BASE_URL") < body.index(b"<title>")
     assert int(headers[b"content-length"]) == len(body)
-    assert b"etag" not in headers  # the file's, which this is not
+    assert b"etag" not in headers  # of the file, which differs
     assert b"content-encoding" not in headers
 
 

@@ -1,4 +1,4 @@
-"""What the sidebar says of a model."""
+"""The sidebar's description of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_a_small_model_says_so_by_its_size_and_its_training_text() -> None:
     said = model_caption(entry(training_text=record), config)
     assert said.startswith("Small model (")
     assert " parameters), trained on everyday sentences; mistakes are part of the lesson." in said
-    # Neither the name nor an unknown text is enough, and a large model is not excused.
+    # Mistakes are excused only of small models trained on a known kind of text.
     plain = model_caption(entry(), config)
     assert plain.startswith("Translates everyday sentences. ")
     assert model_caption(entry(training_text={**record, "kind": "<b>"}), config) == plain

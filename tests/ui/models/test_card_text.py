@@ -32,12 +32,12 @@ def test_addresses_are_shown_and_never_followed() -> None:
     assert safe_card("https://a.example") == "https\u2060" + r"\:\/\/a\.example"
 
 
-#: What GitHub's Markdown, and with it Streamlit, makes links of in text whose escapes are resolved.
+#: Text that GitHub's Markdown, and so Streamlit, turns into links, with escapes resolved.
 AUTOLINK = re.compile(r"(https?://|www(?=\.))[-.\w]+|[-.\w+]+@[-\w]+(\.[-\w]+)+", re.IGNORECASE)
 
 
 def text_of(shown: str) -> str:
-    """What is left of Markdown as text, code left out."""
+    """Return the text of Markdown, without code."""
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", re.sub(r"(?<!\\)(`+) ?.*? ?\1(?!`)", "·", shown))
 
 
@@ -68,7 +68,7 @@ def test_marks_of_others_are_text() -> None:
 
 def test_a_fence_ends_where_the_card_does() -> None:
     assert safe_card("```\n<b>") == "```text\n<b>\n```"
-    # What looks like a fence inside cannot end it.
+    # A line inside that resembles a fence cannot end it.
     assert safe_card("~~~\n```\n<b>\n~~~\nx") == "````text\n```\n<b>\n````\n\nx"
 
 

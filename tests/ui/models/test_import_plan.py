@@ -1,4 +1,4 @@
-"""What an import takes, and who may import."""
+"""The size of an import, and who may import."""
 
 from __future__ import annotations
 

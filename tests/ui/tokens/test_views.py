@@ -1,4 +1,4 @@
-"""What the Tokens page shows of real models: shipped ones and small ones of every kind."""
+"""The Tokens page on real models: shipped ones and small ones of every kind."""
 
 from __future__ import annotations
 

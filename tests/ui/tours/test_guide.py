@@ -178,7 +178,7 @@ def test_the_whole_training_is_asked_about_in_the_recipes_numbers(shipped: Scene
     parts = [*shipped.metrics["earlier_parts"], shipped.metrics["training"]]
     assert right(3) == how_long(sum(part["hours"] for part in parts))
     assert right(4) == f"{100 * said['beta2'] ** AGE:.2g}%"
-    dropout = recipe["model"]["dropout"] or 0.1  # the paper's where the model did without
+    dropout = recipe["model"]["dropout"] or 0.1  # the paper's, if the model has none
     assert right(6) == f"{dropout * recipe['model']['d_model']:.0f}"
     tried = {
         row["averaged_epochs"]: row["val_bleu"]

@@ -1,4 +1,4 @@
-"""What is taken away from the tour of training: programs make the numbers of every picture."""
+"""Downloads of the tour of training: programs make the numbers of every picture."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ METRICS = {
 
 @pytest.fixture
 def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> View:
-    """A checkpoint that says how it was trained."""
+    """A checkpoint with its training recipe."""
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
     (tmp_path / "tiny" / "metrics.json").write_text(json.dumps(METRICS))
@@ -59,7 +59,7 @@ def facts_of(view: View) -> TrainingFacts:
 
 
 def check(exhibit: Exhibit) -> None:
-    """Every format can be made, and the program leaves the arrays."""
+    """Check that every format can be made and that the program makes the arrays."""
     for write in (to_csv, to_npz, to_svg, to_html):
         assert len(write(exhibit)) > 100
     held: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""What the opening says is what the heads do: where the light falls, and whether it moves."""
+"""The opening says what the heads do: where the light falls, and whether it moves."""
 
 from __future__ import annotations
 

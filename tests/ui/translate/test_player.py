@@ -1,4 +1,4 @@
-"""Where the player opens."""
+"""The player's first step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_an_example_opens_on_a_telling_step() -> None:
     step = default_step(trace, example)
     assert 1 < step < len(trace.predicted_tokens)
     row = trace.cross.mean(axis=(0, 1))[step - 1]
-    # What it looks at is what it writes: the letter as far from the other end.
+    # It looks at the letter that it writes: as far from the other end.
     assert row.max() > 0.5
     assert trace.src_tokens[int(np.argmax(row))] == trace.predicted_tokens[step - 1]
 

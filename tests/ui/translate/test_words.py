@@ -1,4 +1,4 @@
-"""What the Translate page says in words."""
+"""The Translate page's sentences."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
 
 
 def traces() -> int:
-    """How many traces are kept."""
+    """Return the number of traces in the cache."""
     return sum(isinstance(key, Request) for key in results.CACHE)
 
 

@@ -95,7 +95,7 @@ def test_a_failure_leaves_nothing_and_frees_the_permit(view: View) -> None:
 def test_a_plan_is_made_in_the_job_of_its_trace(
     view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it yields is computed there and sent back; the plan itself runs where it was asked."""
+    """What it yields is computed there and sent back; the plan itself runs in its session."""
     jobs, here, heard = [], threading.current_thread(), []
     attended = cache.attended
     monkeypatch.setattr(cache, "attended", lambda *args: (jobs.append(1), attended(*args))[1])

@@ -12,7 +12,7 @@ PATIENCE = 60.0
 
 
 class Watched(Progress):
-    """Notes what it is called with; `leave_at` ends the wait there, as Streamlit ends a run."""
+    """Records its calls; `leave_at` ends the wait there, as Streamlit ends a run."""
 
     def __init__(self, leave_at: tuple[int, int] | None = None) -> None:
         super().__init__("work")
@@ -63,7 +63,7 @@ def test_who_leaves_does_not_wait_and_the_work_ends_at_its_next_report() -> None
 
     with pytest.raises(InterruptedError):
         attended(make, Watched(leave_at=(1, 2)))
-    assert not ended.is_set()  # it waited for nothing
+    assert not ended.is_set()  # there was nothing to wait for
     left.set()
     assert ended.wait(PATIENCE)
 
@@ -103,7 +103,7 @@ def test_stop_marks_the_work_on_screen_until_it_is_asked_for_again() -> None:
 
 
 def test_what_computes_in_a_fragment_can_show_its_progress() -> None:
-    """Only what computes nothing, or shows its own, may do with Streamlit's fragment."""
+    """Only functions that compute nothing, or draw their own progress, may use Streamlit's."""
     sources = {
         path: path.read_text("utf-8")
         for part in ("pages", "ui")

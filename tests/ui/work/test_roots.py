@@ -1,4 +1,4 @@
-"""Only what lies in a checkpoint root is opened, however it is spelled."""
+"""Only paths in a checkpoint root are opened, however they are spelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_root
 
 @pytest.fixture
 def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """Two roots with a model each, beside something that is nobody's business."""
+    """Two roots with a model each, beside a folder that must not be read."""
     first, second, secret = (tmp_path / name for name in ("first", "second", "secret"))
     for folder in (first / "one", second / "two", secret):
         folder.mkdir(parents=True)
@@ -62,7 +62,7 @@ def test_what_lies_inside_is_found_by_either_spelling(roots: tuple[Path, Path]) 
         assert within_roots(path) == first / "one"
     assert within_roots("two") == within_roots(second / "two") == second / "two"
     assert within_roots("one/config.json") == first / "one" / "config.json"
-    # What is not there yet may still be written.
+    # A path that does not exist yet may be written.
     assert within_roots("new") == first / "new"
     assert within_roots("~") == first / "~"  # a name like any other
 

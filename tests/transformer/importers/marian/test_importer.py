@@ -1,4 +1,4 @@
-"""Marian models, held against Hugging Face's own code: states, logits, maps, and translations."""
+"""Marian models, compared with Hugging Face's code: states, logits, maps and translations."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def check_states_logits_and_maps(pair: Pair) -> None:
     )
     torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
     assert encoded.attention is not None
-    of_real = mask[:, None, :, None]  # what padding attends to means nothing
+    of_real = mask[:, None, :, None]  # the attention of padding is meaningless
     torch.testing.assert_close(
         encoded.attention * of_real, torch.stack(expected.encoder_attentions) * of_real, **CLOSE
     )
@@ -135,7 +135,7 @@ def test_generates_the_same(pair: Pair, beam: int, penalty: float, n_new: int, e
     for theirs, ours in found:
         assert ours == theirs
     if penalty == 1 and pair.ours.config.n_heads == 3 and pair.ours.config.tie_embeddings == "all":
-        # Some end of themselves, others at the limit.
+        # Some end by themselves, others at the limit.
         assert len({len(ours[0]) for _, ours in found}) > 1
 
 
@@ -156,7 +156,7 @@ def test_translations_of_a_batch_are_the_same(pair: Pair) -> None:
 
 
 def test_a_trace_holds_their_maps(pair: Pair) -> None:
-    """The search's own record, and one pass over a target, are what Hugging Face attends to."""
+    """The search's record, and one pass over a target, equal Hugging Face's attention."""
     trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
     follow = pair.ours.trace(ENGLISH[0], target=trace.predicted_ids)
     expected = pair.theirs(
@@ -237,7 +237,7 @@ def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
 
 
 def opened_by_both(folder: Path) -> Pair:
-    """What lies in `theirs`, read by Hugging Face's code and by ours."""
+    """Read `theirs` by Hugging Face's code and by ours."""
     theirs = transformers.MarianMTModel.from_pretrained(
         folder / "theirs", attn_implementation="eager", dtype=torch.float32
     ).eval()
@@ -246,7 +246,7 @@ def opened_by_both(folder: Path) -> Pair:
 
 
 def stored_with(folder: Path, state: dict[str, Tensor]) -> Pair:
-    """Both models after these tensors took the place of the weights in `theirs`."""
+    """Return both models after replacing the weights in `theirs`."""
     (folder / "theirs" / "model.safetensors").unlink()
     torch.save(state, folder / "theirs" / "pytorch_model.bin")
     return opened_by_both(folder)

@@ -1,4 +1,4 @@
-"""Matching heads can be stopped anywhere: what was compared is kept, and going on ends alike."""
+"""Matching heads can be stopped at any point and resumed with the same result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ui.work.lru import Lru
 
 
 class StopError(Exception):
-    """What a report raises once the user wants no more."""
+    """Raised by a report after the user has stopped."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def setup(tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer) -> S
 
 
 def reports(setup: Setup) -> list[int]:
-    """The number of the sentence at each report of a whole matching."""
+    """Return the number of the sentence at each report of a whole matching."""
     seen: list[int] = []
     matching(setup, "encoder_self", lambda step, most: seen.append(step))
     return seen
@@ -59,7 +59,7 @@ def test_it_asks_between_layers_and_between_sentences(setup: Setup, caches: Lru)
 
 
 def compared(cache: Lru) -> int:
-    """Sentences whose similarities are kept."""
+    """Return the sentences whose similarities are kept."""
     return sum(isinstance(key, tuple) and key[0] == "alike" for key in cache)
 
 
@@ -81,7 +81,7 @@ def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
 
     with pytest.raises(StopError):
         matching(setup, "encoder_self", report)
-    done = seen[limit] - 1  # the sentence at work is not kept by halves
+    done = seen[limit] - 1  # an unfinished sentence is not kept
     assert compared(fresh) == done
     for kind in ATTENTION_KINDS:
         found, whole = matching(setup, kind), wanted[kind]

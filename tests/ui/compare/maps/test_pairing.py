@@ -1,4 +1,4 @@
-"""Which maps of two sides line up, why others do not, and what a difference is made of."""
+"""Which maps of two sides match, why others do not, and the parts of a difference."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_other_translations_do_not_line_up_until_one_is_followed() -> None:
         assert "no partner" in fit.why
     assert fit_of(LEFT, other, "encoder_self", "tokens").units == "tokens"
     followed = replace(other, forced=True, text=LEFT.text)
-    assert not fit_of(LEFT, followed, "cross", "tokens").helps  # it is followed by now
+    assert not fit_of(LEFT, followed, "cross", "tokens").helps  # now the other side follows it
 
 
 def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:

@@ -1,4 +1,4 @@
-"""What the views of the Compare page say in numbers and words, without a page."""
+"""Numbers and words of the Compare page's views, without a page."""
 
 from __future__ import annotations
 
