@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from transformer.evaluation.card import summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,7 +15,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 
 
 def test_table_of_checkpoints_is_what_the_command_prints() -> None:
-    table = summary_table(list_checkpoints(ROOT / "checkpoints"))
+    table = summary_table(list_entries([ROOT / "checkpoints"]))
     assert table in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

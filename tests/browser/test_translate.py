@@ -24,14 +24,15 @@ from tests.browser.waiting import (
     until_the_url_says,
 )
 from tests.servers import serving
-from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
 from transformer.types import Floats
 from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
-ENTRIES = {entry.name: entry for entry in list_checkpoints(checkpoints_root())}
+ENTRIES = {entry.name: entry for entry in list_entries([checkpoints_root()])}
 REVERSE = "reverse-toy"
 
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
+from streamlit.testing.v1 import AppTest
+
 _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
 
 
 def unlinked(text: str) -> str:
     """Return a text without its links to the glossary."""
     return _LINK.sub(r"\1", text)
+
+
+def said(app: AppTest) -> str:
+    """Return the page's Markdown and captions without links to the glossary."""
+    return unlinked("\n".join(each.value for each in (*app.markdown, *app.caption)))
 
 
 def entries(text: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.factories import make_trace
-from tests.pages.links import unlinked
+from tests.pages.links import said
 from transformer.arrays.trace_file import save_arrays
 from transformer.measures.heads import kept_lines
 from transformer.measures.patterns import pattern_mask, pattern_share
@@ -35,10 +35,6 @@ def trace(random_checkpoints: Path) -> Trace:
 
 def open_page(run_app: RunApp, **query: str) -> AppTest:
     return run_app(checkpoint="alpha", at="attention", **{"sentence": SENTENCE, **query})
-
-
-def said(app: AppTest) -> str:
-    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 def name(app: AppTest) -> str:

@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from figures.numbers import signed
 from figures.outcomes import penalty_of, why_it_went, why_the_winner_won
-from tests.pages.links import unlinked
+from tests.pages.links import said, unlinked
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
 from ui.work.lru import Lru
@@ -34,10 +34,6 @@ def tree(model: Translator) -> Tree:
 
 def open_page(run_app: RunApp, **query: str) -> AppTest:
     return run_app(checkpoint="alpha", at="beam", **{"sentence": SENTENCE, **query})
-
-
-def said(app: AppTest) -> str:
-    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 def cells(app: AppTest) -> list[str]:

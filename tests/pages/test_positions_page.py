@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import said
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -38,10 +39,6 @@ def checkpoints(
 
 def open_page(run_app: RunApp, root: Path, checkpoint: str = "computed", **query: str) -> AppTest:
     return run_app(root, checkpoint=checkpoint, at="positions", **query)
-
-
-def said(app: AppTest) -> str:
-    return "\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)])
 
 
 def test_it_opens_with_the_checkpoints_own_width_and_layout(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.links import unlinked
+from tests.pages.links import said
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
@@ -46,10 +46,6 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConf
 def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query: str) -> AppTest:
     query = {"sentence": "The cat sat on the mat.", "beam": "1"} | query
     return run_app(root, checkpoint=checkpoint, at="tokens", **query)
-
-
-def said(app: AppTest) -> str:
-    return unlinked("\n".join([*(m.value for m in app.markdown), *(c.value for c in app.caption)]))
 
 
 @pytest.mark.parametrize("checkpoint", ["unigram", "bpe", "char"])

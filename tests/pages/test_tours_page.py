@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from ui.core.glossary import TERMS
 from ui.tours.guide import TOURS
 from ui.tours.stops import Stop
@@ -18,7 +18,7 @@ RunApp = Callable[..., AppTest]
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 SHIPPED = [
     entry.name
-    for entry in list_checkpoints(CHECKPOINTS)
+    for entry in list_entries([CHECKPOINTS])
     if entry.ok and entry.name in ("multi30k-en-de", "reverse-toy")
 ]
 

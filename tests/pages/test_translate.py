@@ -13,7 +13,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
-from transformer.checkpoint.folder import CheckpointEntry, list_checkpoints
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import CheckpointEntry
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
@@ -23,7 +24,7 @@ from ui.work.lru import Lru
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = list_checkpoints(ROOT / "checkpoints")
+SHIPPED = list_entries([ROOT / "checkpoints"])
 
 
 def said(app: AppTest) -> str:

@@ -62,7 +62,6 @@ __all__ = [
     "CheckpointError",
     "fingerprint",
     "inspect_checkpoint",
-    "list_checkpoints",
     "load_checkpoint",
     "save_checkpoint",
     "write_atomic",
@@ -226,26 +225,6 @@ def write_files(
         write_atomic(folder / METRICS, text.encode())
     if card is not None:
         write_atomic(folder / CARD, card.encode())
-
-
-def list_checkpoints(root: str | Path) -> list[CheckpointEntry]:
-    """List the checkpoints directly under `root` by name; broken ones have the reason.
-
-    Only configs, tokenizers and the headers of weight files are read. A folder is listed if it has
-    any of a checkpoint's files; a missing `root` is empty.
-    """
-    root = Path(root)
-    try:
-        folders = sorted(
-            each for each in root.iterdir() if not each.name.startswith(".") and is_folder(each)
-        )
-    except (OSError, ValueError):
-        return []
-    return [
-        _inspect(folder, fingerprint(folder))
-        for folder in folders
-        if any(is_there(folder / part) for part in PARTS)
-    ]
 
 
 def inspect_checkpoint(path: str | Path) -> CheckpointEntry:

@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_models import random_model
+from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import (
     fingerprint,
     inspect_checkpoint,
-    list_checkpoints,
     load_checkpoint,
     save_checkpoint,
 )
@@ -317,14 +317,14 @@ def test_the_list_holds_good_and_broken_ones(tiny_checkpoint: Path, tmp_path: Pa
     (tmp_path / "a-broken" / "tokenizer.model").unlink()
     (tmp_path / "not-a-checkpoint").mkdir()
     (tmp_path / "file.txt").write_text("x")
-    entries = list_checkpoints(tmp_path)
+    entries = list_entries([tmp_path])
     assert [(entry.name, entry.ok) for entry in entries] == [
         ("a-broken", False), ("b-good", True), ("c-good", True),
     ]  # fmt: skip
     assert entries[0].error is not None and "tokenizer.model" in entries[0].error
     assert entries[1].config == load_checkpoint(tmp_path / "b-good").config
     assert entries[1].metrics == {"bleu": 0.0}
-    assert list_checkpoints(tmp_path / "nowhere") == []
+    assert list_entries([tmp_path / "nowhere"]) == []
 
 
 def test_a_repaired_checkpoint_is_seen(folder: Path, tiny_checkpoint: Path) -> None:

@@ -16,9 +16,10 @@ ROOT = Path(__file__).parents[3]
 
 FIRST_TRANSLATION = """
 import sys
-from transformer.checkpoint.folder import list_checkpoints
+from pathlib import Path
+from transformer.catalogue import list_entries
 from transformer.translator import Translator
-assert list_checkpoints("checkpoints")
+assert list_entries([Path("checkpoints")])
 translator = Translator.load("checkpoints/reverse-toy", device="cpu")
 assert translator.trace("abc").text == "cba"
 assert "torch" in sys.modules and not {"sympy", "torch._dynamo"} & sys.modules.keys()

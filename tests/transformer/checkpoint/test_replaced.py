@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.tiny_models import random_model
-from transformer.checkpoint.folder import list_checkpoints, load_checkpoint, save_checkpoint
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.files import folders
 from transformer.files.folders import replaced_folder
@@ -57,7 +58,7 @@ def test_readers_meanwhile(
         over.set()
         writer.join()
     assert {*seen} <= {(16, 16.0), (24, 24.0)}
-    assert [each.name for each in list_checkpoints(tmp_path)] == ["16", "24", "it"]
+    assert [each.name for each in list_entries([tmp_path])] == ["16", "24", "it"]
 
 
 def test_what_else_lies_there_is_kept(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.training_text import TrainingText, training_text
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
@@ -107,7 +108,7 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "1+2 layers" in card
     assert "`make it`" in card
     assert "Mind this." in card
-    table = summary_table(list_checkpoints(tmp_path))
+    table = summary_table(list_entries([tmp_path]))
     assert "| shipped | 1+2 layers, 1 head" in table
 
 
@@ -141,7 +142,7 @@ def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
 def test_metrics_of_any_kind_make_a_table(run: Path, tmp_path: Path, tests: object) -> None:
     copy = shutil.copytree(run, tmp_path / "copy")
     (copy / "metrics.json").write_text(json.dumps({"tests": tests}))
-    assert summary_table(list_checkpoints(tmp_path)).endswith("| nothing measured |")
+    assert summary_table(list_entries([tmp_path])).endswith("| nothing measured |")
 
 
 def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_text_of_which_nothing_is_held_out_for_testing(run: Path, tmp_path: Path
     (copy / "metrics.json").write_text(json.dumps(metrics))
     out = publish(copy, folder, tmp_path / "out", **LITTLE)
     assert "No text was held out for testing" in (out / "README.md").read_text(encoding="utf-8")
-    (entry,) = list_checkpoints(tmp_path)[:1]
+    (entry,) = list_entries([tmp_path])[:1]
     assert entry.metrics["tests"] == {}
     assert "nothing measured" in summary_table([entry])
 
@@ -245,7 +246,7 @@ def test_a_checkpoint_is_measured_again_without_its_run(run: Path, tmp_path: Pat
     metrics = json.loads(before["metrics.json"])
     old = {k: v for k, v in metrics.items() if k not in ("default_decoding", "decoding_on_val")}
     (out / "metrics.json").write_text(json.dumps(old | {"decoding": {"beam_size": 5, "alpha": 1}}))
-    assert "| beam 5, alpha 1 | " in summary_table(list_checkpoints(tmp_path))
+    assert "| beam 5, alpha 1 | " in summary_table(list_entries([tmp_path]))
     measure(out, run.parent, **LITTLE, notes=["Another."])
     again = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
     assert again == metrics | {"notes": ["Another."]}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from transformer.evaluation.card import summary_table
 from transformer.evaluation.typed import (
     TypedSentence,
@@ -178,6 +178,6 @@ def test_an_invalid_record_is_no_figure(
 ) -> None:
     copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
     (copy / "metrics.json").write_text(json.dumps({"typed": typed}))
-    assert summary_table(list_checkpoints(tmp_path)).endswith("| nothing measured |")
+    assert summary_table(list_entries([tmp_path])).endswith("| nothing measured |")
     (copy / "metrics.json").write_text(json.dumps({"typed": {"right": 7, "sentences": 9}}))
-    assert summary_table(list_checkpoints(tmp_path)).endswith("| 7 of 9 typed sentences right |")
+    assert summary_table(list_entries([tmp_path])).endswith("| 7 of 9 typed sentences right |")

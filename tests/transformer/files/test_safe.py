@@ -21,7 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.checkpoint.folder import inspect_checkpoint, list_checkpoints, load_checkpoint
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import parse_json
@@ -271,7 +272,7 @@ def test_one_line_says_what_is_wrong(
     message = str(caught.value)
     assert "\n" not in message and message.isprintable()
     assert len(message) <= 620
-    (entry,) = list_checkpoints(folder.parent)
+    (entry,) = list_entries([folder.parent])
     assert entry.error is not None or name == "one number for all"
     capsys.readouterr()
     where = ["--checkpoint", str(folder), "--device", "cpu"]
@@ -314,7 +315,7 @@ def test_a_payload_leaves_no_trace(folder: Path, tmp_path: Path, kind: str, prot
     with pytest.raises(CheckpointError, match=r"model\.pt: (holds more than weights|not a whole)"):
         load_checkpoint(folder)
     assert main(["translate", "--checkpoint", str(folder), "a dog"]) == 2
-    assert not list_checkpoints(folder.parent)[0].ok
+    assert not list_entries([folder.parent])[0].ok
     assert not (tmp_path / "ran").exists()
     pickle.loads(pickle.dumps(payload, protocol))  # noqa: S301 - the payload itself does work
     assert (tmp_path / "ran").exists()
@@ -351,7 +352,7 @@ def test_paths_that_are_no_folders(path: str, capsys: pytest.CaptureFixture[str]
         load_checkpoint(path)
     assert str(caught.value).isprintable()
     assert not inspect_checkpoint(path).ok
-    assert list_checkpoints(path) == []
+    assert list_entries([Path(path)]) == []
     assert main(["translate", "--checkpoint", path, "a dog"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -372,7 +373,7 @@ def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
         if me == 0:
             os.seteuid(65_534)
         try:
-            listed = list_checkpoints(root)
+            listed = list_entries([root])
         finally:
             os.seteuid(me)
         for each in root.iterdir():

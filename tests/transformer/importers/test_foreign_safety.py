@@ -25,7 +25,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tests.transformer.damage import Damage, content, cut, write
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.__main__ import main
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from transformer.errors import CheckpointError
 from transformer.importers.explanations import explanation
 from transformer.importers.registry import FORMATS
@@ -299,7 +299,7 @@ def test_an_existing_folder_is_left_alone(whole: Path, tmp_path: Path) -> None:
 def test_what_was_imported_is_checked_when_it_is_opened(whole: Path, tmp_path: Path) -> None:
     path = FORMATS["fairseq"].importer(whole / "fairseq", tmp_path / "root" / "ours")
     (path / "tokenizer_rules.json").write_text('{"unit": "merges", "merges": [["a"]]}')
-    (entry,) = list_checkpoints(tmp_path / "root")
+    (entry,) = list_entries([tmp_path / "root"])
     assert entry.error is not None
     assert "tokenizer_rules.json: merges are pairs of texts" in entry.error
 

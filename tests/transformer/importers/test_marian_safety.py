@@ -15,7 +15,8 @@ import torch
 from tests.transformer.damage import Damage, cut, edit, remove, weights, write
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
-from transformer.checkpoint.folder import list_checkpoints, load_checkpoint
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
 from transformer.importers.marian.importer import import_marian
 
@@ -156,7 +157,7 @@ def test_a_damaged_import_is_listed_with_its_reason(folder: Path, tmp_path: Path
     path = import_marian(folder, tmp_path / "root" / "ours")
     pieces = json.loads((path / "vocabulary.json").read_text())
     (path / "vocabulary.json").write_text(json.dumps([*pieces[:-1], pieces[0]]))
-    (entry,) = list_checkpoints(tmp_path / "root")
+    (entry,) = list_entries([tmp_path / "root"])
     assert entry.error is not None
     assert "vocabulary holds a piece twice" in entry.error
     (path / "vocabulary.json").write_text('{"a": 1}')

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.tiny_models import SENTENCES, random_model
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import train_tokenizer
 from transformer.translator import Translator
@@ -34,7 +34,7 @@ HOSTILE = (
     "x" * 200,
     "?",
 )
-SHIPPED = [entry for entry in list_checkpoints(checkpoints_root()) if entry.ok]
+SHIPPED = [entry for entry in list_entries([checkpoints_root()]) if entry.ok]
 
 
 def make(kind: str) -> Translator:

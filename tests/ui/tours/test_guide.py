@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from figures.labels import query_labels
 from figures.numbers import in_words
 from tests.factories import make_trace
-from transformer.checkpoint.folder import list_checkpoints
+from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -33,7 +33,7 @@ STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
 SHIPPED = [
     entry
-    for entry in list_checkpoints(Path(__file__).resolve().parents[3] / "checkpoints")
+    for entry in list_entries([Path(__file__).resolve().parents[3] / "checkpoints"])
     if entry.ok and entry.name in ("multi30k-en-de", "reverse-toy")
 ]
 CONFIG = ModelConfig(vocab_size=110, d_model=24, n_heads=3, d_k=6, d_v=10)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folder, transformers
-from transformer.checkpoint.folder import inspect_checkpoint, list_checkpoints
+from transformer.catalogue import list_entries
+from transformer.checkpoint.folder import inspect_checkpoint
 from transformer.errors import CheckpointError, InputError
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
@@ -202,7 +203,7 @@ def test_a_tag_is_one_token(pair: Pair) -> None:
 
 def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
     assert pair.ours.path is not None
-    (entry,) = list_checkpoints(pair.ours.path.parent)[:1]
+    (entry,) = list_entries([pair.ours.path.parent])[:1]
     assert entry.ok
     assert entry.name == "ours"
     assert entry.config == pair.ours.config
