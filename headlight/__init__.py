@@ -27,7 +27,7 @@ class Page:
         self.html, self.height = html, height
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, which may run its script and nothing else."""
+        """Return the page in a sandboxed frame that may only run its script."""
         text = escape(self.html.decode("utf-8"), quote=True)
         return (
             f'<iframe srcdoc="{text}" sandbox="allow-scripts" width="100%" '
@@ -35,7 +35,7 @@ class Page:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the page; it opens offline in any browser. Returns: the path."""
+        """Write the page, which opens offline in any browser. Returns: the path."""
         path = Path(path)
         path.write_bytes(self.html)
         return path
@@ -48,7 +48,7 @@ def show(
 
     Args:
         what: a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
-        name: the origin that the page states; by default the file's name.
+        name: origin stated on the page; by default the file's name.
         height: of the frame in a notebook, in pixels.
 
     Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for

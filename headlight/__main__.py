@@ -1,4 +1,4 @@
-"""Writes the page of a file of arrays: `python -m headlight FILE.npz OUT.html`.
+"""Write the page of a file of arrays: `python -m headlight FILE.npz OUT.html`.
 
 It is what `python -m transformer show FILE.npz --html OUT.html` runs.
 """
@@ -14,7 +14,7 @@ from transformer.errors import CheckpointError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the page. Returns the exit status: 0, or 2 with one line that says what is wrong."""
+    """Write the page. Returns the exit status: 0, or 2 after one line that states the error."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if len(given) != 2:
         print("usage: python -m headlight FILE.npz OUT.html", file=sys.stderr)

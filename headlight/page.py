@@ -15,11 +15,11 @@ from ui.translate.exhibits import why_no_player
 
 
 def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
-    """The trace as a figure for `ui.export.html`: views of all its kinds, and its numbers.
+    """Return the trace as a figure for `ui.export.html`: views of all its kinds, and its numbers.
 
     Args:
-        name: what the trace came from, such as a file's name.
-        snippet: a program that makes `trace`, where there is one.
+        name: the trace's origin, such as a file name.
+        snippet: a program that makes `trace`, if there is one.
     """
     views: list[Offline] = []
     parts: list[Panel] = []
@@ -50,7 +50,7 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
 
 
 def _all_heads(kind: AttentionKind) -> AttentionChoice:
-    """Every head in the grid, and their mean under the lens."""
+    """Return the grid of all heads, with their mean under the lens."""
     return AttentionChoice(
         kind=kind, display="grid", units="tokens", how="mean", dim=False, cell=(None, None),
         chosen=False, heads=(), mass=0.0, pin=None, queries=(), keys=(),

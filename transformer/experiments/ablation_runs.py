@@ -29,7 +29,7 @@ def run_folder(out: Path, row: str, seed: int) -> Path:
 
 
 def finished(out: Path) -> Iterator[Run]:
-    """Read the results under `out`. Raises `InputError` naming a file that is none."""
+    """Read the results under `out`. Raises `InputError` naming an invalid file."""
     for file in sorted(out.glob(f"*/{RESULT}")):
         try:
             yield Run.from_dict(json.loads(file.read_text("utf-8")))
@@ -48,7 +48,7 @@ def make(
     show_progress: bool = True,
     report: Report | None = None,
 ) -> Run:
-    """Train one model, continuing where an earlier call was killed, and score it.
+    """Train and score one model, resuming if an earlier call was killed.
 
     Args:
         start: tables of the recipe from which the row departs.
@@ -88,7 +88,7 @@ def make(
 
 
 def _leave_only_the_checkpoint(folder: Path) -> None:
-    """Delete the files that only resuming needs, gigabytes in sixty runs."""
+    """Delete the files needed only to resume: gigabytes in sixty runs."""
     for file in (folder / "state.pt", *(folder / "epochs").glob("*.safetensors")):
         file.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Table 3 of the paper at a small scale: what its rows change, and how the runs are stored.
+"""Table 3 of the paper at a small scale: its rows, and the file of our runs.
 
 Nothing here imports PyTorch; `transformer.experiments.ablation_runs` trains.
 """

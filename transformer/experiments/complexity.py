@@ -24,7 +24,7 @@ from transformer.experiments.records import Cell, Measurement, Provenance
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
 from transformer.types import Report
 
-#: Least and most rounds, whatever the time allowed.
+#: Bounds of the number of rounds.
 LEAST_ROUNDS, MOST_ROUNDS = 5, 15
 
 #: A short forward pass is repeated until it takes this long, in seconds.
@@ -43,7 +43,7 @@ class Plan:
         device: "auto", "cpu" or "cuda".
         threads: of PyTorch.
         seconds: aimed at; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`.
-        held: limit in bytes for the tensors of one layer; larger cells are left out.
+        held: limit in bytes for the tensors of one layer; larger cells are skipped.
         command: what repeats it, for the record.
 
     Raises: `InputError` for what cannot be measured.
@@ -87,7 +87,7 @@ class Plan:
         return max((each for each in expected if each <= self.held), default=0)
 
 
-#: A measurement of seconds, to see that it works; its exponents mean little.
+#: A measurement of seconds, as a check; its exponents mean little.
 QUICK = Plan(
     lengths=(32, 64, 128, 256), widths=(64, 128), seconds=0,
     command="python -m transformer complexity --quick",
@@ -152,9 +152,9 @@ def _cells(plan: Plan) -> list[_Key]:
 def _prepare(
     plan: Plan, device: torch.device, report: Report
 ) -> tuple[dict[_Key, _Timed], dict[_Key, int]]:
-    """Build every layer, count what it holds, and run it until it is warm.
+    """Build every layer, count its memory, and warm it up.
 
-    Returns: what is to be timed, and the bytes of every cell, estimated for those left out.
+    Returns: the layers to time, and the bytes of every cell, estimated for those skipped.
     """
     layers = {
         (kind, d): build(kind, d, kernel=plan.kernel, window=plan.window).to(device).eval()

@@ -28,7 +28,7 @@ def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
         return _Output(nn.LSTM(d, d, batch_first=True))
     if kind == "convolution":
         return _Convolution(d, kernel)
-    # One class for each way to attend; what an unused setting of the config says is not read.
+    # One class for each way to attend; other settings of the config are not read.
     config = ModelConfig(d_model=d, n_heads=max(1, d // D_K), d_ff=1)
     if kind == "restricted":
         return RestrictedAttention(config, window)
@@ -60,14 +60,14 @@ class _Convolution(nn.Module):
 
 
 class _Fused(MultiHeadAttention):
-    """Self-attention as the models run it when no map is wanted."""
+    """Self-attention as the models run it without maps."""
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
         return super().forward(x, x)
 
 
 class _Explicit(MultiHeadAttention):
-    """Self-attention as the models run it when its map is recorded."""
+    """Self-attention as the models run it with recorded maps."""
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
         kept = Record(matching(name="weights"))
@@ -83,7 +83,7 @@ class _Products(MultiHeadAttention):
 
 
 class RestrictedAttention(MultiHeadAttention):
-    """Self-attention to the window / 2 positions on each side, and to one's own (section 4).
+    """Self-attention to the window / 2 positions on each side and to itself (section 4).
 
     Queries are cut into blocks of window / 2. Each block meets the keys of three, so the products
     cost 1.5 times what the window needs, and nothing of size n^2 is made.

@@ -1,4 +1,4 @@
-"""What recording every attention map of a model costs: it grows with the square of the length."""
+"""The cost of recording all attention maps, which grows with the square of the length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bytes of tensors that a computation holds, counted as they come and go."""
+"""The memory of a computation's tensors, counted as they are made and freed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled here, and the default imports the compiler, for seconds
+        return False  # the default imports the compiler, which takes seconds
 
     def __torch_dispatch__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
@@ -57,7 +57,7 @@ def held_bytes(layer: nn.Module, x: Tensor) -> int:
 
     Weights, the input, and the kernels' own scratch memory are left out.
     """
-    # Not in inference mode, where operations made of others arrive whole.
+    # Not in inference mode, where composite operations are not decomposed.
     known = (x, *layer.parameters(), *layer.buffers())
     counter = _Counter(known)
     with torch.no_grad(), counter:

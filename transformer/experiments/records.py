@@ -27,8 +27,8 @@ class Provenance:
     Attributes:
         command: that repeats it.  date: of its end, UTC, ISO 8601.
         processor: name of what ran the layers.  cores: that the process could use.
-        threads: of PyTorch.  torch: its version.  load: mean number of busy processes of the minute
-            before the start, None where the system does not say.
+        threads: of PyTorch.  torch: its version.  load: mean number of busy processes in the minute
+            before the start, None if unknown.
         held: in bytes, the limit for one layer.
     """
 
@@ -61,7 +61,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Measurement:
-    """All cells, and what they were measured with.
+    """All cells, and their provenance.
 
     Attributes:
         lengths, widths: every n and d, rising.
@@ -88,13 +88,13 @@ class Measurement:
         return Shape(n, d, self.kernel, self.window)
 
     def times(self, kind: LayerKind, d: int) -> tuple[Reals, Reals]:
-        """Return what was timed at width d: lengths [m], and seconds [m, rounds]."""
+        """Return the times at width d: lengths [m] and seconds [m, rounds]."""
         cells = [self.cell(kind, n, d) for n in self.lengths]
         timed = [each for each in cells if each.seconds]
         return np.array([float(each.n) for each in timed]), np.array([c.seconds for c in timed])
 
     def across(self, kind: LayerKind, n: int) -> tuple[Reals, Reals]:
-        """Return what was timed at length n: widths [m], and seconds [m, rounds]."""
+        """Return the times at length n: widths [m] and seconds [m, rounds]."""
         cells = [self.cell(kind, n, d) for d in self.widths]
         timed = [each for each in cells if each.seconds]
         return np.array([float(each.d) for each in timed]), np.array([c.seconds for c in timed])

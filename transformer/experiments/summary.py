@@ -1,4 +1,4 @@
-"""What a measurement of layers says: exponents, and where one kind becomes slower than another."""
+"""Summary of a measurement: exponents, and where one kind of layer gets slower than another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices that a model is no longer what its packed weights were made of."""
+"""Detects changes to a model since its weights were packed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer.machinery.stored_positions import StoredPositions
 from transformer.model import Transformer
 from transformer.positions import LearnedPositions, SinusoidalPositions
 
-#: Modules whose computation the packed execution knows; subclasses may compute something else.
+#: Modules that the packed execution covers; subclasses may compute something else.
 PACKABLE = frozenset({
     Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, Residual, Dropout,
     LearnedPositions, SinusoidalPositions, StoredPositions,
@@ -28,7 +28,7 @@ class Watch:
 
     Attributes:
         packable: whether the model consists of known modules only. Adapters, parametrised weights
-            and other modules put in by hand are not.
+            and other modules added by hand are not.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -46,12 +46,12 @@ class Watch:
         self._attributes = [module.__dict__ for module in self._modules]
         weights = list(model.parameters())
         self._weights, self._addresses = weights, [weight.data_ptr() for weight in weights]
-        # What was made in inference mode has no version.
+        # Tensors made in inference mode have no version.
         self._counted = [weight for weight in weights if not weight.is_inference()]
         self._versions = [weight._version for weight in self._counted]
 
     def changed(self) -> bool:
-        """Whether a module or a weight was exchanged, or a weight written to.
+        """Whether a module or weight was replaced, or a weight written to.
 
         Writing through `weight.data` goes unnoticed, since PyTorch does not count it.
         """
@@ -64,11 +64,11 @@ class Watch:
         )
 
     def _current(self) -> list[nn.Module | Tensor | None]:
-        """What the modules of before hold now, in their order."""
+        """Return the current children and parameters of the recorded modules, in order."""
         values = operator.methodcaller("values")
         held = itertools.chain(self._children, self._parameters)
         return list(itertools.chain.from_iterable(map(values, held)))
 
     def hooked(self) -> bool:
-        """Whether a module has forward hooks, or a `forward` put in by hand."""
+        """Whether a module has forward hooks or a replaced `forward`."""
         return any(self._hooks) or any("forward" in each for each in self._attributes)

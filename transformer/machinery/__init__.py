@@ -1,4 +1,4 @@
-"""What the model needs beside the paper: caches, fused kernels, initial values, stored tables.
+"""The model's parts beyond the paper: caches, fused kernels, initial values, stored tables.
 
 May import the configuration and `transformer.positions`.
 """

@@ -1,4 +1,4 @@
-"""Keys and values that decoding step by step keeps, so that no position is projected twice."""
+"""The key-value cache of decoding: no position is projected twice."""
 
 from __future__ import annotations
 

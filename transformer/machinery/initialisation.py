@@ -1,4 +1,4 @@
-"""Initial values of the weights, of which the paper says nothing."""
+"""Initial values of the weights, which the paper leaves open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "
 
 
 def initialise(model: nn.Module, d_model: int) -> None:
-    """Xavier-uniform matrices, smaller in the branches; embeddings of unit norm; zero biases.
+    """Set Xavier-uniform matrices, smaller in the branches; embeddings of unit norm; zero biases.
 
     Departure: with plain Xavier a post-norm encoder at these learning rates makes all positions
     alike within an epoch, and cross-attention stays uniform. Branches that begin smaller than the

@@ -1,4 +1,4 @@
-"""How PyTorch is made to run the paper's operations fast; the mathematics is elsewhere.
+"""Fast PyTorch versions of the paper's operations; the mathematics is elsewhere.
 
 Masks are bool, True = may attend.
 """
@@ -17,7 +17,7 @@ _Attend = TypeVar("_Attend", bound=Callable[..., Tensor])
 
 
 def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
-    """Which keys each query may see when the queries are the last of the keys (section 3.2.3).
+    """Return which keys each query may see if the queries are the last positions (section 3.2.3).
 
     Returns: [n_queries, n_keys] bool; a future token is False.
     """
@@ -26,7 +26,7 @@ def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None)
 
 
 def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
-    """Which of the tokens [B, S] may be attended to, [B, 1, 1, S]; None for all of them."""
+    """Return which tokens [B, S] may be attended to, [B, 1, 1, S]; None for all."""
     padding = tokens == pad_id
     # Without a mask the fused kernel takes its fast path. Finding out whether one is needed would
     # wait for a GPU and break a compiled graph, so there the mask always stays.
@@ -37,7 +37,7 @@ def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
 def fused_attention(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, dropout: float
 ) -> Tensor:
-    """Run `transformer.attention.attend` as one kernel of PyTorch, which returns no weights."""
+    """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights."""
     n_queries, n_keys = q.size(-2), k.size(-2)
     if causal and (mask is not None or n_queries != n_keys):
         if n_queries > 1:  # a single query is the last position and sees all

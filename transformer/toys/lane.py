@@ -89,7 +89,7 @@ class Lane:
 
     @torch.no_grad()
     def accuracy(self, most: int | None = SAMPLE) -> float:
-        """Return the share of held-out sentences that greedy decoding gets right.
+        """Return the share of held-out sentences that greedy decoding solves.
 
         Greedy decoding returns the reference exactly if each of its tokens is the likeliest after
         the tokens before it, which one pass of teacher forcing shows.

@@ -1,4 +1,4 @@
-"""The settings of a toy run, and the changes to the paper's model that two runs can differ in."""
+"""The settings of a toy run, and the changes to the paper's model that it may have."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class ToySettings:
 
     @property
     def keepable(self) -> bool:
-        """Whether the trained model is one that a checkpoint can describe."""
+        """Whether a checkpoint can describe the trained model."""
         return self.change != "no_residual"
 
     def model(self, vocab_size: int) -> ModelConfig:
@@ -164,7 +164,7 @@ class NoResidual(Hooks):
         return site.name in ("input", "output")
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Remember what enters; take it from what leaves."""
+        """Store the input; subtract it from the output."""
         if site.name == "input":
             self._input = value
             return value
@@ -173,5 +173,5 @@ class NoResidual(Hooks):
 
 
 def both(first: Hooks | None, second: Hooks) -> Hooks:
-    """Join hooks, of which one may be missing."""
+    """Chain two hooks, either of which may be None."""
     return second if first is None else Chain(first, second)

@@ -1,4 +1,4 @@
-"""Sentences that no model is trained on: those that models are chosen by, and that pages show."""
+"""Sentences that no model is trained on, since they select models or are shown on pages."""
 
 from __future__ import annotations
 

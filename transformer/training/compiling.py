@@ -1,4 +1,4 @@
-"""The training objective compiled for this machine, or as it is where that cannot be done."""
+"""The training objective, compiled for this machine if possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 def compiled(
     objective: nn.Module, try_out: Callable[[nn.Module], None], *, show_progress: bool
 ) -> nn.Module:
-    """Return the objective compiled; itself, after a line that says why, if that fails.
+    """Return the compiled objective; if that fails, log why and return the objective itself.
 
     Args:
         try_out: runs the objective forward and backward once, which is what compiles it.
@@ -36,7 +36,7 @@ def compiled(
 
 @contextmanager
 def _ticking(what: str, shown: bool) -> Iterator[None]:
-    """Show the seconds that go by on standard error."""
+    """Show the elapsed seconds on standard error."""
     done = threading.Event()
     with tqdm(desc=what, bar_format="{desc}: {elapsed}", disable=not shown, leave=False) as bar:
 

@@ -51,7 +51,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     """
     read = {name: _corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
     corpora = [*read.values()]
-    # What a repeated corpus holds out is held out once. A phrasebook fills its slots anew.
+    # A repeated corpus holds out its pairs once. A phrasebook fills its slots anew.
     for name, times in Counter(recipe.corpora).items():
         for turn in range(1, times):
             again = _corpus(name, recipe, folder, turn) if name == PHRASEBOOK else read[name]
@@ -164,7 +164,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
 
 
 def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
-    """Return token ids of the pairs, without those whose source or target is empty or too long."""
+    """Return token ids of the pairs, dropping those with an empty or too long side."""
     return _fitting(
         tokenizer.encode_many([src for src, _ in pairs]),
         tokenizer.encode_many([tgt for _, tgt in pairs]),

@@ -3,9 +3,9 @@
 Every coordinate is doubled and every reader of a pair takes half from each, so that the larger
 model computes what the smaller did (Net2Net, Chen et al. 2016; bert2BERT, Chen et al. 2022). Where
 a pair is read, noise is added to one half and subtracted from the other: the sums stay, but the
-gradients of the two differ, or they would remain copies for ever.
+gradients of the two differ, so that they do not remain copies.
 
-Sinusoids are all that is not doubled exactly: of two neighbouring pairs of the wider table one has
+Only sinusoids are not doubled exactly: of two neighbouring pairs of the wider table one has
 the smaller table's frequency, and the other lies between it and the next.
 """
 
@@ -23,7 +23,7 @@ from transformer.text.tokenizer import Tokenizer
 
 #: Noise of a half relative to the weights' own standard deviation, and of a query to its size.
 NOISE = 0.3
-#: What may differ between the two models.
+#: Settings that may differ between the two models.
 GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max_positions")
 
 
@@ -123,7 +123,7 @@ def _check(old: ModelConfig, new: ModelConfig) -> None:
 
 
 def _read(value: Tensor, columns: Axis, draw: torch.Generator) -> Tensor:
-    """Copy the columns of a matrix and share each old one out among its copies."""
+    """Copy the columns of a matrix, dividing each old one among its copies."""
     value = value / columns.copies
     noise = NOISE * value.std() * torch.randn(value.shape, generator=draw)
     return value[:, columns.index] + noise[:, columns.index] * columns.sign

@@ -32,7 +32,7 @@ def smoothed_cross_entropy(
 
 
 def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:
-    """Return the target's share of the right token, and of each other one (section 5.4)."""
+    """Return the smoothed probabilities of the right token and of each other (section 5.4)."""
     each = smoothing / vocab_size
     return 1 - smoothing + each, each
 

@@ -1,4 +1,4 @@
-"""Runs seen from outside while they go on: which there are, and what they have logged.
+"""Training runs read from outside: which exist, and what they have logged.
 
 Reads small text files only, and never waits for the process that writes them. Nothing here imports
 PyTorch.
@@ -19,13 +19,13 @@ _MOST_BYTES = 16 * 2**20
 #: Bytes of recipe.json at most.
 _LARGEST_RECIPE = 2**20
 
-#: A run without a new line for so long is taken to have stopped, in seconds.
+#: Seconds without a new line after which a run counts as stopped.
 QUIET_AFTER = 600
 
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """What a run's folder says.
+    """The state of a run, read from its folder.
 
     Attributes:
         name: of the folder.  lines: of metrics.jsonl, complete ones.
@@ -41,7 +41,7 @@ class WatchedRun:
 
     @property
     def live(self) -> bool:
-        """Whether it seems to go on."""
+        """Whether it seems to be running."""
         return not self.finished and self.age < QUIET_AFTER
 
     def curve(self, kind: str, name: str) -> list[tuple[int, float]]:
@@ -75,7 +75,7 @@ def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
 
 
 def look(folder: Path) -> WatchedRun:
-    """Read a run's folder; what is missing or torn is left out."""
+    """Read a run's folder; missing or incomplete files are left out."""
     return WatchedRun(
         name=folder.name,
         lines=tuple(read_metrics(folder)),

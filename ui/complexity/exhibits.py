@@ -14,7 +14,7 @@ from transformer.experiments.records import Measurement
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind, Reals, counted
 from transformer.measures.paths import PATHS, PathKind, path_length
 
-#: Title of an axis by what it shows, and the unit in seconds, bytes or operations.
+#: Title of an axis by quantity, and the unit in seconds, bytes or operations.
 AXES = {
     "time": ("milliseconds", 1e-3),
     "memory": ("megabytes", 1e6),
@@ -45,7 +45,7 @@ def cost_exhibit(made: Measurement, d: int, own: bool) -> Exhibit:
     """Return time by length as a figure.
 
     Args:
-        own: whether this server measured it; the other measurement comes with the project.
+        own: whether this server measured it, or it comes with the project.
     """
     lines = lines_of(made, "time", d)
     logs = {name: np.log10(values) for name, values in lines.items()}

@@ -1,7 +1,7 @@
 """Measuring layers on this server, one measurement at a time, in a process of its own.
 
 A measurement outlives the page run that started it, and its result is kept for all sessions until
-the server ends. In the server's own process it would change the threads that models run with.
+the server ends. In the server's process it would change the number of threads of all models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transformer.experiments.records import Measurement
 
 Phase = Literal["running", "done", "stopped", "failed"]
 
-#: Length of the end of a failed command's output that is shown, in characters.
+#: Number of last characters shown of a failed command's output.
 _LAST_WORDS = 200
 
 
@@ -54,7 +54,7 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether it is still measuring."""
+        """Whether it is running."""
         return self.phase == "running"
 
     def stop(self) -> None:
@@ -109,5 +109,5 @@ def current() -> Job | None:
 
 
 def measured() -> Measurement | None:
-    """Return what this server measured last, None if nothing yet."""
+    """Return this server's last measurement, or None."""
     return _measured

@@ -1,4 +1,4 @@
-"""The view of measured layers: table 1 beside our exponents, the chart, and measuring again."""
+"""The view of measured layers: table 1 beside our exponents, the chart, and a new measurement."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _draw_source(made: Measurement) -> None:
 
 
 def draw_measuring() -> None:
-    """Draw the choice of a measurement, and the button that makes one, or its progress."""
+    """Draw the choice of a measurement, and a button to make one or its progress."""
     job = jobs.current()
     if jobs.measured() is not None:
         st.segmented_control(

@@ -1,4 +1,4 @@
-"""The view of what the maps of a long text cost in this app."""
+"""The view of the cost of a long text's maps in this app."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
         CACHE.put(key, made)
         return made
 
-    st.session_state[_ASKED] = True  # kept by a rerun with another cause
+    st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
     with errors_on_page():
         made = attended(make, Progress(key, _DOING))
     st.session_state.pop(_ASKED, None)

@@ -17,7 +17,7 @@ Place = tuple[StackName, int, int]
 
 
 def reading_of(stream: Stream, place: Place) -> Callable[..., FeedForwardReading]:
-    """Return the function that reads a place's feed-forward network from a model."""
+    """Return a function that reads the feed-forward network at a place from a model."""
     return lambda model, _: read_feed_forward(model.model, model.tokenizer.target, stream, *place)
 
 

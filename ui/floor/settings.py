@@ -16,7 +16,7 @@ BLOCK: Param[str] = Param("block", url_state.one_of(BLOCKS), BLOCKS[0])
 
 
 def choice_now(view: View, trace: Trace, stream: Stream) -> PlanChoice:
-    """Return the stored choice, with defaults for what is not set or not in this trace.
+    """Return the stored choice, with defaults if unset or not in this trace.
 
     It opens on the decoder's last layer, whose neurons write straight into the prediction.
     """
@@ -40,7 +40,7 @@ def keep(chosen: PlanChoice) -> None:
 
 
 def place_of(chosen: PlanChoice, stream: Stream) -> tuple[StackName, int, int]:
-    """Return the stack, layer and position that the view below is about."""
+    """Return the stack, layer and position of the view below."""
     stack: StackName = "encoder" if chosen.block.startswith("encoder") else "decoder"
     layer = min(chosen.layer, len(stream.stack(stack).hidden) - 1)
     return stack, layer, chosen.source if stack == "encoder" else chosen.row

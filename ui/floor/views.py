@@ -41,7 +41,7 @@ PAGES = {name: f"pages/{name}_page.py" for name in
 
 
 def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> None:
-    """Mount the drawing, and go where a click on it leads."""
+    """Mount the drawing, and follow clicks on it."""
 
     def opened(block: Opened) -> None:
         st.session_state[_OPEN] = block.page

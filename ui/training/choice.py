@@ -46,7 +46,7 @@ ALL = (TASK, CHANGE, WIDTH, HEADS, LAYERS, WARMUP, UPDATES, RATE, SEED)
 
 
 def chosen() -> list[ToySettings]:
-    """Return the models to train: the paper's, and one with a change. Raises `ConfigError`."""
+    """Return the models to train: the paper's and one with a change. Raises `ConfigError`."""
     task = url_state.get(TASK)
     first = ToySettings(
         task=task,

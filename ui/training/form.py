@@ -27,7 +27,7 @@ from ui.training.choice import (
 )
 from ui.training.jobs import BusyError, begin, busy
 
-#: Seconds between looks at a server that is busy with another's run.
+#: Seconds between checks while another's run is in progress.
 _LOOK = 2.0
 
 

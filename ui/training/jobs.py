@@ -35,7 +35,7 @@ _HOUSE = Path(__file__).resolve().parents[2]
 
 
 class BusyError(Exception):
-    """A job that cannot start now; the message is one line."""
+    """Raised if a job cannot start now; the message is one line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ _JOBS: dict[str, RunningJob] = {}
 
 
 def refusal() -> str | None:
-    """Return why nobody may train on this server, or None."""
+    """Return why training is not allowed on this server, or None."""
     setting = os.environ.get(VARIABLE, "").strip().lower()
     if setting in ("", "on", "1", "true", "yes"):
         return None
@@ -74,7 +74,7 @@ def find(name: str) -> RunningJob | None:
 
 
 def busy() -> str | None:
-    """Return what the server is training, in a sentence, or None."""
+    """Return a sentence about the run in progress, or None."""
     for job in list(_JOBS.values()):
         status = job.status()
         if status.live:

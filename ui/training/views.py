@@ -1,4 +1,4 @@
-"""A run on screen: its controls, curves and maps, redrawn while it goes on, and how to keep it."""
+"""A run on screen: controls, curves and maps, redrawn while it is live, and keeping its result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ui.models.import_plan import cannot_write, free_name
 from ui.training.choice import KIND, RUN
 from ui.training.jobs import RunningJob, keep
 
-#: Seconds between pictures of a live run.
+#: Seconds between updates of a live run.
 EVERY = 1.0
 _FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _PHASES = {
@@ -48,7 +48,7 @@ _CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", 
 
 
 def draw_run(job: RunningJob, use: Callable[[str], None]) -> None:
-    """Draw a run; while it is live the picture renews itself."""
+    """Draw a run, repeatedly while it is live."""
     url_state.show(RUN, KIND)
     status = job.status()
     st.fragment(_draw, run_every=EVERY if status.live else None)(job, status.live)
@@ -155,7 +155,7 @@ def _change_rate(job: RunningJob) -> None:
 
 
 def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
-    """Draw the last layer's maps of a sentence that the model is not trained on."""
+    """Draw the last layer's maps of a held-out sentence."""
     st.segmented_control(
         "Attention, last layer", tuple(_KINDS), format_func=_KINDS.__getitem__, required=True,
         **bound(KIND),
@@ -191,7 +191,7 @@ def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
 
 
 def _draw_keep(job: RunningJob, use: Callable[[str], None]) -> None:
-    """Draw what can be done with the result."""
+    """Draw the options for the result."""
     settings = job.folder.settings
     made = [index for index in range(len(settings)) if (job.folder.lane(index) / "kept").is_dir()]
     for each in settings:

@@ -1,4 +1,4 @@
-"""Runs of `python -m transformer train` on screen, from their folders, while they go on."""
+"""Runs of `python -m transformer train` on screen, read from their folders while they run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ui.training.choice import WATCHED
 #: Environment variable with the folders that hold runs, separated as in PATH.
 VARIABLE = "HEADLIGHT_RUNS"
 
-#: Seconds between pictures of a live run.
+#: Seconds between updates of a live run.
 _EVERY = 3.0
 
 #: Runs drawn together.
@@ -119,7 +119,7 @@ def _state(run: WatchedRun) -> str:
 
 
 def _draw_settings(seen: list[WatchedRun]) -> None:
-    """Draw the settings: those that differ of several runs, all of one."""
+    """Draw the settings: all of one run, or those in which several differ."""
     names: dict[tuple[str, str], None] = {}
     for run in seen:
         for table, values in run.recipe.items():

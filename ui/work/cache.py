@@ -40,7 +40,7 @@ Plan = Generator[Computation[Any] | Request, Any, None]
 
 _MISSING = object()
 
-#: What loading a model or reading a sentence may raise; the page says it in one line.
+#: Errors of loading a model or reading a sentence; the page shows one line.
 _REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
 
@@ -184,7 +184,7 @@ def _doing(request: Request) -> str:
 
 
 def _end() -> NoReturn:
-    """End the run; the frame will not get to write the URL, so this does."""
+    """Write the URL, since the frame cannot any more, and end the run."""
     url_state.write_url()
     st.stop()
 

@@ -1,7 +1,7 @@
 """Progress of long work: a bar that appears only when needed, and a button to stop.
 
-Both are drawn in a place of the frame: a button inside a fragment, or drawn elsewhere by one, would
-wait for the very run that it is to end.
+Both are drawn by the frame: a button inside a fragment, or drawn elsewhere by one, would
+wait for the run that it should end.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-#: Progress callback, called with (step, steps at most); 0 steps means waiting for other work.
+#: Progress callback, called with (step, maximum); 0 steps means waiting for other work.
 Report = Callable[[int, int], None]
 
 DECODING = "Decoding: step {step} of at most {most}"
@@ -51,7 +51,7 @@ class StoppedError(Exception):
 
 
 def place_for_progress() -> None:
-    """Draw the bar's place, invisible while empty; called by the frame, before any page."""
+    """Draw the bar's container, invisible while empty; called by the frame before any page."""
     with st.container(key="work"):
         st.session_state[_SLOT] = st.empty()
         st.button("Stop", icon=":material/stop:", key="stop_work", on_click=_mark)
@@ -74,7 +74,7 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
 
 
 class Progress:
-    """Progress bar, called with (step, steps at most).
+    """Progress bar, called with (step, maximum).
 
     Drawing is also where Streamlit ends this run when the user asks for something else, such as by
     the Stop button: the call does not return then.

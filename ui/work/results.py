@@ -1,4 +1,4 @@
-"""Results shared by all sessions: traces of sentences, and what is computed from them.
+"""Results shared by all sessions: traces of sentences, and computations on them.
 
 One cache, bounded in bytes, holds both by their request, arrays read-only. Two computations run at
 a time: small models gain nothing from more, and a classroom that presses the button together is

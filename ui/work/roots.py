@@ -1,6 +1,6 @@
 """The folders that the app may read: the configured roots of checkpoints, and nothing else.
 
-A path may come from a URL, from a symbolic link or from what a visitor types. However it is spelt,
+A path may come from a URL, a symbolic link or a visitor's input. However it is spelt,
 it is resolved first and must end below one of the roots.
 """
 
