@@ -30,7 +30,7 @@ def decode(ids: Sequence[int]) -> str:
     return "".join(PIECES[token] for token in ids if token > 2).replace("▁", " ").strip()
 
 
-def told(tree: Tree) -> str:
+def explained(tree: Tree) -> str:
     return why_the_winner_won(tree, decode)
 
 
@@ -40,7 +40,7 @@ def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
     seed: int, alpha: float, beam: int
 ) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
-    winner, text = tree.node(tree.leaves[0]), told(tree)
+    winner, text = tree.node(tree.leaves[0]), explained(tree)
     sums = score_arithmetic(tree, decode)
     assert f"**{signed(winner.score)}**" in text and "log P" not in text
     for place, leaf in enumerate(map(tree.node, tree.leaves[:2]), 1):
@@ -58,7 +58,7 @@ def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_a
     seed: int,
 ) -> None:
     tree = beam_tree(searched(seed, 4, 0.6, end=1.0))
-    for quoted, rest in re.findall(r"#(\d+) `… ([^`]*)`", told(tree)):
+    for quoted, rest in re.findall(r"#(\d+) `… ([^`]*)`", explained(tree)):
         whole = decode([node.token_id for node in tree.prefix(tree.leaves[int(quoted) - 1])])
         said = rest.removesuffix("…")
         starts = [i + 1 for i, letter in enumerate(whole) if letter == " "]
@@ -96,18 +96,18 @@ def test_greedy_names_its_closest_call() -> None:
         rest = [tree.node(i) for i in tree.steps[node.step] if i != index]
         leads.append(node.log_prob - max(each.log_prob for each in rest))
     assert taken.log_prob - other.log_prob == pytest.approx(min(leads))
-    assert f"step {taken.step + 1}" in told(tree)
-    assert probability(taken.log_prob) in told(tree)
+    assert f"step {taken.step + 1}" in explained(tree)
+    assert probability(taken.log_prob) in explained(tree)
 
 
 def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
     assert score_arithmetic(beam_tree(searched(5, 1)), decode) == ""
-    drawn = told(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
+    drawn = explained(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
     assert "drawn at random" in drawn
-    cut = told(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
+    cut = explained(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
     assert cut.startswith("**No hypothesis finished within 4 tokens.**")
     lonely = beam_tree(searched(0, 1, max_length=1, end=30.0))
-    assert "A beam of one" in told(lonely)
+    assert "A beam of one" in explained(lonely)
 
 
 @given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))
@@ -128,7 +128,7 @@ def test_tokens_are_code_and_never_markup() -> None:
     for seed in range(8):
         for beam in (1, 3):
             tree = beam_tree(searched(seed, beam))
-            texts = [told(tree), *(why_it_went(tree, node) for node in tree.nodes)]
+            texts = [explained(tree), *(why_it_went(tree, node) for node in tree.nodes)]
             for text in texts:
                 outside = re.sub(r"`[^`]*`", "", text)
                 assert "<b>" not in outside and "*a*" not in outside.replace("**", "")

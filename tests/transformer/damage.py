@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -65,3 +66,23 @@ def write(name: str, data: bytes) -> Damage:
 
 def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
+
+
+class Evil:
+    """Makes the file `mark` when unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.mark,)
+
+
+def plant_code(folder: Path, mark: Path, bare: bool) -> None:
+    """Replace the weights by a torch file, or a bare pickle, that makes `mark` when unpickled."""
+    (folder / "model.safetensors").unlink()
+    path = folder / "pytorch_model.bin"
+    if bare:
+        path.write_bytes(pickle.dumps(Evil(mark)))
+    else:
+        torch.save({"weight": Evil(mark)}, path)

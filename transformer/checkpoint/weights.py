@@ -127,17 +127,25 @@ def check_type(path: Path, name: str, dtype: str) -> None:
         )
 
 
+def check_stored(
+    path: Path, name: str, found: Described, expected: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Refuse a tensor of an unexpected name, shape or type."""
+    shape, dtype = found
+    if name not in expected:
+        raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
+    if shape != expected[name]:
+        raise CheckpointError(
+            f"{path}: tensor {name!r} has shape {list(shape)}, "
+            f"but config.json asks for {list(expected[name])}"
+        )
+    check_type(path, name, dtype)
+
+
 def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) -> None:
     expected, aliases = expected_shapes(config), stored_names(config)
-    for name, (shape, dtype) in found.items():
-        if name not in expected:
-            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-        if shape != expected[name]:
-            raise CheckpointError(
-                f"{path}: tensor {name!r} has shape {list(shape)}, "
-                f"but config.json asks for {list(expected[name])}"
-            )
-        check_type(path, name, dtype)
+    for name, described in found.items():
+        check_stored(path, name, described, expected)
     stored = {aliases.get(name, name) for name in found}
     missing = [name for name in expected if aliases.get(name, name) not in stored]
     if missing:

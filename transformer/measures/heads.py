@@ -105,8 +105,8 @@ def information(maps: Floats) -> NDArray[np.float64]:
     rows = maps.astype(np.float64)
     mean = rows.mean(axis=-2, keepdims=True)
     logs = np.log2(mean, out=np.zeros_like(mean), where=mean > 0)
-    told: NDArray[np.float64] = np.maximum(-(rows * logs).sum(axis=-1) - entropy_bits(rows), 0.0)
-    return told
+    bits: NDArray[np.float64] = np.maximum(-(rows * logs).sum(axis=-1) - entropy_bits(rows), 0.0)
+    return bits
 
 
 def mutual_information(maps: Floats) -> NDArray[np.float64]:

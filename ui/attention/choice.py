@@ -18,7 +18,7 @@ from ui.components.lines import Pin
 
 DISPLAYS = ("grid", "heads", "matrix")
 
-_TOLD: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = WeakKeyDictionary()
+_BITS: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,14 @@ def clearest_head(trace: Trace, kind: AttentionKind, cell: Cell) -> Head:
 
     That is the one with the most mutual information of query and key.
     """
-    known = _TOLD.setdefault(trace, {})
+    known = _BITS.setdefault(trace, {})
     if kind not in known:
         known[kind] = mutual_information(trace.attention(kind))
-    told = known[kind]
+    bits = known[kind]
     at = tuple(slice(None) if each is None else slice(each, each + 1) for each in cell)
-    among = np.full(told.shape, -1.0)
-    among[at] = told[at]
-    layer, head = divmod(int(among.argmax()), told.shape[1])
+    among = np.full(bits.shape, -1.0)
+    among[at] = bits[at]
+    layer, head = divmod(int(among.argmax()), bits.shape[1])
     return layer, head
 
 

@@ -16,7 +16,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from tests.transformer.damage import Damage, cut, edit, remove, weights, write
+from tests.transformer.damage import Damage, Evil, cut, edit, plant_code, remove, weights, write
 from tests.transformer.huggingface.models import EVERY, transformers
 from transformer.errors import CheckpointError
 from transformer.huggingface import HuggingFaceModel
@@ -130,21 +130,12 @@ def test_what_shows_without_the_library(copied: Callable[[str], Path]) -> None:
 def test_a_pickle_cannot_run_code(
     copied: Callable[[str], Path], tmp_path: Path, bare: bool
 ) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[object, ...]:
-            return Path.touch, (tmp_path / "ran",)
-
     folder = copied("bart")
-    (folder / "model.safetensors").unlink()
-    path = folder / "pytorch_model.bin"
-    if bare:
-        path.write_bytes(pickle.dumps(Evil()))
-    else:
-        torch.save({FC: Evil()}, path)
+    plant_code(folder, tmp_path / "ran", bare)
     with pytest.raises(CheckpointError, match=r"pytorch_model\.bin: .*it could run code"):
         HuggingFaceModel.load(folder, "cpu")
     assert not (tmp_path / "ran").exists()
-    pickle.loads(pickle.dumps(Evil()))  # noqa: S301
+    pickle.loads(pickle.dumps(Evil(tmp_path / "ran")))  # noqa: S301
     assert (tmp_path / "ran").exists()
 
 

@@ -12,7 +12,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from tests.transformer.damage import Damage, cut, edit, remove, weights, write
+from tests.transformer.damage import Damage, Evil, cut, edit, plant_code, remove, weights, write
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.catalogue import list_entries
@@ -112,22 +112,13 @@ def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_pickle_cannot_run_code(folder: Path, tmp_path: Path, bare: bool) -> None:
-    class Evil:
-        def __reduce__(self) -> tuple[object, ...]:
-            return Path.touch, (tmp_path / "ran",)
-
-    (folder / "model.safetensors").unlink()
-    path = folder / "pytorch_model.bin"
-    if bare:
-        path.write_bytes(pickle.dumps(Evil()))
-    else:
-        torch.save({FC: Evil()}, path)
+    plant_code(folder, tmp_path / "ran", bare)
     with pytest.raises(CheckpointError, match=r"pytorch_model\.bin"):
         import_marian(folder, tmp_path / "ours")
     assert not (tmp_path / "ran").exists()
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):  # the payload itself does work
-        torch.load(path, weights_only=True)
-    pickle.loads(pickle.dumps(Evil()))  # noqa: S301
+        torch.load(folder / "pytorch_model.bin", weights_only=True)
+    pickle.loads(pickle.dumps(Evil(tmp_path / "ran")))  # noqa: S301
     assert (tmp_path / "ran").exists()
 
 

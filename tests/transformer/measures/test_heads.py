@@ -134,16 +134,16 @@ def test_heads_that_look_alike_from_everywhere_tell_nothing() -> None:
 def test_mutual_information_is_what_the_query_takes_from_the_entropy_of_the_key(
     maps: np.ndarray,
 ) -> None:
-    told = mutual_information(maps[None, None])[0, 0]
+    bits = mutual_information(maps[None, None])[0, 0]
     by_hand = entropy_bits(maps.astype(np.float64).mean(axis=0)) - entropy_bits(maps).mean()
-    assert told == pytest.approx(by_hand, abs=1e-5)
-    assert -1e-9 <= told <= np.log2(min(maps.shape)) + 1e-5
+    assert bits == pytest.approx(by_hand, abs=1e-5)
+    assert -1e-9 <= bits <= np.log2(min(maps.shape)) + 1e-5
 
 
 def test_masked_keys_do_not_spoil_the_information() -> None:
     causal = make_trace(T=6, n_decoder_layers=2, n_heads=3).decoder_self
-    told = information(causal)
-    assert told.shape == (2, 3, 6) and np.isfinite(told).all() and (told >= 0).all()
+    bits = information(causal)
+    assert bits.shape == (2, 3, 6) and np.isfinite(bits).all() and (bits >= 0).all()
 
 
 def test_weight_on_a_word_is_the_weight_on_its_pieces() -> None:

@@ -123,11 +123,11 @@ def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> Non
 @pytest.mark.usefixtures("session")
 def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
     trace = make_trace(S=7, T=5, n_decoder_layers=3, n_heads=3)
-    told = mutual_information(trace.cross)
+    bits = mutual_information(trace.cross)
     assert read_choice(trace).heads == ()  # nothing is combined by default
-    assert read_choice(trace, display="heads").heads == (divmod(int(told.argmax()), 3),)
+    assert read_choice(trace, display="heads").heads == (divmod(int(bits.argmax()), 3),)
     choose_cell((1, None))
-    assert read_choice(trace, display="heads").heads == ((1, int(told[1].argmax())),)
+    assert read_choice(trace, display="heads").heads == ((1, int(bits[1].argmax())),)
     choose_cell((2, 1))
     assert read_choice(trace, display="heads").heads == ((2, 1),)
     mark_heads([(0, 0), (2, 1)])

@@ -62,15 +62,15 @@ def test_the_first_scene_names_the_head_and_what_it_gives_either_noun(
     kind: str, stack: str
 ) -> None:
     first = staged(aimed(scene(), kind, 1, 3, ANIMAL))
-    told = first_scene(first, RIDDLE)
+    shown = first_scene(first, RIDDLE)
     assert f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00." in text(
-        told.verdict
+        shown.verdict
     )
-    assert told.verdict[1::2] == (first.pronoun(), "animal", "street")
-    assert told.kind == kind and told.light[first.referent.nouns[0]] == pytest.approx(1)
-    assert "Of the 25 heads that read “it”" in told.detail
+    assert shown.verdict[1::2] == (first.pronoun(), "animal", "street")
+    assert shown.kind == kind and shown.light[first.referent.nouns[0]] == pytest.approx(1)
+    assert "Of the 25 heads that read “it”" in shown.detail
     lean = int((first.referent.preferred == 0).sum())
-    assert f"{lean} look more at animal than at street" in told.detail
+    assert f"{lean} look more at animal than at street" in shown.detail
 
 
 def test_where_no_head_prefers_the_right_noun_the_first_scene_says_so() -> None:
@@ -80,9 +80,9 @@ def test_where_no_head_prefers_the_right_noun_the_first_scene_says_so() -> None:
         maps[:, :, row, STREET] = maps[:, :, row, list(ANIMAL)].sum(axis=-1) + 0.01
     first = staged(dataclasses.replace(trace, encoder_self=encoder, cross=cross))
     assert first.look is None
-    told = first_scene(first, RIDDLE)
-    assert "no head looks more at animal than at street" in text(told.verdict)
-    np.testing.assert_allclose(told.light, first.referent.weights["cross"].mean(axis=(0, 1)))
+    shown = first_scene(first, RIDDLE)
+    assert "no head looks more at animal than at street" in text(shown.verdict)
+    np.testing.assert_allclose(shown.light, first.referent.weights["cross"].mean(axis=(0, 1)))
     _, then = beside(trace, first)
     assert "the same mean gives animal" in text(then.verdict)
 

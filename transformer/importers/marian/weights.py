@@ -14,7 +14,7 @@ from transformer.checkpoint.shards import describe_shards
 from transformer.checkpoint.weights import (
     Described,
     check_memory,
-    check_type,
+    check_stored,
     expected_shapes,
     in_memory,
     stored_names,
@@ -144,14 +144,7 @@ def _check_tensors(
         wanted |= dict.fromkeys(theirs, (1, *shape) if name == "generator.bias" else shape)
     positions = (config.max_positions, config.d_model)
     wanted |= dict.fromkeys(POSITIONS.values(), positions)
-    for name, (shape, dtype) in found.items():
+    for name, described in found.items():
         if name == SHARED and config.tie_embeddings != "all":
             continue  # may be present, but is not needed
-        if name not in wanted:
-            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-        if shape != wanted[name]:
-            raise CheckpointError(
-                f"{path}: tensor {name!r} has shape {list(shape)}, "
-                f"but {CONFIG} asks for {list(wanted[name])}"
-            )
-        check_type(path, name, dtype)
+        check_stored(path, name, described, wanted)
