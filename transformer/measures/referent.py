@@ -1,4 +1,4 @@
-"""Which noun a pronoun stands for, as far as attention says: the head that looks most at it.
+"""The noun that a pronoun refers to, by attention: the head that looks most at it.
 
 There are two places to look it up. The encoder reads the pronoun, and its self-attention asks with
 the pronoun's position; the decoder writes a pronoun, and its cross-attention asks with the row that

@@ -50,14 +50,14 @@ class Control:
 
     def __post_init__(self) -> None:
         if self.wish not in get_args(Wish) or type(self.until) is not int:
-            raise ConfigError("not what can be asked of a job")
+            raise ConfigError("not a request that a job accepts")
         if type(self.factor) is not float or not 0.01 <= self.factor <= 100:
             raise ConfigError(f"factor={self.factor!r} is not a number from 0.01 to 100")
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a job is doing: its phase, updates done, and the reason of a failure."""
+    """State of a job: its phase, updates done, and the reason of a failure."""
 
     phase: Phase = "starting"
     update: int = 0

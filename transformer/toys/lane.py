@@ -115,7 +115,7 @@ class Lane:
         return {kind: np.asarray(each[:, 0]) for kind, each in found.items() if each is not None}
 
     def labels(self) -> tuple[list[str], list[str]]:
-        """Return the pieces of the probe and its answer: what is read, and what is fed in."""
+        """Return the pieces of the probe and of its answer: source and decoder input."""
         source, target = (
             [self.tokenizer.id_to_piece(i) for i in rows[0]] for rows in self._held_out
         )

@@ -26,7 +26,7 @@ CHANGES: dict[str, str] = {
     "no_residual": "no residual",
 }
 
-#: Bounds of whole numbers, so that nobody can ask a server for a large model.
+#: Bounds of whole numbers, which keep models small on a public server.
 BOUNDS: dict[str, tuple[int, int]] = {
     "d_model": (16, 128),
     "n_heads": (1, 8),

@@ -188,7 +188,7 @@ def draw_measuring() -> None:
         on_click=_begin, disabled=why is not None,
         help="Takes two minutes on one core, and at most 1 GiB of memory. Other work on the "
         "machine makes the times longer." if why is None else
-        "Whoever may import models here may measure, see the Models page; or run the command.",
+        "Measuring here needs the right to import models, see the Models page; or run the command.",
     )  # fmt: skip
 
 

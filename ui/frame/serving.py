@@ -98,13 +98,13 @@ _SLOW = ("transformer.translator", "altair")
 async def begin(app: Any) -> AsyncIterator[None]:
     """Serve every URL by app.py from the start, not by the files in `pages/`.
 
-    The slow libraries are imported meanwhile; whoever comes earlier waits for the same import. The
-    link that lets its opener import models is printed.
+    The slow libraries are imported meanwhile; earlier visitors wait for the same import. The
+    link that allows imports is printed.
     """
     PagesManager.uses_pages_directory = False
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     if (line := invitation()) is not None:
-        print(line, flush=True)  # noqa: T201 - to whoever started the server
+        print(line, flush=True)  # noqa: T201 - for the person at the terminal
     yield
 
 

@@ -1,7 +1,7 @@
 """Training jobs of this server: processes of their own, one at a time.
 
-A job outlives the page run that started it. Its name is a secret in the page's address: whoever has
-it steers the job, others only see that one is running. `HEADLIGHT_TRAIN=off` allows none.
+A job outlives the page run that started it. Its name is a secret in the page's address, which lets
+one steer it; others only see that a job is running. `HEADLIGHT_TRAIN=off` allows none.
 """
 
 from __future__ import annotations

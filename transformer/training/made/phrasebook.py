@@ -30,7 +30,7 @@ LANGUAGES = ("en", "de", "fr")
 #: Share of the pairs that come again without a full stop.
 HASTY = 0.2
 
-#: What fills a slot.
+#: Values of a slot.
 Value = Triple | Noun | Adjective
 
 SLOT = re.compile(

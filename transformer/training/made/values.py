@@ -205,7 +205,7 @@ def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) 
     return f"{english} {surname}", f"{german} {surname}", f"{french} {surname}"
 
 
-#: What fills the slots that are no nouns.
+#: Values of the slots other than nouns.
 VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "name": lambda rng: _same(names.first_name(rng)),
     "surname": lambda rng: _same(names.surname(rng)),

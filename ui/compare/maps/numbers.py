@@ -168,7 +168,7 @@ def _draw_published(setup: Setup) -> None:
 
 
 def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """(test set, measure) to the figure, as far as a metrics.json says it as ours do."""
+    """Map (test set, measure) to the figures that a metrics.json has in our format."""
     tests = metrics.get("tests") if isinstance(metrics, Mapping) else None
     found: dict[tuple[str, str], str] = {}
     for test, values in tests.items() if isinstance(tests, Mapping) else ():

@@ -100,8 +100,7 @@ class Both:
 
 
 def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
-    """Draw the controls and read what they say, as far as both sides have it; None where there is
-    nothing to compare.
+    """Draw the controls and return what both sides have of the choice; None if that is nothing.
 
     Args:
         display: how to look at the maps.

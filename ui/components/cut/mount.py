@@ -27,7 +27,7 @@ def sentence_pieces(
 
     Args:
         changed: stretches of text that normalisation replaced, (before, after).
-        chosen: the id to outline, wherever it occurs.
+        chosen: the id to outline at every occurrence.
     """
     most = max((each.id for each in pieces), default=0)
     _mount(pieces_header(pieces, changed, chosen, label), key, most, on_choose)

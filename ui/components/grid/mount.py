@@ -32,7 +32,7 @@ def attention_grid(
             shows all of them combined, as with None.
         on_choose: called with the new cell before the script reruns; no heads are marked then.
         cell_width: largest width of a map in pixels.
-        marked: heads to outline instead of the cell, as far as the kind has them.
+        marked: heads to outline instead of the cell, if the kind has them.
         on_mark: called with the marked heads, at least one; None disables marking.
         kind: the name of the tab to show, which must have a sheet.
         on_kind: called first, with the current tab, even if it has not changed.
