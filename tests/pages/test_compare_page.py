@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.links import unlinked
+from tests.pages.links import messages_in as said
 from tests.tiny_models import random_model
 from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
@@ -63,11 +63,6 @@ def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
         return run_app(root, at="compare", **{**start, **query})
 
     return opened
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.main.markdown, app.main.caption, app.main.info, app.main.warning, app.main.error)
-    return unlinked("\n".join(each.value.replace("\\", "") for kind in kinds for each in kind))
 
 
 def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import ROOT
-from tests.pages.links import unlinked
+from tests.pages.links import messages_in as said
 from tests.ui.components.test_grid import inflated
 from transformer.measures.beam import beam_tree
 from transformer.measures.softmax import spread
@@ -49,11 +49,6 @@ def open_page(run_app: RunApp) -> Callable[..., AppTest]:
         return run_app(SHIPPED, at="compare", **{**start, **query})
 
     return opened
-
-
-def said(app: AppTest) -> str:
-    kinds = (app.main.markdown, app.main.caption, app.main.info, app.main.warning, app.main.error)
-    return unlinked("\n".join(each.value.replace("\\", "") for kind in kinds for each in kind))
 
 
 def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:

@@ -15,7 +15,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.test_models_page import finished, opened, text_of
-from tests.transformer.damage import Damage, content
+from tests.transformer.damage import Damage, Evil, content
 from tests.transformer.importers.foreign import FAIRSEQ, JOEYNMT, fairseq, joeynmt
 from transformer.checkpoint.folder import inspect_checkpoint
 from ui.models import import_jobs
@@ -120,16 +120,6 @@ def _class_of_elsewhere(folder: Path) -> None:
         content(lambda values: values.update(extra=kept()))(folder)
     finally:
         del sys.modules[module.__name__]
-
-
-class Evil:
-    """Leaves a trace when unpickled."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (self.trace,)
 
 
 def _payload(folder: Path) -> None:

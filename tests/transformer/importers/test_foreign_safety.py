@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from tests.transformer.damage import Damage, content, cut, write
+from tests.transformer.damage import Damage, Evil, content, cut, write
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.__main__ import main
 from transformer.catalogue import list_entries
@@ -215,16 +215,6 @@ def test_what_is_wrong_is_said_in_one_line(
     assert "\n" not in str(caught.value)
     assert str(caught.value).count(str(folder)) == 1
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
-
-
-class Evil:
-    """Leaves a trace when unpickled."""
-
-    def __init__(self, trace: Path) -> None:
-        self.trace = trace
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (self.trace,)
 
 
 @pytest.mark.parametrize("kind", KEYS)
