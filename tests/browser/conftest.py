@@ -43,7 +43,9 @@ def browser() -> Iterator[Browser]:
     except NoChromiumError as missing:
         pytest.fail(str(missing))
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        # Pages of tests are gone before optimised code has paid for itself.
+        args = [*FLAGS, "--js-flags=--no-opt"]
+        chromium = playwright.chromium.launch(executable_path=path, args=args)
         yield chromium
         chromium.close()
 
