@@ -56,6 +56,10 @@ def prepare(folder: Path, settings: dict[str, Any]) -> Work:
     return Work(trainer, trainer._batches(0))
 
 
+class LeftOut(Exception):
+    """A library that cannot take part on this machine."""
+
+
 def headlight(work: Work, compile_it: bool) -> Updates:
     """This project."""
     from transformer.training.compiling import compiled
@@ -65,7 +69,7 @@ def headlight(work: Work, compile_it: bool) -> Updates:
         plain = trainer.objective
         trainer.objective = compiled(plain, trainer._try_out, show_progress=False)
         if trainer.objective is plain:
-            sys.exit("there is no compiler for torch.compile")
+            raise LeftOut("torch.compile does not work here")
 
     def updates(count: int) -> tuple[float, int, float]:
         began, tokens, loss = time.perf_counter(), 0, 0.0
@@ -228,13 +232,21 @@ CONTESTANTS: dict[str, Callable[[Work], Updates]] = {
 
 
 def serve(name: str, folder: Path, threads: int) -> None:
-    """Make the updates that lines on stdin ask for, until stdin ends."""
+    """Make the updates that lines on stdin ask for, until stdin ends.
+
+    The first line of the answer lists the tasks: none if the library cannot take part.
+    """
     import torch
 
     torch.set_num_threads(threads)
     answers, sys.stdout = sys.stdout, sys.stderr  # a Trainer prints
     work = prepare(folder, json.loads((folder / "recipe.json").read_text()))
-    updates = CONTESTANTS[name](work)
+    try:
+        updates = CONTESTANTS[name](work)
+    except LeftOut as reason:
+        print(f"without {name}: {reason}", file=sys.stderr)
+        print(json.dumps([]), file=answers, flush=True)
+        return
     print(json.dumps(["update"]), file=answers, flush=True)
     for line in sys.stdin:
         seconds, tokens, loss = updates(json.loads(line)["count"])

@@ -90,6 +90,9 @@ def test_the_weights_that_a_step_reads() -> None:
 def test_training_is_compared_by_medians_and_in_turns() -> None:
     rates = {"headlight": [300.0, 900.0, 310.0], "transformers": [200.0, 1.0, 155.0]}
     assert train.ratios(rates) == {"train_vs_transformers": 2.0}
+    eager = {"headlight, eager": [465.0], "transformers": rates["transformers"]}
+    assert train.ratios(eager) == {"train_vs_transformers": 3.0}
+    assert train.ratios({"transformers": [1.0]}) == {}
 
     order: list[str] = []
 

@@ -28,10 +28,17 @@ def compiled(
         with _ticking("compiling for this machine, a minute or two", show_progress):
             try_out(made)
     except Exception as error:  # noqa: BLE001 - compilers and their drivers fail in any way
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        log.warning("not compiled, so updates are slower: %s", reason[:200])
+        log.warning("not compiled, so updates are slower: %s", _reason(error))
         return objective
     return made
+
+
+def _reason(error: Exception) -> str:
+    """Return one line that says why compiling failed."""
+    headers = torch.__path__[0]
+    if any(character.isspace() for character in headers):  # PyTorch does not quote include paths
+        return f"PyTorch cannot compile from a folder with a space in its name: {headers}"
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 @contextmanager
