@@ -56,7 +56,7 @@ def prepare(folder: Path, settings: dict[str, Any]) -> Work:
     return Work(trainer, trainer._batches(0))
 
 
-class LeftOut(Exception):
+class CannotTakePartError(Exception):
     """A library that cannot take part on this machine."""
 
 
@@ -69,7 +69,7 @@ def headlight(work: Work, compile_it: bool) -> Updates:
         plain = trainer.objective
         trainer.objective = compiled(plain, trainer._try_out, show_progress=False)
         if trainer.objective is plain:
-            raise LeftOut("torch.compile does not work here")
+            raise CannotTakePartError("torch.compile does not work here")
 
     def updates(count: int) -> tuple[float, int, float]:
         began, tokens, loss = time.perf_counter(), 0, 0.0
@@ -243,7 +243,7 @@ def serve(name: str, folder: Path, threads: int) -> None:
     work = prepare(folder, json.loads((folder / "recipe.json").read_text()))
     try:
         updates = CONTESTANTS[name](work)
-    except LeftOut as reason:
+    except CannotTakePartError as reason:
         print(f"without {name}: {reason}", file=sys.stderr)
         print(json.dumps([]), file=answers, flush=True)
         return
