@@ -55,6 +55,9 @@ def test_a_run_is_found_by_its_address(
     assert "not a valid name" in app.toast[0].value
     app.button(key="new_run").click().run()
     assert not app.button(key="start_training").disabled
+    assert any("`facebadlik` | `kildabecaf`" in each.value for each in app.markdown)
+    assert "Last run" in app.subheader[0].value
+    assert len(app.main.get("vega_lite_chart")) == 3 + 2
 
 
 def test_a_server_that_does_not_train_says_so(

@@ -34,6 +34,7 @@ class Task:
         about: one sentence of Markdown.
         source: draws a source.
         answer: the right output for it.
+        look: what a head of cross-attention that helps would show.
         probe: the source whose attention maps are recorded; it is held out.
         pieces: whether a token is a character or a word.
         updates: enough to solve it with the default settings.
@@ -43,6 +44,7 @@ class Task:
     about: str
     source: Callable[[Rng], str]
     answer: Callable[[str], str]
+    look: str
     probe: str
     pieces: Literal["char", "bpe"] = "char"
     updates: int = 900
@@ -78,23 +80,33 @@ def _french(text: str) -> str:
 TASKS: dict[str, Task] = {
     "reverse": Task(
         "Reverse", "A string backwards: `abc` becomes `cba`.",
-        _letters, lambda text: text[::-1], "facebadlik",
+        _letters, lambda text: text[::-1],
+        "a head whose map is a diagonal from top right to bottom left.",
+        "facebadlik",
     ),
     "copy": Task(
-        "Copy", "The same string again.", _letters, lambda text: text, "facebadlik",
+        "Copy", "The same string again.", _letters, lambda text: text,
+        "a head whose map is a diagonal from top left to bottom right.",
+        "facebadlik",
     ),
     "sort": Task(
         "Sort", "The letters in alphabetical order: `cab` becomes `abc`.",
-        _letters, lambda text: "".join(sorted(text)), "facebadlik",
+        _letters, lambda text: "".join(sorted(text)),
+        "a head that lights, in each row, the letter written next, wherever it is.",
+        "facebadlik",
     ),
     "add": Task(
         "Add", "The sum of two numbers below 100: `38+07` becomes `045`.",
-        _numbers, _sum, "38+57", updates=1_500,
+        _numbers, _sum,
+        "a head that lights the two digits which the next digit of the sum needs.",
+        "38+57", updates=1_500,
     ),
     "translate": Task(
         "Translate ten words",
         "English to French, where the colour follows its noun: `red dog` becomes `chien rouge`.",
-        _phrases, _french, "red dog black cat yellow bird green tree", "bpe",
+        _phrases, _french,
+        "a head that goes back and forth, as each colour follows its noun.",
+        "red dog black cat yellow bird green tree", "bpe",
     ),
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import streamlit as st
 
 from figures.markdown import plain
@@ -25,10 +27,12 @@ from ui.training.choice import (
     WIDTH,
     chosen,
 )
-from ui.training.jobs import BusyError, begin, busy
+from ui.training.jobs import BusyError, begin, busy, last_done
+from ui.training.views import draw_last
 
 #: Seconds between checks while another's run is in progress.
 _LOOK = 2.0
+_EXAMPLES = 4
 
 
 def draw_form() -> None:
@@ -38,7 +42,7 @@ def draw_form() -> None:
     with left:
         st.pills(
             "Task", tuple(TASKS), format_func=lambda name: TASKS[name].title, required=True,
-            **bound(TASK),
+            wrap=True, **bound(TASK),
         )  # fmt: skip
         st.caption(TASKS[url_state.get(TASK)].about)
     with right:
@@ -57,6 +61,23 @@ def draw_form() -> None:
         _draw_turn(settings)
     else:
         _draw_start(settings)
+    _draw_examples()
+    last = last_done()
+    if last is not None:
+        draw_last(last)
+
+
+def _draw_examples() -> None:
+    """Draw texts of the task beside their answers, and what to look for in the maps."""
+    task = TASKS[url_state.get(TASK)]
+    rng = random.Random(url_state.get(SEED))
+    sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
+    st.markdown(
+        "#### What it learns\n\n| The encoder reads | The decoder is to write |\n|:--|:--|\n"
+        + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
+        + "\n\nThe first is held out of training; the run draws its attention maps after every few "
+        f"updates. **What to look for:** {task.look}"
+    )
 
 
 def _called(change: str) -> str:

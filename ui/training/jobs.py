@@ -83,6 +83,12 @@ def busy() -> str | None:
     return None
 
 
+def last_done() -> RunningJob | None:
+    """Return the newest job that has run to its end."""
+    done = (job for job in reversed(list(_JOBS.values())) if job.status().phase == "done")
+    return next(done, None)
+
+
 def begin(settings: list[ToySettings]) -> RunningJob:
     """Start a job. Raises `BusyError` if one is running or none is allowed."""
     why = refusal()

@@ -68,6 +68,23 @@ def _draw(job: RunningJob, live: bool) -> None:
     names = [_name(each, len(settings)) for each in settings]
     lines = {name: read_metrics(job.folder.lane(index)) for index, name in enumerate(names)}
     _draw_head(job, status, settings, lines)
+    _draw_curves(lines)
+    _draw_maps(job, status, names)
+    url_state.write_url()
+
+
+def draw_last(job: RunningJob) -> None:
+    """Draw what a run that has ended learned."""
+    url_state.show(KIND)
+    settings = job.folder.settings
+    names = [_name(each, len(settings)) for each in settings]
+    lines = {name: read_metrics(job.folder.lane(index)) for index, name in enumerate(names)}
+    st.subheader(f"Last run on this server: {TASKS[settings[0].task].title}")
+    _draw_curves(lines)
+    _draw_maps(job, job.status(), names)
+
+
+def _draw_curves(lines: dict[str, list[dict[str, Any]]]) -> None:
     theme = current_theme()
     for column, (title, field, share) in zip(st.columns(3), _CURVES, strict=True):
         values = {
@@ -78,8 +95,6 @@ def _draw(job: RunningJob, live: bool) -> None:
             sized(curves(values, title, theme, share=share)), theme=None,
             alt=f"{title}: {_last(values)}", key=f"training_{field}",
         )  # fmt: skip
-    _draw_maps(job, status, names)
-    url_state.write_url()
 
 
 def _name(settings: ToySettings, models: int) -> str:
