@@ -101,6 +101,22 @@ def tiny_config(tiny_tokenizer: Tokenizer) -> ModelConfig:
 
 
 @pytest.fixture(scope="session")
+def tiny_parser(
+    tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> Path:
+    """A folder with a checkpoint that writes random trees."""
+    from tests.tiny_models import random_parser
+    from transformer.checkpoint.folder import save_checkpoint
+
+    made = {"training": {"recipe": {"data": {"src": "en", "tgt": "tree"}}}}
+    return save_checkpoint(
+        tmp_path_factory.mktemp("trees") / "parser",
+        *random_parser(tiny_config, tiny_tokenizer),
+        metrics={**made, "default_decoding": {"beam_size": 2, "alpha": 0.3, "extra_length": 300}},
+    )
+
+
+@pytest.fixture(scope="session")
 def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transformer:
     """A model trained for a second, so that its translations end; do not change it."""
     from tests.tiny_models import trained_model

@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer", "transformer.errors", "transformer.types"),
     ("transformer.files",),
     ("transformer.config", "transformer.device"),
-    ("transformer.positions", "transformer.text"),
+    ("transformer.positions", "transformer.text", "transformer.trees"),
     # Beside the paper: how it is looked into, what decoding keeps, how PyTorch runs it.
     ("transformer.hooks", "transformer.machinery"),
     ("transformer.attention",),
@@ -33,7 +33,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.translator",),
     ("transformer.catalogue", "transformer.training"),
     ("transformer.evaluation",),
-    ("transformer.experiments", "transformer.toys"),
+    ("transformer.experiments", "transformer.parsing", "transformer.toys"),
     ("transformer.commands",),
     ("transformer.__main__",),
     ("figures",),
@@ -42,8 +42,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.work",),
     ("ui.export", "ui.frame"),
     (
-        "ui.attention", "ui.beam", "ui.complexity", "ui.head", "ui.models", "ui.positions",
-        "ui.tokens", "ui.translate",
+        "ui.attention", "ui.beam", "ui.complexity", "ui.head", "ui.models", "ui.parsing",
+        "ui.positions", "ui.tokens", "ui.translate",
     ),
     ("ui.compare", "ui.floor", "ui.tours", "ui.training"),
     ("headlight",),
@@ -73,6 +73,8 @@ PURE = (
     "transformer.search.records",
     "transformer.search.rules",
     "transformer.trace.records",
+    "transformer.trees",
+    "transformer.parsing.reading",
 )
 
 #: Says what is loaded after each row of modules is imported, a top package with all in it. A name

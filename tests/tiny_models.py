@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.text.tokenizer import Tokenizer
+from transformer.text.tokenizer import Tokenizer, with_symbols
 
 #: English sentences, each followed by its German translation.
 SENTENCES = (
@@ -36,6 +36,16 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
     if model.generator.bias is not None:
         model.generator.bias[config.eos_id] = 2.0  # so that translations end
     return model
+
+
+def random_parser(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Tokenizer]:
+    """Random weights that write trees, as the grammar allows nothing else; short ones."""
+    known = with_symbols(tokenizer, ["⟩", "⟨S", "⟨NP", "⟨VP", "·NN", "·DT", "·VBD", "·."])
+    model = random_model(config.replace(vocab_size=known.vocab_size, output_bias=True))
+    tags = [index for index, piece in enumerate(known.pieces) if piece.startswith("▁·")]
+    assert model.generator.bias is not None
+    model.generator.bias[tags] = 6.0  # rather the next word than one phrase more around it
+    return model, known
 
 
 def trained_model(config: ModelConfig, tokenizer: Tokenizer) -> Transformer:

@@ -18,6 +18,7 @@ from transformer.commands import (
     import_,
     info,
     measure,
+    parse,
     publish,
     show,
     trace,
@@ -30,14 +31,14 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, trace, show, train, data, publish, measure, complexity,
+    translate, evaluate, typed, parse, trace, show, train, data, publish, measure, complexity,
     ablations, import_, info,
 )  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.
 _PATHS = {
-    "checkpoint", "data", "file", "html", "mix", "out", "output", "path", "run_folder", "source",
-    "table",
+    "checkpoint", "data", "file", "gold", "html", "mix", "out", "output", "path", "run_folder",
+    "source", "table",
 }  # fmt: skip
 
 

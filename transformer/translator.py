@@ -17,8 +17,13 @@ from transformer.hooks import Chain, Hooks
 from transformer.model import Encoded, Transformer
 from transformer.search.batching import batches
 from transformer.search.beam import Found, search
-from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
-from transformer.search.reader import Reader, Source
+from transformer.search.decoding import (
+    PAPER_DECODING,
+    Decoding,
+    default_decoding,
+    default_extra_length,
+)
+from transformer.search.reader import EXTRA_LENGTH, Reader, Source
 from transformer.search.records import Hypothesis, Translation
 from transformer.search.request import (
     Progress,
@@ -33,6 +38,7 @@ from transformer.trace.records import Stream, Trace
 from transformer.trace.stitch import ForcingGap, trace_search, trace_target
 from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
+from transformer.trees.grammar import TreeGrammar, symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
@@ -65,12 +71,17 @@ class Translator:
         path: Path | None = None,
         max_tokens: int = 512,
         decoding: Decoding = PAPER_DECODING,
+        extra_length: int = EXTRA_LENGTH,
+        follow_grammar: bool = True,
     ) -> None:
         """Make a translator.
 
         Args:
             max_tokens: longest source and longest translation, `</s>` included.
             decoding: the beam size and alpha of calls that leave them out.
+            extra_length: how much longer than its source a translation may be, unless a call says
+                otherwise.
+            follow_grammar: a model that writes trees writes nothing but trees of its source.
         """
         self._device = resolve_device(device)
         self.model = model.to(self._device).eval()
@@ -80,7 +91,10 @@ class Translator:
         self.max_tokens = max_tokens
         if model.config.positions != "sinusoidal":
             self.max_tokens = min(max_tokens, model.config.max_positions)
-        self._reader = Reader(model.config, tokenizer, self.max_tokens)
+        self._symbols = symbols_of(tokenizer.target.pieces, model.config.eos_id)
+        if not follow_grammar:
+            self._symbols = None
+        self._reader = Reader(model.config, tokenizer, self.max_tokens, extra_length)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> Translator:
@@ -105,6 +119,7 @@ class Translator:
             path=checkpoint.path,
             max_tokens=max_tokens,
             decoding=default_decoding(checkpoint.metrics),
+            extra_length=default_extra_length(checkpoint.metrics),
         )
 
     @property
@@ -342,6 +357,7 @@ class Translator:
                 request.settings,
                 prefixes=[request.forced] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
+                grammars=self._grammars(sources),
                 piece=self._piece,
                 progress=request.progress,
             )
@@ -368,9 +384,16 @@ class Translator:
                 limits,
                 request.settings,
                 prefixes=[request.forced] * len(sources),
+                grammars=self._grammars(sources),
                 piece=self._piece,
                 progress=request.progress,
             )
+
+    def _grammars(self, sources: Sequence[Source]) -> list[TreeGrammar] | None:
+        """Return the trees that each source may become; None for a model that translates."""
+        if self._symbols is None:
+            return None
+        return [TreeGrammar(self._symbols, source.ids[:-1]) for source in sources]
 
     def _encode(
         self,

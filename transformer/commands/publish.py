@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.options import add_device, add_grid
+from transformer.commands.options import add_device, add_grid, progress_bar
 
 
 def add(commands: Any) -> None:
@@ -37,12 +37,21 @@ def add(commands: Any) -> None:
         default=[],
         help="a sentence for the card's limits, may be repeated",
     )
+    publish.add_argument(
+        "--baseline", action="append", nargs=2, metavar=("NAME", "PATH"), default=[],
+        help="of a parser: another one to score beside it, may be repeated",
+    )  # fmt: skip
     publish.set_defaults(run=_publish)
 
 
 def _publish(options: argparse.Namespace) -> None:
+    from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.publish import publish
+    from transformer.training.treebank import TREE
 
+    if read_metrics(Path(options.run_folder))[0].data.tgt == TREE:
+        _publish_parser(options)
+        return
     folder = publish(
         Path(options.run_folder),
         Path(options.data),
@@ -55,4 +64,25 @@ def _publish(options: argparse.Namespace) -> None:
         notes=options.note,
         mix=Path(options.mix) if options.mix else None,
     )
+    print(folder)
+
+
+def _publish_parser(options: argparse.Namespace) -> None:
+    from transformer.config import ConfigError
+    from transformer.parsing.publish import publish_parser
+
+    if options.mix:
+        raise ConfigError("--mix is chosen by BLEU, which trees do not have")
+    with progress_bar(unit=" sentences", delay=1, disable=None) as show:
+        folder = publish_parser(
+            Path(options.run_folder),
+            Path(options.data),
+            Path(options.out),
+            device=options.device,
+            dtype=options.dtype,
+            made_by=options.made_by,
+            notes=options.note,
+            baselines={name: Path(path) for name, path in options.baseline},
+            progress=show,
+        )
     print(folder)

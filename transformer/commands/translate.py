@@ -50,7 +50,7 @@ def _translate(options: argparse.Namespace) -> None:
         _comment(done, "sentence", 0)
         return
     n_read = 0
-    for lines in _stdin_lines():
+    for lines in stdin_lines():
         bad: InputError | None = None
         for index, line in enumerate(lines):
             try:
@@ -94,7 +94,7 @@ def _where(what: str, numbers: Sequence[int]) -> str:
     return f"{what}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:_NAMED]))}{more}"
 
 
-def _stdin_lines() -> Iterator[list[str]]:
+def stdin_lines() -> Iterator[list[str]]:
     """Yield lines of standard input, as many at a time as have arrived.
 
     So a file is translated in large batches, while a program or a person that writes one line and

@@ -20,6 +20,9 @@ from transformer.training.recipe import Recipe
 #: Key in metrics.json of further measured decodings, each with its `tests`.
 OTHER_DECODINGS = "other_decodings"
 
+#: Key of a parser's scores on GUM dev (`transformer.parsing.evaluation`).
+PARSING = "parsing"
+
 #: Origin and terms of the named corpora.
 SOURCES = {
     "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
@@ -78,7 +81,7 @@ def model_card(
         "## Training",
         "",
         f"- weights: {_weights(metrics)}",
-        *(_part(part) for part in (*metrics.get("earlier_parts", ()), trained)),
+        *(part_line(part) for part in (*metrics.get("earlier_parts", ()), trained)),
         f"- command: `{metrics['command']}`" if metrics["command"] else "- no command recorded",
         "",
         "## Limits",
@@ -146,7 +149,7 @@ def _near(verdicts: Sequence[Verdict]) -> list[str]:
     ]
 
 
-def _part(trained: Mapping[str, Any]) -> str:
+def part_line(trained: Mapping[str, Any]) -> str:
     """Describe a training run, or one stage of several."""
     settings = trained["recipe"]["training"]
     init = settings["init"]
@@ -290,6 +293,9 @@ def _measured(metrics: Mapping[str, Any]) -> str:
     """Return the figures of every test set and the typed sentences, "" if there are none."""
     tests = _mapping(metrics.get("tests"))
     figures = [_figures(name, _mapping(tests[name])) for name in tests]
+    match metrics.get(PARSING):
+        case {"f1": int(f1) | float(f1), "sentences": int(sentences)}:
+            figures.append(f"labelled F1 {f1:.1f} on {sentences:,} sentences of GUM dev")
     match metrics.get(TYPED):
         case {"right": int(right), "sentences": int(sentences)}:
             figures.append(f"{right} of {sentences} typed sentences right")

@@ -53,6 +53,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
 from transformer.training.recipe import Recipe
+from transformer.training.treebank import TREE
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.
@@ -86,6 +87,8 @@ def measure(
     """
     grid(beams, alphas)  # checks the settings before any work
     recipe, metrics = read_metrics(checkpoint)
+    if recipe.data.tgt == TREE:
+        raise ConfigError(f"{checkpoint}: a parser is scored by `parse --gold` and by `publish`")
     held_out = None if keep_scores else load_held_out(recipe.data, data)
     translator = Translator.load(checkpoint, device)
     if held_out is not None:

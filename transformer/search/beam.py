@@ -21,6 +21,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from transformer.search.grammar import Grammar, masked
 from transformer.search.hypotheses import (
     Continuations,
     Name,
@@ -32,6 +33,7 @@ from transformer.search.records import Fate, Hypothesis, SearchStep
 from transformer.search.rules import PAPER, BeamRule, length_penalty
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import Wanted, normalised, score
+from transformer.types import Bools
 
 __all__ = [
     "Found",
@@ -152,6 +154,7 @@ class _State:
         live: at most beam_size nodes, best first; row i of the sentence is live[i].
         finished: nodes that ended in `</s>`, in the order found.
         cut: nodes alive when the length limit was reached.
+        grammar, places: what may be written, and the state of every live node; None for no rules.
         steps: the record so far.
     """
 
@@ -159,6 +162,8 @@ class _State:
     max_length: int
     prefix: tuple[int, ...]
     live: list[Node] = field(default_factory=lambda: [Node(None, -1, 0.0, 0.0, 0, 0)])
+    grammar: Grammar | None = None
+    places: list[object | None] = field(default_factory=list)
     finished: list[Node] = field(default_factory=list)
     cut: list[Node] = field(default_factory=list)
     steps: list[SearchStep] = field(default_factory=list)
@@ -171,6 +176,7 @@ def search(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     src_lengths: Sequence[int] | None = None,
+    grammars: Sequence[Grammar] | None = None,
     piece: Name = lambda token, before: str(token),
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Found]:
@@ -186,6 +192,8 @@ def search(
         settings: beam, length penalty, what to record.
         prefixes: token ids that each translation begins with; lengths may differ.
         src_lengths: tokens of each source, to cut the padding off recorded attention.
+        grammars: of each sentence, if its output has to follow one. The tokens that may follow
+            share the probability of those that may not; forced tokens are not checked.
         piece: names a token in the records, given its id and the one before it.
         progress: called with (step, longest step) after each step; an exception it raises ends
             the search.
@@ -194,6 +202,8 @@ def search(
         the cut ones (`complete` is False).
     """
     states = _start(max_lengths, settings, prefixes)
+    for state, grammar in zip(states, grammars or (), strict=bool(grammars)):
+        state.grammar, state.places = grammar, [grammar.start()]
     active = list(states)
     tokens = [settings.bos_id] * len(states)
     parents: list[int] | None = None
@@ -246,6 +256,9 @@ def _score(
             for state in active
             for _ in state.live
         ]
+    logits = output.logits
+    if any(state.grammar for state in active):
+        logits = masked(logits, [each for state in active for each in _allowed(state, t)])
     wanted = Wanted(
         n_chosen=settings.n_ranked + len(settings.suppressed),
         n_shown=settings.top_k if settings.record else 0,
@@ -255,7 +268,15 @@ def _score(
         step=t,
         suppressed=settings.suppressed,
     )
-    return score(output.logits, wanted, output.decoder_self, output.cross)
+    return score(logits, wanted, output.decoder_self, output.cross)
+
+
+def _allowed(state: _State, t: int) -> list[Bools | None]:
+    """Return for every live node which tokens may follow; None if all may."""
+    grammar = state.grammar
+    if grammar is None or t < len(state.prefix):
+        return [None] * len(state.live)
+    return [None if place is None else grammar.allowed(place) for place in state.places]
 
 
 def _advance(
@@ -288,6 +309,12 @@ def _advance(
         state.steps.append(
             recorded_step(nodes, fates, places, rows, scored, settings.penalty, n_source, piece)
         )
+    if state.grammar is not None:
+        before = [state.places[node.row] for node in going]
+        state.places = [
+            None if place is None else state.grammar.follow(place, node.token)
+            for place, node in zip(before, going, strict=True)
+        ]
     state.live = going
 
 
@@ -295,6 +322,8 @@ def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
 ) -> Iterator[Node]:
     """Yield the possible continuations: each row's best, or the sampled or forced one."""
+    # A grammar may ask for a token that is never chosen freely, such as a copied `<unk>`.
+    suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
             log_prob = scored.forced[at]
@@ -309,7 +338,7 @@ def _continue(
             continue
         n_taken = 0
         for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
-            if token in settings.suppressed or log_prob == -math.inf:
+            if token in suppressed or log_prob == -math.inf:
                 continue
             yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
             n_taken += 1

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from transformer.errors import InputError
-from transformer.search.inputs import checked_alpha, checked_beam
+from transformer.search.inputs import checked_alpha, checked_beam, checked_whole
+from transformer.search.reader import EXTRA_LENGTH
 
 #: The record's name in metrics.json.
 DEFAULT_DECODING = "default_decoding"
@@ -45,6 +46,16 @@ class Decoding:
 
 #: Section 6.1: "beam search with a beam size of 4 and length penalty alpha = 0.6".
 PAPER_DECODING = Decoding()
+
+
+def default_extra_length(metrics: Mapping[str, Any]) -> int:
+    """Read from a checkpoint's metrics how much longer than its source an output may be."""
+    record = metrics.get(DEFAULT_DECODING)
+    extra = record.get("extra_length") if isinstance(record, Mapping) else None
+    try:
+        return EXTRA_LENGTH if extra is None else checked_whole("extra_length", extra, 10_000)
+    except InputError:
+        return EXTRA_LENGTH
 
 
 def default_decoding(metrics: Mapping[str, Any]) -> Decoding:

@@ -10,7 +10,8 @@ from transformer.errors import InputError
 from transformer.search.inputs import check_length, checked_ids, checked_whole
 from transformer.text.tokenizer import Tokenized, Tokenizer, clean
 
-#: How much longer than its source a translation may be in the paper (section 6.1).
+#: How much longer than its source a translation may be in the paper (section 6.1); a parse may
+#: be 300 tokens longer (section 6.3).
 EXTRA_LENGTH = 50
 #: Longest sentence in characters; longer ones are refused before tokenising.
 MAX_CHARACTERS = 10_000
@@ -23,9 +24,17 @@ Prefix = str | Sequence[int] | None
 class Reader:
     """Turns sentences and token ids into checked token ids, or raises `InputError` in one line."""
 
-    def __init__(self, config: ModelConfig, tokenizer: Tokenizer, max_tokens: int) -> None:
-        """Args: max_tokens: longest source and longest translation, `</s>` included."""
+    def __init__(
+        self, config: ModelConfig, tokenizer: Tokenizer, max_tokens: int, extra_length: int
+    ) -> None:
+        """Read for a model.
+
+        Args:
+            max_tokens: longest source and longest translation, `</s>` included.
+            extra_length: how much longer than its source a translation may be by default.
+        """
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
+        self.extra_length = extra_length
 
     def tokenize(self, sentence: str) -> Tokenized:
         """Split a sentence into pieces; a blank one has none."""
@@ -129,7 +138,7 @@ class Reader:
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
         """Return the longest translation of `n_source` tokens, both including `</s>`."""
-        limit = n_source + EXTRA_LENGTH
+        limit = n_source + self.extra_length
         if max_length is not None:
             limit = checked_whole("max_length", max_length)
         limit = min(limit, self.max_tokens)

@@ -20,7 +20,8 @@ class SearchOptions(TypedDict, total=False):
 
     Attributes:
         max_length: longest translation in tokens, `</s>` included, at most the translator's
-            `max_tokens`. None (the default) is the paper's source length + 50.
+            `max_tokens`. None (the default) is the source length + the translator's
+            `extra_length`, 50 as in the paper.
         prefix: the beginning of every translation, as text or token ids.
         sampling: draw tokens at random instead; needs a beam size of 1. Every sentence draws with
             the same seed, whatever else is in its batch.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import sentencepiece as spm
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from transformer.text.cut_sampling import Cutter, generator, seed_sampling
 from transformer.text.layout import TOKENIZER_FILE
@@ -339,3 +340,16 @@ def train_tokenizer(
         reason = str(error).rpartition("] ")[2] or str(error)
         raise TokenizerError(f"cannot train a tokenizer of {vocab_size} pieces: {reason}") from None
     return Tokenizer(written.getvalue())
+
+
+def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
+    """Return a tokenizer with a piece more for every symbol that is not one yet.
+
+    A symbol is one token wherever it follows a space. So it should not occur in ordinary text.
+    """
+    proto = ModelProto.FromString(tokenizer.to_bytes())
+    known = set(tokenizer.pieces)
+    for symbol in symbols:
+        if (written := f"▁{symbol}") not in known:
+            proto.pieces.add(piece=written, score=0.0, type=ModelProto.SentencePiece.USER_DEFINED)
+    return Tokenizer(proto.SerializeToString())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer.files.atomic import write_atomic
 from transformer.text.cut_sampling import seed_sampling
-from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training.aside import kept_aside
 from transformer.training.data import (
     Corpus,
@@ -33,6 +33,7 @@ from transformer.training.made.phrasebook import phrasebook_pairs, read_phrases
 from transformer.training.made.words import wiktionary_pairs
 from transformer.training.pronouns import agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
+from transformer.training.treebank import GUM, TREE, gum, tree_symbols, words_only
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,10 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpu
             return Corpus(tuple(phrasebook_pairs(lines, recipe.src, recipe.tgt, seed=turn)))
         except ValueError as error:
             raise DataError(str(error)) from None
+    if name == GUM:
+        if recipe.tgt != TREE:
+            raise DataError(f"gum holds trees: [data] tgt should be {TREE!r}, not {recipe.tgt!r}")
+        return gum(corpus_folder(GUM, folder))
     if name == WIKTIONARY:
         return Corpus(tuple(_words(recipe, folder)))
     if name in HOMES:
@@ -137,17 +142,20 @@ def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
 def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     """Read the joint tokenizer at `path`; if missing, train it or copy the one of `init`.
 
+    Where the targets are trees, their symbols are added to it, and what is learned is the words.
+
     Raises: `TokenizerError`.
     """
     if path.exists():
         return Tokenizer.load(path)
     settings, init = recipe.tokenizer, recipe.training.init
-    if init and not recipe.training.grow:
+    trees = recipe.data.tgt == TREE
+    if init and (trees or not recipe.training.grow):
         # Weights are meaningless with any other tokenizer.
         tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
     else:
         tokenizer = train_tokenizer(
-            (text for pair in corpus.train for text in pair),
+            (text for pair in corpus.train for text in (words_only(pair) if trees else pair)),
             settings.vocab_size,
             model_type=settings.model_type,
             character_coverage=settings.character_coverage,
@@ -157,7 +165,9 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
             required_chars=settings.required_chars,
             fewer=True,
         )
-    if tokenizer.vocab_size != settings.vocab_size:
+    if trees:
+        tokenizer = with_symbols(tokenizer, tree_symbols(corpus))
+    elif tokenizer.vocab_size != settings.vocab_size:
         log.info("%d pieces instead of %d", tokenizer.vocab_size, settings.vocab_size)
     write_atomic(path, tokenizer.to_bytes())
     return tokenizer

@@ -36,8 +36,8 @@ class DataRecipe:
     """Training text. `corpora` are names or paths under --data.
 
     The names are "multi30k", "tatoeba", "agreement" (derived from Tatoeba's training part),
-    "phrasebook" (the project's own lines), "wiktionary" (its words, with Tatoeba's frequencies) and
-    "reversal".
+    "phrasebook" (the project's own lines), "wiktionary" (its words, with Tatoeba's frequencies),
+    "gum" (sentences and their trees; `tgt` is then "tree") and "reversal".
 
     A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
     other is the prefix of two files, PREFIX.src and PREFIX.tgt with language codes as extensions.

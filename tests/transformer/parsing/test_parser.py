@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer.__main__ import main
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.config import ConfigError
+from transformer.errors import CheckpointError, InputError
+from transformer.evaluation.measure import measure
+from transformer.parsing.evaluation import evaluate
+from transformer.parsing.parser import is_parser, load_parser, parse, source_text
+from transformer.parsing.publish import publish_parser
+from transformer.parsing.reading import read_parse
+from transformer.training.corpus import load_corpus, make_tokenizer
+from transformer.training.data import Corpus, DataError
+from transformer.training.grow import grown
+from transformer.training.recipe import DataRecipe, Recipe
+from transformer.training.treebank import gum
+from transformer.translator import Translator
+from transformer.trees.symbols import rebuild
+from transformer.trees.tree import read_tree
+
+
+def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
+    parser = load_parser(tiny_parser, "cpu")
+    assert (parser.decoding.beam_size, parser.decoding.alpha) == (21, 0.3)
+    sentences = [["The", "cat", "sees", "a", "dog", "."], ["(", "Yes"], ["Mary"]]
+    found = parse(parser, sentences, beam_size=2)
+    assert [each.tree.words for each in found] == sentences
+    assert all(read_tree(str(each)).children for each in found)
+    # The grammar allows nothing but trees; without it a random model writes anything.
+    assert all(each.complete and not each.rebuilt.repairs for each in found)
+    alone = [parse(parser, [words], beam_size=2)[0] for words in sentences]
+    assert [str(each) for each in alone] == [str(each) for each in found]
+    free = parse(load_parser(tiny_parser, "cpu", free=True), sentences[:1], max_length=30)
+    assert free[0].rebuilt.repairs and free[0].tree.words == sentences[0]
+    with pytest.raises(InputError, match="sentence 2 has no words"):
+        parse(parser, [["a"], []])
+    with pytest.raises(InputError, match="'a b'"):
+        parse(parser, [["a b"]])
+
+
+def test_the_limit_is_that_of_the_paper(tiny_parser: Path) -> None:
+    parser = load_parser(tiny_parser, "cpu")
+    most: set[int] = set()
+    parser.translate(["Mary ran"], 1, progress=lambda _, steps: most.add(steps))
+    assert most == {len(parser.read("Mary ran").ids) + 300}
+
+
+def test_the_views_open_a_parser(tiny_parser: Path) -> None:
+    parser = Translator.load(tiny_parser, "cpu")
+    trace = parser.trace("The cat sees a dog .", beam_size=3)
+    assert trace.tgt_tokens[1].startswith("▁⟨")
+    assert parser.forcing_gap(trace) < 1e-5
+
+
+def test_a_translator_is_no_parser(tiny_checkpoint: Path) -> None:
+    assert not is_parser(Translator.load(tiny_checkpoint, "cpu"))
+    with pytest.raises(CheckpointError, match="does not write trees"):
+        load_parser(tiny_checkpoint, "cpu")
+
+
+def test_new_symbols_join_the_pieces_of_the_model_before(
+    parser_folder: Path, treebank: Path, tmp_path: Path
+) -> None:
+    recipe = Recipe.load(str(treebank / "recipe.toml"))
+    recipe = dataclasses.replace(
+        recipe,
+        training=dataclasses.replace(recipe.training, init=str(parser_folder), grow=True),
+    )
+    before = load_checkpoint(parser_folder)
+    corpus = Corpus((("A dog runs .", "⟨FRAG ·DT A ·NN dog ·VBZ runs ·. . ⟩"),))
+    tokenizer = make_tokenizer(recipe, corpus, tmp_path / "tokenizer.model")
+    known = before.config.vocab_size
+    assert tokenizer.pieces == (*before.tokenizer.pieces, "▁⟨FRAG")
+    assert make_tokenizer(recipe, corpus, tmp_path / "tokenizer.model").pieces == tokenizer.pieces
+    config = before.config.replace(vocab_size=tokenizer.vocab_size)
+    was = before.model.state_dict()
+    for name, tensor in grown(before, config, tokenizer).items():
+        assert torch.allclose(tensor[: len(was[name])], was[name].float()), name
+    assert tokenizer.vocab_size == known + 1
+
+
+def test_bad_text(treebank: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="tgt should be 'tree', not 'de'"):
+        load_corpus(DataRecipe(("gum",)), treebank)
+    (tmp_path / "gum").mkdir()
+    (tmp_path / "gum" / "train.ptb").write_text("(S (NN a))\n\n(S (NN a)\n")
+    with pytest.raises(DataError, match="line 3: 1 open brackets"):
+        gum(tmp_path / "gum")
+
+
+def test_the_command(tiny_parser: Path, treebank: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    start = ["parse", "--checkpoint", str(tiny_parser), "--device", "cpu", "--beam", "2"]
+    assert main([*start, "--raw", "The cat (a dog) ran."]) == 0
+    tree = read_tree(capsys.readouterr().out)
+    assert tree.label == "ROOT"
+    assert tree.words == ["The", "cat", "(", "a", "dog", ")", "ran", "."]
+
+    gold = str(treebank / "gum" / "dev.ptb")
+    assert main([*start, "--gold", gold, "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert results["sentences"] == 8 and 0 < results["f1"] < 100
+    assert results["repaired"] == 0 and results["beam_size"] == 2
+
+    assert main([*start, "--pairs", "The old house", "Mary ran to the tree ."]) == 0
+    for line in capsys.readouterr().out.splitlines():
+        source, written = line.split("\t")
+        assert rebuild(written.split(), source.split()).repairs == ()
+
+    assert main([*start, "--json", "a"]) == 2
+    assert "--json needs --gold" in capsys.readouterr().err
+    assert main([*start, "--gold", gold, "a"]) == 2
+    assert "its own sentences" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_every_bracket_has_the_row_that_wrote_it(tiny_parser: Path, beam_size: int) -> None:
+    parser = Translator.load(tiny_parser, "cpu")
+    for text in ("The cat sees a dog .", "house ( Mary", "Yes", "unheardof the the the old tree"):
+        words = text.split()
+        trace = parser.trace(source_text(words), beam_size=beam_size, max_length=60)
+        reading = read_parse(trace, words, parser.tokenizer)
+        (found,) = parse(parser, [words], beam_size, max_length=60)
+        assert str(reading.parse) == str(found)
+        assert [words[node.first] for node in reading.nodes if node.is_word] == words
+        for node in reading.nodes:
+            around = reading.nodes[node.parent]
+            assert node.parent == -1 or around.first <= node.first < node.end <= around.end
+            if node.row is not None:
+                mark = "·" if node.is_word else f"⟨{node.label}"
+                assert trace.predicted_tokens[node.row].startswith(f"▁{mark}")
+        assert reading.word_of[-1] == -1 and max(reading.word_of) == len(words) - 1
+
+
+def test_publishing_scores_the_parser_and_its_baselines(
+    parser_folder: Path, tiny_parser: Path, treebank: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "published"
+    command = ["publish", str(parser_folder), "--data", str(treebank), "--out", str(out)]
+    assert main([*command, "--baseline", "random weights", str(tiny_parser)]) == 0
+    parser = Translator.load(out, "cpu")
+    assert (parser.decoding.beam_size, parser.decoding.alpha) == (4, 0.3)
+    metrics, card = load_checkpoint(out).metrics, (out / "README.md").read_text()
+    scored = evaluate(load_parser(out, "cpu"), treebank / "gum" / "dev.ptb")
+    assert metrics["parsing"] == scored
+    row = f"| this model | {scored['f1']:.1f} | {scored['precision']:.1f} |"
+    assert row in card and "| random weights |" in card and "| right-branching |" in card
+    with pytest.raises(ConfigError, match="a parser is scored by"):
+        measure(out, treebank)
+    with pytest.raises(ConfigError, match="not trees"):
+        publish_parser(Path("checkpoints/reverse-toy"), treebank, tmp_path / "none")

@@ -1,0 +1,1 @@
+"""English constituency parsing as translation (section 6.3)."""

@@ -1,0 +1,185 @@
+"""A trace of a parser, read as a tree: which row of the decoder wrote which bracket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from transformer.trace.records import Trace
+from transformer.trees.symbols import CLOSE, OPEN, TAG, Rebuilt, is_symbol, rebuild
+from transformer.trees.tree import Tree
+from transformer.trees.words import agreeing_tag
+from transformer.types import Floats
+
+_START = "▁"
+
+
+@dataclass(frozen=True)
+class Parse:
+    """A sentence's tree.
+
+    Attributes:
+        rebuilt: the tree, and what had to be repaired.
+        items: symbols and words, as the model wrote them.
+        complete: False if the length limit cut them off.
+    """
+
+    rebuilt: Rebuilt
+    items: tuple[str, ...]
+    complete: bool
+
+    @property
+    def tree(self) -> Tree:
+        """The tree."""
+        return self.rebuilt.tree
+
+    def __str__(self) -> str:
+        """Return the bracketed text, with ROOT above the tree."""
+        return f"(ROOT {self.tree})"
+
+
+class Spelling(Protocol):
+    """The part of a tokenizer that spells words in pieces."""
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The vocabulary."""
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text's pieces."""
+
+
+def parsed(
+    ids: Sequence[int], words: Sequence[str], spelling: Spelling, *, complete: bool
+) -> Parse:
+    """Return the parse that token ids, without `</s>`, stand for."""
+    items = tuple(item for item, _ in _items(ids, spelling))
+    rebuilt = rebuild(items, ["".join(_spelled(word, spelling)) for word in words])
+    tree = _with_words(rebuilt.tree, iter(words))
+    return Parse(replace(rebuilt, tree=tree), items, complete)
+
+
+def _spelled(word: str, spelling: Spelling) -> list[str]:
+    """Return the items that a copy of a word consists of: one, unless it normalises to several."""
+    return [item for item, _ in _items(spelling.encode(word), spelling)] or [word]
+
+
+def _with_words(tree: Tree, words: Iterator[str]) -> Tree:
+    if tree.word is None:
+        return replace(tree, children=tuple(_with_words(child, words) for child in tree.children))
+    word = next(words)
+    return Tree(agreeing_tag(tree.label, word), word=word)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A phrase or a word of the tree.
+
+    Attributes:
+        label: of the phrase, or the word's tag.
+        first, end: its words, (first, one past the last).
+        parent: index of the phrase around it; -1 for the whole.
+        row: the decoder's row that predicts its symbol; None if the symbol was added in repair.
+        is_word: whether it is a word.
+    """
+
+    label: str
+    first: int
+    end: int
+    parent: int
+    row: int | None
+    is_word: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The tree of a trace.
+
+    Attributes:
+        parse: the tree and its repairs.
+        nodes: phrases and words in the order in which they begin, a phrase before what is in it.
+        word_of: for every source token its word; -1 for `</s>`.
+    """
+
+    parse: Parse
+    nodes: tuple[Node, ...]
+    word_of: tuple[int, ...]
+
+
+def read_parse(trace: Trace, words: Sequence[str], spelling: Spelling) -> Reading:
+    """Read a trace of `source_text(words)`.
+
+    Args: spelling: the model's tokenizer.
+    """
+    n_written = len(trace.predicted_ids) - trace.complete
+    ids = trace.predicted_ids[:n_written]
+    parse = parsed(ids, words, spelling, complete=trace.complete)
+    items, rows = parse.items, [row for _, row in _items(ids, spelling)]
+    spans = parse.rebuilt.spans
+    kept = [at for at, item in enumerate(items) if is_symbol(item) and spans[at] is not None]
+    opened = iter([rows[at] for at in kept if items[at].startswith(OPEN)])
+    tagged = {spans[at]: rows[at] for at in kept if items[at].startswith(TAG)}
+    n_opened = sum(items[at].startswith(OPEN) for at in kept)
+    nodes: list[Node] = []
+
+    def visit(tree: Tree, first: int, parent: int) -> int:
+        index = len(nodes)
+        if tree.word is not None:
+            row = tagged.get((first, first + 1))
+            nodes.append(Node(tree.label, first, first + 1, parent, row, True))
+            return first + 1
+        added = parent == -1 and n_opened < _n_phrases(parse.tree)
+        nodes.append(Node(tree.label, first, first, parent, None if added else next(opened), False))
+        end = first
+        for child in tree.children:
+            end = visit(child, end, index)
+        nodes[index] = Node(tree.label, first, end, parent, nodes[index].row, False)
+        return end
+
+    visit(parse.tree, 0, -1)
+    return Reading(parse, tuple(nodes), _word_of(trace, len(words)))
+
+
+def bracket_weights(reading: Reading, weights: Floats) -> Floats:
+    """Return the cross-attention of every node on the words and `</s>`, [nodes, words + 1].
+
+    A word's weight is the sum of its tokens'. The row of a node that the model did not write is
+    NaN.
+
+    Args: weights: [T, S].
+    """
+    n_words = reading.nodes[0].end
+    found = np.full((len(reading.nodes), n_words + 1), np.nan, np.float32)
+    for index, node in enumerate(reading.nodes):
+        if node.row is not None:
+            found[index] = 0
+            np.add.at(found[index], list(reading.word_of), weights[node.row])
+    return found
+
+
+def _items(ids: Sequence[int], spelling: Spelling) -> list[tuple[str, int]]:
+    """Join pieces to symbols and words, each with the place of its first piece."""
+    items: list[tuple[str, int]] = []
+    for place, index in enumerate(ids):
+        piece = spelling.pieces[index]
+        if piece.startswith(_START) or not items or items[-1][0] == CLOSE:
+            items.append((piece.removeprefix(_START), place))
+        else:
+            text, first = items.pop()
+            items.append((text + piece, first))
+    return [each for each in items if each[0]]
+
+
+def _word_of(trace: Trace, n_words: int) -> tuple[int, ...]:
+    word, found = -1, []
+    for at, piece in enumerate(trace.src_tokens):
+        word += piece.startswith(_START) or at == 0
+        found.append(-1 if at in trace.src_special else min(word, n_words - 1))
+    return tuple(found)
+
+
+def _n_phrases(tree: Tree) -> int:
+    return (tree.word is None) + sum(map(_n_phrases, tree.children))

@@ -1,0 +1,123 @@
+"""The grammar of trees: brackets that match, and every word of the sentence copied in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from transformer.trees.symbols import CLOSE, OPEN, TAG
+from transformer.types import Bools
+
+_START = "▁"
+#: Most phrases that open one inside the other without a word between; in gold trees up to 8.
+MOST_OPENED = 10
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The symbols of a vocabulary as [V] masks, and which pieces start a word.
+
+    Attributes:
+        opens, tags, close, end: openings, tags, the closing bracket, and `</s>`.
+        starts: pieces that start a word.
+    """
+
+    opens: Bools
+    tags: Bools
+    close: Bools
+    end: Bools
+    starts: Bools
+
+
+@lru_cache(maxsize=8)
+def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
+    """Return the symbols of trees among the pieces of a vocabulary; None if it has none."""
+    if f"{_START}{CLOSE}" not in pieces:
+        return None
+
+    def those(mark: str) -> Bools:
+        start = _START + mark
+        found = [piece.startswith(start) and len(piece) > len(start) for piece in pieces]
+        return np.array(found)
+
+    close = np.array([piece == f"{_START}{CLOSE}" for piece in pieces])
+    starts = np.array([piece.startswith(_START) for piece in pieces])
+    return Symbols(those(OPEN), those(TAG), close, np.arange(len(pieces)) == eos_id, starts)
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a tree is.
+
+    Attributes:
+        depth: open phrases.
+        word, piece: the next word, and how many of its pieces are written.
+        copying: whether the tag of the next word is written.
+        opened: phrases opened since the last word or closing bracket; such a phrase is empty.
+        whole: whether the phrase over all words is closed.
+    """
+
+    depth: int = 0
+    word: int = 0
+    piece: int = 0
+    copying: bool = False
+    opened: int = 0
+    whole: bool = False
+
+
+class TreeGrammar:
+    """The trees over one sentence."""
+
+    def __init__(self, symbols: Symbols, source: Sequence[int]) -> None:
+        """Args: source: its token ids, without `</s>`."""
+        self.symbols = symbols
+        self.words: list[list[int]] = []
+        for token in source:
+            if symbols.starts[token] or not self.words:
+                self.words.append([])
+            self.words[-1].append(token)
+
+    def start(self) -> State:
+        """Return the state before the first symbol."""
+        return State()
+
+    def follow(self, state: object, token: int) -> State | None:
+        """Return the state after one more token; None after one that is not allowed."""
+        assert isinstance(state, State)
+        if not self.allowed(state)[token]:
+            return None
+        depth, word, piece = state.depth, state.word, state.piece
+        if state.copying:
+            if piece + 1 < len(self.words[word]):
+                return State(depth, word, piece + 1, True)
+            return State(depth, word + 1)
+        if self.symbols.opens[token]:
+            return State(depth + 1, word, opened=state.opened + 1)
+        if self.symbols.close[token]:
+            return State(depth - 1, word, whole=depth == 1)
+        if self.symbols.tags[token]:
+            return State(depth, word, copying=True)
+        return state  # `</s>`
+
+    def allowed(self, state: object) -> Bools:
+        """Return which tokens may follow, [V]."""
+        assert isinstance(state, State)
+        symbols = self.symbols
+        if state.copying:
+            only: Bools = np.arange(len(symbols.end)) == self.words[state.word][state.piece]
+            return only
+        if state.whole or not self.words:
+            return symbols.end
+        if state.word == len(self.words):
+            return symbols.close
+        if state.depth == 0:
+            return symbols.opens
+        found = symbols.tags.copy()
+        if state.opened < MOST_OPENED:
+            found |= symbols.opens
+        if not state.opened and state.depth > 1:
+            found |= symbols.close
+        return found

@@ -1,0 +1,137 @@
+"""Phrase-structure trees, in the bracketed text of the Penn Treebank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+#: Labels of the node above a sentence's tree.
+ROOTS = ("", "ROOT", "TOP", "S1")
+#: The tag of what is understood but not said, such as the place of a moved phrase.
+TRACE_TAG = "-NONE-"
+#: Tags of punctuation, which scores leave out.
+PUNCTUATION = frozenset({",", ":", "``", "''", "."})
+#: Deepest tree that is read; gold ones have up to 40 levels.
+MAX_DEPTH = 400
+#: Brackets in a text stand for the tree's, so the Treebank spells those of the sentence.
+ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
+
+_PARTS = re.compile(r"[()]|[^\s()]+")
+
+
+class TreeError(ValueError):
+    """Text that is not a tree; the message says where."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A phrase, or a word with its tag.
+
+    Attributes:
+        label: of the phrase, such as NP, or the word's part of speech.
+        children: the phrases and words inside; none for a word.
+        word: the word; None for a phrase.
+    """
+
+    label: str
+    children: tuple[Tree, ...] = ()
+    word: str | None = None
+
+    def leaves(self) -> Iterator[Tree]:
+        """Yield the words in order."""
+        if self.word is not None:
+            yield self
+        for child in self.children:
+            yield from child.leaves()
+
+    @property
+    def words(self) -> list[str]:
+        """The sentence."""
+        return [leaf.word or "" for leaf in self.leaves()]
+
+    def __str__(self) -> str:
+        """Return the bracketed text."""
+        inside = " ".join(map(str, self.children)) if self.word is None else escaped(self.word)
+        return f"({self.label} {inside})"
+
+
+def escaped(word: str) -> str:
+    """Spell brackets as the Treebank does."""
+    return "".join(ESCAPES.get(character, character) for character in word)
+
+
+def unescaped(word: str) -> str:
+    """Return a word of a bracketed text as it was written."""
+    for character, spelled in ESCAPES.items():
+        word = word.replace(spelled, character)
+    return word
+
+
+def read_tree(text: str) -> Tree:
+    """Read one bracketed tree. Raises `TreeError`."""
+    #: Open phrases: label and children.
+    stack: list[tuple[str, list[Tree]]] = []
+    found: Tree | None = None
+    parts = _PARTS.findall(text)
+    at = 0
+    while at < len(parts):
+        part = parts[at]
+        at += 1
+        if found is not None:
+            raise TreeError(f"{part!r} after the end of the tree")
+        if part == "(":
+            label = ""
+            if at < len(parts) and parts[at] not in "()":
+                label = parts[at]
+                at += 1
+            stack.append((label, []))
+            if len(stack) > MAX_DEPTH:
+                raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
+            continue
+        if not stack:
+            raise TreeError(f"{part!r} before the first bracket")
+        if part != ")":
+            label, children = stack[-1]
+            if children or at >= len(parts) or parts[at] != ")":
+                raise TreeError(f"{part!r} has no tag of its own")
+            stack.pop()
+            at += 1
+            done = Tree(label, word=unescaped(part))
+        else:
+            label, children = stack.pop()
+            if not children:
+                raise TreeError(f"an empty bracket ({label})")
+            done = Tree(label, tuple(children))
+        if stack:
+            stack[-1][1].append(done)
+        else:
+            found = done
+    if found is None:
+        raise TreeError(f"{len(stack)} open brackets at the end" if stack else "no tree")
+    return found
+
+
+def simplified(tree: Tree) -> Tree:
+    """Drop traces, function tags and indices (NP-SBJ-1 becomes NP), and the node above the tree.
+
+    A node above several phrases stays, as S. Raises `TreeError` if there is no word.
+    """
+    kept = _kept(tree)
+    if kept is None:
+        raise TreeError("no word")
+    while kept.label in ROOTS and len(kept.children) == 1:
+        kept = kept.children[0]
+    return Tree("S", kept.children, kept.word) if kept.label in ROOTS else kept
+
+
+def _kept(tree: Tree) -> Tree | None:
+    if tree.word is not None:
+        return None if tree.label == TRACE_TAG else tree
+    children = tuple(kept for child in tree.children if (kept := _kept(child)) is not None)
+    return Tree(plain_label(tree.label), children) if children else None
+
+
+def plain_label(label: str) -> str:
+    """Return a phrase's label without function tags and indices: NP-SBJ=2 is NP."""
+    return re.split(r"[-=|]", label, maxsplit=1)[0] if not label.startswith("-") else label
