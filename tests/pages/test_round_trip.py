@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,11 +90,16 @@ def _labels_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def open_page(run_app: RunApp) -> Callable[[PageSpec, dict[str, str]], AppTest]:
+def open_page(
+    run_app: RunApp, random_checkpoints: Path, tiny_parser: Path
+) -> Callable[[PageSpec, dict[str, str]], AppTest]:
     """Open a page by its link, in a new session."""
 
     def opened(spec: PageSpec, query: dict[str, str]) -> AppTest:
-        return run_app(at="" if spec is PAGES[0] else spec.url_path, **query)
+        root = random_checkpoints
+        if spec.url_path == "parsing":
+            root, query = tiny_parser.parent, {**query, "checkpoint": tiny_parser.name}
+        return run_app(root, at="" if spec is PAGES[0] else spec.url_path, **query)
 
     return opened
 

@@ -50,6 +50,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
     "complexity": ({"cost": "path"}, {"cost": "maps"}),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
+    "parsing": ({"layer": "1", "head": "2"}, {"layer": "3", "node": "2"}, {"head": "1"}),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
 CASES = [
@@ -98,12 +99,16 @@ def test_every_figure_can_be_taken_away(
     run_app: RunApp,
     offered: dict[str, Offered],
     random_checkpoints: Path,
+    tiny_parser: Path,
     tmp_path: Path,
     spec: PageSpec,
     query: dict[str, str],
 ) -> None:
     at = "" if spec is PAGES[0] else spec.url_path
-    run_app(checkpoint="alpha", at=at, **{"sentence": SENTENCE, **query})
+    root, checkpoint = random_checkpoints, "alpha"
+    if spec.url_path == "parsing":
+        root, checkpoint = tiny_parser.parent, tiny_parser.name
+    run_app(root, checkpoint=checkpoint, at=at, **{"sentence": SENTENCE, **query})
     assert offered, "a page without anything to take away"
     programs, wanted = [], {}
     for key, each in offered.items():
@@ -124,7 +129,7 @@ def test_every_figure_can_be_taken_away(
         wanted[path] = made.arrays
     script = tmp_path / "run.py"
     script.write_text("import numpy as np\n" + "".join(programs), encoding="utf-8")
-    checkpoints = {"HEADLIGHT_CHECKPOINTS": str(random_checkpoints)}
+    checkpoints = {"HEADLIGHT_CHECKPOINTS": str(root)}
     forks.run([str(script)], checkpoints, tmp_path / "log.txt", tmp_path)
     for path, arrays in wanted.items():
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as made:

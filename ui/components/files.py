@@ -75,6 +75,7 @@ COMPONENTS: dict[str, Files] = {
     "parts": _files("parts", styles=("cells",)),
     "plan": _files("plan", "layout", "panel", "travel"),
     "match": _files("match", styles=("scale", "cells")),
+    "parse": _files("parse"),
     "strip": _files("strip"),
     "tree": _files("tree", "draw"),
     "branches": _files("branches", folder="tree"),

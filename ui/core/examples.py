@@ -189,6 +189,29 @@ _SENTENCES = Examples(
     ),
 )
 
+#: Sentences with more than one tree among them.
+_TREES = Examples(
+    kind="trees",
+    language="en",
+    task="writes the trees of sentences",
+    hint="a sentence in English",
+    items=(
+        Example(
+            "The old cat sat on the mat because it was tired.",
+            "cat",
+            "The old cat sat on the mat because it was soft.",
+        ),
+        Example("She saw the man with the telescope.", "with", "She saw the man with the dog."),
+        Example(
+            "The students who read the paper liked it.",
+            "who",
+            "The students who wrote the paper liked it.",
+        ),
+        Example("Time flies like an arrow.", "like", "Fruit flies like a banana."),
+        _DOG,
+    ),
+)
+
 #: The same of German.
 _CHILD = Example("Ein Kind rennt durch den Schnee.", "schnee", "Ein Pferd rennt durch den Schnee.")
 
@@ -261,7 +284,9 @@ def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> E
     name = checkpoint.lower()
     if "reverse" in name:
         return _LETTERS
-    source, _ = languages_of_training(checkpoint, metrics)
+    source, target = languages_of_training(checkpoint, metrics)
+    if target == "tree":
+        return _TREES
     sentences, captions = _BY_SOURCE.get(source, _BY_SOURCE["en"])
     if "multi30k" in name:
         return captions

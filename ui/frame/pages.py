@@ -74,6 +74,9 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/floor_page.py", "floor", "Floor plan", ":material/floor:", needs=("internals",)
     ),
     PageSpec(
+        "pages/parsing_page.py", "parsing", "Parsing", ":material/schema:", needs=("internals",)
+    ),
+    PageSpec(
         "pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:",
         needs=("vocabulary",),
     ),

@@ -265,7 +265,7 @@ def model_caption(entry: Entry, config: ModelConfig) -> str:
     size = f"{parameters(config.n_parameters)} parameters"
     text = training_text(entry.metrics)
     if text is None or config.n_parameters > SMALL:
-        return f"{examples_for(entry.name).task.capitalize()}. {shape}, {size}."
+        return f"{examples_for(entry.name, entry.metrics).task.capitalize()}. {shape}, {size}."
     return (
         f"Small model ({size}), trained on {text.kind}; mistakes are part of the lesson. {shape}."
     )

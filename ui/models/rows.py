@@ -13,6 +13,7 @@ from figures.numbers import parameters
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.evaluation.card import PARSING
 from transformer.files.safe import read_small
 from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
@@ -115,7 +116,7 @@ def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
         st.markdown(f"**{plain(shorten(entry.name, 60))}** · {plain(task_of(entry))}")
         st.caption(plain(" · ".join(shape_of(entry))))
     with figures:
-        letters = examples_for(entry.name).kind == "letters"
+        letters = examples_for(entry.name, entry.metrics).kind == "letters"
         st.caption("  \n".join(figures_of(entry.metrics, letters=letters)))
     with buttons, st.container(horizontal=True, horizontal_alignment="right"):
         if card_path(entry) is not None:
@@ -176,8 +177,8 @@ def task_of(entry: Entry) -> str:
     for name in ("training", "recipe", "data"):
         data = _mapping(data.get(name))
     languages = [LANGUAGES.get(str(data.get(side)), "") for side in ("src", "tgt")]
-    task = examples_for(entry.name).task
-    if examples_for(entry.name).kind != "letters" and all(languages):
+    task = examples_for(entry.name, entry.metrics).task
+    if examples_for(entry.name, entry.metrics).kind != "letters" and all(languages):
         return f"{task}, {languages[0]} to {languages[1]}"
     return task
 
@@ -226,6 +227,9 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
                 parts.append(f"{label} {scale * value:.1f}{unit}")
         if parts:
             lines.append(f"{plain(' · '.join(parts))} on {code(str(name), 30)}")
+    score = _mapping(metrics.get(PARSING)).get("f1")
+    if _is_number(score):
+        lines.append(f"labelled F1 {score:.1f} on {code('GUM dev')}")
     if not lines:
         return ["No measured figures"]
     if len(lines) > _MOST_FIGURES:

@@ -1,0 +1,59 @@
+"""The Parsing page: the tree of the sentence, a chosen bracket, and models that do not parse."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from transformer.parsing.parser import load_parser, parse
+from ui.components.parse import Drawing, content, parse_chosen
+
+RunApp = Callable[..., AppTest]
+
+
+@pytest.fixture
+def root(tmp_path: Path, tiny_parser: Path, tiny_checkpoint: Path) -> Path:
+    shutil.copytree(tiny_parser, tmp_path / "parser")
+    shutil.copytree(tiny_checkpoint, tmp_path / "alpha")
+    return tmp_path
+
+
+def test_the_tree_and_its_brackets(
+    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[Drawing, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        "ui.parsing.views.parse_tree", lambda drawing, **how: drawn.append((drawing, how))
+    )
+    app = run_app(
+        root, at="parsing", checkpoint="parser", sentence="The cat didn't run.", layer="2", node="3"
+    )
+    drawing, how = drawn[-1]
+    assert drawing.words == ("The", "cat", "did", "n't", "run", ".")
+    assert how["chosen"] == 2 and drawing.where == "layer 2, mean of its heads"
+    expected = parse(load_parser(root / "parser", "cpu"), [drawing.words], 2, 0.3)[0]
+    assert str(drawing.reading.parse) == str(expected)
+    assert drawing.weights.shape == (len(drawing.trace.tgt_tokens), len(drawing.trace.src_tokens))
+    header, body = content(drawing)
+    rows = np.frombuffer(body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
+    assert np.allclose(rows.sum(1), 1, atol=1e-4)  # the words and `</s>` share all of it
+    assert header["nodes"][0]["end"] == 6 and header["nodes"][0]["parent"] == -1
+    assert len(app.main.get("download_button")) == 7
+    assert any("nothing had to be repaired" in each.value for each in app.caption)
+
+    assert parse_chosen(len(drawing.reading.nodes), len(drawing.reading.nodes)) is None
+    assert parse_chosen(True, 5) is None and parse_chosen(4, 5) == 4
+
+
+def test_a_translator_is_told_apart(run_app: RunApp, root: Path) -> None:
+    app = run_app(root, at="parsing", checkpoint="alpha", sentence="A dog runs.")
+    assert "writes a tree instead" in app.info[0].value
+    app.button(key="parser parser").click().run()
+    assert not app.exception and app.query_params["checkpoint"] in ("parser", ["parser"])
+    assert not app.info

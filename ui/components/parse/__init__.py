@@ -1,0 +1,75 @@
+"""A sentence under its tree; the chosen bracket lights the words that the model looked at for it.
+
+Choosing a bracket redraws in the browser; Python is told, so that a link keeps it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from figures.labels import show_token
+from figures.parse_tree import node_label, node_text
+from transformer.parsing.reading import Reading, bracket_weights
+from transformer.trace.records import Trace
+from transformer.types import Floats
+from ui.components.packing import attention_look, still
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn.
+
+    Attributes:
+        reading, trace: the tree, and the trace that it was read from.
+        words: as typed.
+        weights: [T, S], cross-attention of the chosen layer and head.
+        where: their name ("Layer 2, head 3").
+        glosses: what labels stand for.
+    """
+
+    reading: Reading
+    trace: Trace
+    words: tuple[str, ...]
+    weights: Floats
+    where: str
+    glosses: dict[str, str]
+
+
+def content(drawing: Drawing) -> tuple[dict[str, Any], bytes]:
+    """Return the message's header and body: the weights of every node on the words and `</s>`."""
+    reading, trace = drawing.reading, drawing.trace
+    nodes = [
+        {
+            "label": show_token(node.label, 12),
+            "gloss": drawing.glosses.get(node.label, ""),
+            "text": show_token(node_text(node, drawing.words), 60),
+            "first": node.first, "end": node.end, "parent": node.parent, "word": node.is_word,
+            "row": "" if node.row is None else show_token(node_label(node, trace)),
+            "p": 0.0 if node.row is None else round(float(np.exp(trace.log_probs[node.row])), 4),
+        }
+        for node in reading.nodes
+    ]  # fmt: skip
+    header = {
+        "label": f"Tree of the sentence: {str(reading.parse.tree)[:400]}. Arrow keys move in it.",
+        "words": [show_token(word, 24) for word in drawing.words],
+        "nodes": nodes,
+        "where": drawing.where,
+        **attention_look(),
+    }
+    weights = bracket_weights(reading, drawing.weights)
+    return header, np.nan_to_num(weights, nan=-1).astype("<f4").tobytes()
+
+
+def still_parse(drawing: Drawing, chosen: int) -> bytes:
+    """Return the message for an offline page."""
+    return still(*content(drawing), chosen)
+
+
+def parse_chosen(reported: Any, n_nodes: int) -> int | None:
+    """Return the reported node, or None if there is none of this number."""
+    if type(reported) is not int or not 0 <= reported < n_nodes:
+        return None
+    return reported

@@ -1,0 +1,202 @@
+// A sentence under its tree. The chosen bracket (header.held, a node) lights the words that the
+// model looked at when it wrote that bracket; the panel beside names them.
+//
+// Input: one message of ui/components/packing.py; the body has one row of float32 a node, over the
+// words and `</s>`, -1 where the model did not write the node. Text only ever becomes textContent.
+
+const LEVEL = 2.6; // from one level of the tree to the next, in em
+const [SMALLEST, LARGEST] = [0.8, 1.45]; // of an em, to fit the view; a longer sentence scrolls
+
+export default function (component) {
+  const { data, parentElement } = component;
+  const root = parentElement.querySelector(".parse");
+  if (!root || !data?.byteLength) return undefined;
+  root.unwatch?.();
+  const { header, body } = unpack(data);
+  const weights = new Float32Array(body.slice().buffer);
+  const agreed = agree(component, header);
+  const view = { root, header, weights, shown: null };
+  const inside = (at) => (Number.isInteger(at) && header.nodes[at] ? at : 0);
+  view.held = inside(agreed.held);
+  view.choose = (at) => {
+    if (at !== view.held) agreed.tell(at);
+    view.held = at;
+    show(view, at);
+  };
+  build(view);
+  return watch(root, () => root.clientWidth && draw(view));
+}
+
+function build(view) {
+  const { root } = view;
+  view.picture = make("div", "picture");
+  view.panel = make("div", "panel");
+  view.panel.setAttribute("aria-live", "polite");
+  const parts = make("div", "parts");
+  parts.append(view.picture, view.panel);
+  root.replaceChildren(parts);
+}
+
+// The size of an em at which the tree fills the view, as far as it may grow.
+function fitting(view) {
+  const unit = parseFloat(getComputedStyle(view.root).fontSize);
+  const scale = view.picture.clientWidth / placed(view, unit).width;
+  return unit * Math.min(LARGEST, Math.max(SMALLEST, 0.96 * scale));
+}
+
+// The level of every node above the words, and where it stands; `unit` is an em in pixels.
+function placed(view, unit) {
+  const { nodes, words } = view.header;
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = `${unit}px ${getComputedStyle(view.root).fontFamily}`;
+  const tags = new Map(nodes.filter((node) => node.word).map((node) => [node.first, node.label]));
+  let x = 0.3 * unit;
+  const columns = words.map((word, at) => {
+    const width = Math.max(pen.measureText(word).width, 0.85 * pen.measureText(tags.get(at) ?? "").width) + 0.7 * unit;
+    const column = { x: x + width / 2, width };
+    x += width + unit / 2;
+    return column;
+  });
+  const end = { x: x + 1.3 * unit, width: 2.4 * unit };
+  const places = nodes.map(() => ({ level: 0, x: 0, children: [] }));
+  nodes.forEach((node, at) => node.parent >= 0 && places[node.parent].children.push(at));
+  for (let at = nodes.length - 1; at >= 0; at--) {
+    const { children } = places[at];
+    if (!children.length) {
+      places[at].x = columns[nodes[at].first].x;
+      continue;
+    }
+    places[at].level = 1 + Math.max(...children.map((child) => places[child].level));
+    places[at].x = (places[children[0]].x + places[children.at(-1)].x) / 2;
+  }
+  const height = ((places[0].level + 1) * LEVEL + 2.2) * unit;
+  for (const place of places) place.y = height - (3.4 + place.level * LEVEL) * unit;
+  return { columns, end, places, height, unit, width: end.x + 1.6 * unit };
+}
+
+function draw(view) {
+  const { header, picture } = view;
+  const unit = fitting(view);
+  const plan = (view.plan = placed(view, unit));
+  const svg = shape("svg", { width: plan.width, height: plan.height, role: "group" });
+  svg.setAttribute("aria-label", header.label);
+  svg.style.fontSize = `${unit}px`;
+  const lines = shape("g", { class: "lines" });
+  view.lines = header.nodes.map((node, at) => {
+    if (node.parent < 0) return null;
+    const [from, to] = [plan.places[node.parent], plan.places[at]];
+    // Right angles: a word far from its phrase would else cross the phrases between.
+    const d = `M${from.x} ${from.y + 0.4 * unit}v${0.35 * unit}H${to.x}V${to.y - 0.95 * unit}`;
+    const line = shape("path", { d });
+    lines.append(line);
+    return line;
+  });
+  svg.append(lines);
+  view.cells = [...header.words, "</s>"].map((word, at) => {
+    const { x, width } = at < header.words.length ? plan.columns[at] : plan.end;
+    const cell = shape("g", { class: at < header.words.length ? "word" : "word end" });
+    const box = shape("rect", { x: x - width / 2, y: plan.height - 2.6 * unit, width, height: 1.75 * unit, rx: 4 });
+    const text = shape("text", { x, y: plan.height - 1.4 * unit, "text-anchor": "middle" });
+    text.textContent = word;
+    cell.append(box, text);
+    svg.append(cell);
+    return { box, text, word };
+  });
+  view.marks = header.nodes.map((node, at) => {
+    const { x, y } = plan.places[at];
+    const mark = shape("g", { class: node.word ? "node tag" : "node", role: "button", tabindex: -1 });
+    mark.setAttribute("aria-label", [node.label, node.gloss, `“${node.text}”`].filter(Boolean).join(", "));
+    const width = (0.7 + 0.62 * Math.max(1.6, node.label.length)) * unit;
+    mark.append(shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }));
+    const text = shape("text", { x, y, "text-anchor": "middle" });
+    text.textContent = node.label;
+    mark.append(text);
+    mark.onpointerenter = (event) => event.pointerType === "mouse" && show(view, at);
+    mark.onpointerleave = (event) => event.pointerType === "mouse" && show(view, view.held);
+    mark.onclick = () => view.choose(at);
+    mark.onkeydown = (event) => walk(view, at, event);
+    svg.append(mark);
+    return mark;
+  });
+  picture.replaceChildren(svg);
+  show(view, view.held);
+}
+
+function shape(tag, attributes) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+
+// Arrows: up to the phrase around, down into it, left and right to its neighbours.
+function walk(view, at, event) {
+  const { places } = view.plan;
+  const { parent } = view.header.nodes[at];
+  const beside = parent < 0 ? [at] : places[parent].children;
+  const next = {
+    ArrowUp: parent < 0 ? at : parent,
+    ArrowDown: places[at].children[0] ?? at,
+    ArrowLeft: beside[beside.indexOf(at) - 1] ?? at,
+    ArrowRight: beside[beside.indexOf(at) + 1] ?? at,
+    Enter: at,
+    " ": at,
+  }[event.key];
+  if (next === undefined) return;
+  event.preventDefault();
+  event.stopPropagation();
+  view.choose(next);
+  view.marks[next].focus({ preventScroll: true });
+  view.marks[next].scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+// Light the words of a node, mark its part of the tree, and fill the panel.
+function show(view, at) {
+  const { header, weights, cells } = view;
+  const theme = themeOf(view.root);
+  const row = weights.subarray(at * cells.length, (at + 1) * cells.length);
+  const written = row[0] >= 0;
+  cells.forEach(({ box, text }, j) => {
+    const colour = written ? colourOf(header.colours[theme], weightLevel(row[j])) : "";
+    box.setAttribute("fill", colour || "none");
+    text.style.fill = colour ? inkOn(colour) : "";
+  });
+  const below = (child) => {
+    for (let up = child; up >= 0; up = header.nodes[up].parent) if (up === at) return true;
+    return false;
+  };
+  view.lines.forEach((line, child) => line?.classList.toggle("on", child !== at && below(child)));
+  view.marks.forEach((mark, each) => {
+    mark.classList.toggle("on", each === at);
+    mark.setAttribute("aria-pressed", String(each === view.held));
+    mark.setAttribute("tabindex", each === view.held ? 0 : -1);
+  });
+  fill(view, at, written ? row : null);
+}
+
+function fill(view, at, row) {
+  const node = view.header.nodes[at];
+  const head = make("h3", "", node.gloss ? `${node.label}: ${node.gloss}` : node.label);
+  const parts = [head, make("p", "of", `“${node.text}”`)];
+  if (!row) {
+    parts.push(make("p", "", "The model did not write this bracket; it was added to make a tree."));
+  } else {
+    const what = node.word ? "tag" : "bracket";
+    parts.push(make("p", "", `To write this ${what} (probability ${(100 * node.p).toFixed(0)}%) it looked at`));
+    const list = make("table", "looks");
+    const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
+    for (const j of order) {
+      const line = make("tr", "");
+      const name = make("th", "");
+      name.append(make("bdi", "", view.cells[j].word));
+      const bar = make("td", "bar");
+      bar.append(make("i", ""));
+      bar.firstChild.style.width = `${100 * row[j]}%`;
+      line.append(name, bar, make("td", "share", `${(100 * row[j]).toFixed(0)}%`));
+      list.append(line);
+    }
+    const note = make("p", "quiet", `${view.header.where}; the row `);
+    note.append(make("bdi", "", plain(node.row)), ".");
+    parts.push(list, note);
+  }
+  view.panel.replaceChildren(...parts);
+}

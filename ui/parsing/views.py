@@ -1,0 +1,140 @@
+"""The tree and its download, and what stands in their place without a parser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from figures.exhibit import Exhibit, Offline
+from figures.markdown import code, plain
+from figures.parse_tree import IMPORT, parse_exhibit
+from transformer.catalogue import Entry
+from transformer.parsing.reading import Reading, read_parse
+from transformer.trace.records import Trace
+from transformer.types import Floats
+from ui.components.parse import Drawing, still_parse
+from ui.components.parse.mount import parse_tree
+from ui.core import url_state
+from ui.core.glossary import linked
+from ui.core.url_state import HEAD, LAYER
+from ui.core.view import View
+from ui.core.widgets import fill
+from ui.export.download import download_button, source_of, trace_for
+from ui.export.programs import header
+from ui.parsing.labels import GLOSSES
+from ui.parsing.settings import (
+    Cell,
+    cell_of,
+    choose_checkpoint,
+    chosen_node,
+    keep_node,
+    name_of,
+    writes_trees,
+)
+from ui.work.results import Computation, result_of
+
+
+def reading_of(words: Sequence[str]) -> Computation[Reading]:
+    """Return the computation that reads the view's trace as a tree over `words`."""
+    return Computation(
+        "parse", tuple(words),
+        lambda model, trace: read_parse(trace, words, model.tokenizer),
+    )  # fmt: skip
+
+
+def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...]) -> None:
+    """Draw the choice of a head, the tree, and the download."""
+    n_layers, n_heads = trace.cross.shape[:2]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
+            _box(name, param, count)
+        st.space("stretch")
+        cell = cell_of(n_layers, n_heads)
+        _offer(view, words, cell, chosen_node(reading))
+    drawing = _drawing(trace, reading, words, cell)
+    parse_tree(drawing, chosen=chosen_node(reading), on_choose=keep_node, key="parse_tree")
+    _note(reading)
+
+
+def _box(name: str, param: url_state.Param[int | None], count: int) -> None:
+    key, stored = f"parsing_{param.name}_box", url_state.get(param)
+    fill(key, stored if stored is not None and stored <= count else 0)
+    st.selectbox(
+        name, range(count + 1), key=key, width=150, label_visibility="collapsed",
+        format_func=lambda value: f"{name} {value}" if value else f"{name}: mean",
+        on_change=lambda: url_state.put(param, st.session_state[key] or None),
+    )  # fmt: skip
+
+
+def _drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) -> Drawing:
+    return Drawing(reading, trace, words, _map(trace, cell), name_of(cell), GLOSSES)
+
+
+def _map(trace: Trace, cell: Cell) -> Floats:
+    """Return the cross-attention of a layer and head, means where they are None, [T, S]."""
+    layer, head = cell
+    maps = trace.cross.mean(0) if layer is None else trace.cross[layer]
+    found: Floats = maps.mean(0) if head is None else maps[head]
+    return found
+
+
+def _note(reading: Reading) -> None:
+    """Say what was repaired, or that nothing was."""
+    repairs = reading.parse.rebuilt.repairs
+    if repairs:
+        st.caption(f"Repaired to make a tree: {', '.join(repairs)}.")
+    else:
+        st.caption("The model wrote a whole tree; nothing had to be repaired.")
+
+
+def _offer(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> None:
+    """Draw the download button."""
+    download_button(lambda: make_figure(view, words, cell, chosen), key="parse_away", name="parse")
+
+
+def make_figure(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> Exhibit:
+    """Return the figure; needs no session."""
+    trace, source = trace_for(view), source_of(view)
+    reading = result_of(view.request, reading_of(words))
+    drawing = _drawing(trace, reading, words, cell)
+    return parse_exhibit(
+        reading, trace, words, drawing.weights, drawing.where, header(source, IMPORT), cell,
+        Offline("parse", still_parse(drawing, chosen)), source.facts(drawing.where),
+    )  # fmt: skip
+
+
+def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
+    """Say that this model does not parse, and offer those that do."""
+    parsers = [entry for entry in entries if entry.error is None and writes_trees(entry)]
+    st.info(
+        f"{code(view.checkpoint)} translates. A parser writes a tree instead: take one of these."
+        if parsers
+        else f"{code(view.checkpoint)} translates, and there is no parser among the checkpoints. "
+        "`python -m transformer train recipes/parsing-gum.toml` makes one.",
+        icon=":material/account_tree:",
+    )
+    with st.container(horizontal=True):
+        for entry in parsers:
+            st.button(
+                f"Open {plain(entry.name)}", key=f"parser {entry.name}", type="primary",
+                on_click=choose_checkpoint, args=(entry.name,),
+            )  # fmt: skip
+
+
+def explain() -> None:
+    """Explain parsing as translation."""
+    st.markdown(
+        "**Section 6.3.** To show that the Transformer is more than a translator, the paper lets "
+        "it *parse*: read an English sentence and write the tree of its phrases. A tree is "
+        "written like a sentence: `⟨NP` opens a noun phrase, `⟩` closes what is open, and a tag "
+        "such as `·NN` stands before every word. The words are copied, so that the model sees how "
+        "far it has come.\n\n"
+        "Nothing in the model knows of trees. It is the same "
+        f"{linked('encoder', 'encoder')} and {linked('decoder', 'decoder')}, trained on other "
+        "pairs, and every other page opens it too: on Translate you see the symbols being "
+        "written, on Attention which heads find a phrase's first word.\n\n"
+        "The colours are the cross-attention of the decoder's row that *predicts* the chosen "
+        "bracket or tag. Where the model writes brackets that do not make a tree, they are "
+        "repaired, and a line below says so."
+    )
