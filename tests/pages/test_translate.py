@@ -238,7 +238,7 @@ def test_every_shipped_checkpoint_opens_on_its_example(
     assert entry.error is None
     app = run_app(root=ROOT / "checkpoints", checkpoint=entry.name)
     assert not said(app)
-    assert app.text[0].value == examples_for(entry.name).items[0].sentence
+    assert app.text[0].value == examples_for(entry.name, entry.metrics).items[0].sentence
     expected = Translator.load(entry.path, device="cpu").translate([app.text[0].value])[0]
     assert translation(app) == expected.text != ""
     header, _ = message_to_player(app)
@@ -249,7 +249,7 @@ def test_every_shipped_checkpoint_opens_on_its_example(
 @pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
 def test_every_example_is_known_to_its_checkpoint(entry: CheckpointEntry) -> None:
     translator = Translator.load(entry.path, device="cpu")
-    for example in examples_for(entry.name).items:
+    for example in examples_for(entry.name, entry.metrics).items:
         source = translator.read(example.sentence)
         assert source.unknown == ()
         if example.watch:

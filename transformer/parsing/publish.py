@@ -79,11 +79,17 @@ def publish_parser(
     }  # fmt: skip
     save_checkpoint(out, checkpoint.model, checkpoint.tokenizer, metrics=metrics, dtype=dtype)
     metrics[PARSING] = evaluate(load_parser(out, device), gold, on_parsed=progress)
-    free = load_parser(out, device, free=True)
-    metrics[BASELINES] = {"this model without a grammar": evaluate(free, gold, on_parsed=progress)}
-    metrics[BASELINES] |= {
-        name: evaluate(load_parser(path, device), gold, on_parsed=progress)
-        for name, path in (baselines or {}).items()
+    others = {
+        f"this model, beam {APP_BEAM}": load_parser(out, device),
+        f"the same without a grammar, beam {APP_BEAM}": load_parser(out, device, free=True),
+        **{
+            f"{name}, beam {APP_BEAM}": load_parser(path, device)
+            for name, path in (baselines or {}).items()
+        },
+    }
+    metrics[BASELINES] = {
+        name: evaluate(parser, gold, APP_BEAM, APP_ALPHA, progress)
+        for name, parser in others.items()
     }
     save_checkpoint(
         out, checkpoint.model, checkpoint.tokenizer, metrics=metrics, dtype=dtype,
@@ -95,7 +101,7 @@ def publish_parser(
 def parser_card(name: str, model: ModelConfig, metrics: Mapping[str, Any]) -> str:
     """Write the model card of a parser, in Markdown."""
     found = metrics[PARSING]
-    rows = [("this model", found), *metrics[BASELINES].items()]
+    rows = [(f"this model, beam {found['beam_size']:.0f}", found), *metrics[BASELINES].items()]
     branching = found["right_branching_f1"]
     parts = (*metrics["earlier_parts"], metrics["training"])
     lines = [
@@ -116,9 +122,9 @@ def parser_card(name: str, model: ModelConfig, metrics: Mapping[str, Any]) -> st
         "",
         "## Figures",
         "",
-        f"GUM dev, {found['sentences']:.0f} sentences; labelled brackets by EVALB's rules, beam "
-        f"{found['beam_size']:.0f}, alpha {found['alpha']:g}, at most the source length + "
-        f"{EXTRA_LENGTH} symbols (`python -m transformer parse --gold`). Repaired: output that was "
+        f"GUM dev, {found['sentences']:.0f} sentences; labelled brackets by EVALB's rules, "
+        f"alpha {found['alpha']:g}, at most the source length + {EXTRA_LENGTH} symbols "
+        "(`python -m transformer parse --gold`). Repaired: output that was "
         "not the sequence of a tree over all the words.",
         "",
         "| parser | F1 | precision | recall | exact | tags | repaired |",

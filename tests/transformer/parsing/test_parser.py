@@ -149,8 +149,8 @@ def test_publishing_scores_the_parser_and_its_baselines(
     metrics, card = load_checkpoint(out).metrics, (out / "README.md").read_text()
     scored = evaluate(load_parser(out, "cpu"), treebank / "gum" / "dev.ptb")
     assert metrics["parsing"] == scored
-    row = f"| this model | {scored['f1']:.1f} | {scored['precision']:.1f} |"
-    assert row in card and "| random weights |" in card and "| right-branching |" in card
+    row = f"| this model, beam 21 | {scored['f1']:.1f} | {scored['precision']:.1f} |"
+    assert row in card and "| random weights, beam 4 |" in card and "| right-branching |" in card
     with pytest.raises(ConfigError, match="a parser is scored by"):
         measure(out, treebank)
     with pytest.raises(ConfigError, match="not trees"):
