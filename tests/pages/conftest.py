@@ -14,6 +14,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from ui.frame.serving import libraries
 from ui.models import import_jobs
 from ui.work.lru import Lru
 
@@ -38,7 +39,8 @@ def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint
 
 @pytest.fixture(scope="session", autouse=True)
 def _started_once() -> Iterator[None]:
-    """Find components and compile each script once, as a server does, not on every run."""
+    """Find components, load libraries and compile each script once, as a server does."""
+    libraries.set()  # else the first run of a process says that they are being loaded
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)
     with pytest.MonkeyPatch.context() as patch:
