@@ -111,7 +111,8 @@ function draw(view) {
     const text = shape("text", { x, y, "text-anchor": "middle" });
     text.textContent = node.label;
     mark.append(text);
-    mark.onpointerenter = (event) => event.pointerType === "mouse" && show(view, at);
+    // Moves only: a node that is drawn anew under a resting mouse is not pointed at.
+    mark.onpointermove = (event) => event.pointerType === "mouse" && view.shown !== at && show(view, at);
     mark.onpointerleave = (event) => event.pointerType === "mouse" && show(view, view.held);
     mark.onclick = () => view.choose(at);
     mark.onkeydown = (event) => walk(view, at, event);
@@ -151,6 +152,7 @@ function walk(view, at, event) {
 
 // Light the words of a node, mark its part of the tree, and fill the panel.
 function show(view, at) {
+  view.shown = at;
   const { header, weights, cells } = view;
   const theme = themeOf(view.root);
   const row = weights.subarray(at * cells.length, (at + 1) * cells.length);
