@@ -50,7 +50,7 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
     "complexity": ({"cost": "path"}, {"cost": "maps"}),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
-    "parsing": ({"layer": "1", "head": "2"}, {"layer": "3", "node": "2"}, {"head": "1"}),
+    "parsing": ({"layer": "1", "head": "2"},),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
 CASES = [

@@ -92,8 +92,8 @@ class Clicks:
     def __init__(self, address: str, model: Translator) -> None:
         self._address, self._model = address, model
         self._fresh = iter(sentences(100_000, seed=4, letters=18))
-        #: Interactions so far, and the number of sentences.
-        self.done = self.traced = 0
+        #: Interactions so far.
+        self.done = 0
 
     def visit(self, seed: int, interactions: int) -> None:
         """Translate a new sentence, then click cells of its grid."""
@@ -104,10 +104,10 @@ class Clicks:
             while self.done < end:
                 page = source.choice(("", "beam", "head", "attention", "attention", "attention"))
                 session.open(page, checkpoint=MODEL, sentence=next(self._fresh))
-                self.done, self.traced = self.done + 1, self.traced + 1
+                self.done += 1
                 if page == "":
                     session.type("Sentence", next(self._fresh), "Translate")
-                    self.done, self.traced = self.done + 1, self.traced + 1
+                    self.done += 1
                 for count in range(1, 9 if page == "attention" else 1):
                     layer = source.choice([None, *range(layers)])
                     head = source.choice([None, *range(heads)])
