@@ -21,6 +21,7 @@ from transformer.commands import (
     parse,
     publish,
     show,
+    snapshots,
     trace,
     train,
     translate,
@@ -31,8 +32,8 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, parse, trace, show, train, data, publish, measure, complexity,
-    ablations, import_, info,
+    translate, evaluate, typed, parse, trace, show, train, data, publish, snapshots, measure,
+    complexity, ablations, import_, info,
 )  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.

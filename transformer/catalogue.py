@@ -15,6 +15,7 @@ from typing import Any, Literal
 from transformer.arrays.archived import ArchivedTrace
 from transformer.arrays.trace_file import describe_arrays
 from transformer.checkpoint.folder import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
+from transformer.checkpoint.snapshots import at, split_name, split_path
 from transformer.errors import CheckpointError
 from transformer.files.file_cache import FileCache
 from transformer.files.safe import is_there, json_object
@@ -42,18 +43,38 @@ class Entry(CheckpointEntry):
         kind: its format.
         about: a short description, "" if `config` says it all.
         unused: its generation settings that Headlight does not follow, as `name=value`.
+        updates: of the snapshot that this is, None for a model as it is stored.
     """
 
     kind: Kind = "checkpoint"
     about: str = ""
     unused: tuple[str, ...] = ()
+    updates: int | None = None
+
+    @property
+    def whole(self) -> str:
+        """The name of the checkpoint that this is, or is a snapshot of."""
+        return self.name if self.updates is None else split_name(self.name)[0]
+
+    def after(self, updates: int | None) -> Entry:
+        """Return the entry of a snapshot of this checkpoint, or this one for None.
+
+        Raises: `CheckpointError` if there is no such snapshot.
+        """
+        if updates is None:
+            return self
+        if updates not in [each.updates for each in self.history.snapshots]:
+            raise CheckpointError(f"{self.name}: no snapshot after {updates:,} updates")
+        path = self.path.with_name(at(self.path.name, updates))
+        return replace(self, name=at(self.name, updates), path=path, updates=updates)
 
 
 def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
     """Load a model of any kind.
 
     Args:
-        path: a checkpoint folder, an .npz file, or a folder in Hugging Face format.
+        path: a checkpoint folder, a snapshot of one (`PATH@UPDATES`), an .npz file, or a folder in
+            Hugging Face format.
 
     Raises: `CheckpointError`, one line with the file and what is wrong, or with the command that
         imports the model first; `InputError` for a device that does not exist.
@@ -73,6 +94,8 @@ def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
 
 def kind_of(path: Path) -> Kind:
     """Return the kind of model at a path by its content; "checkpoint" by default."""
+    if split_path(path)[1] is not None:
+        return "checkpoint"
     if not path.is_dir():
         return "archive" if path.is_file() or path.suffix == ARCHIVE else "checkpoint"
     values = _config(path)
@@ -135,6 +158,8 @@ def inspect_entry(path: str | Path) -> Entry:
 def mark_of(path: str | Path) -> str:
     """Return a text that changes whenever one of the model's files does, like `fingerprint`."""
     path = Path(path)
+    if split_path(path)[1] is not None:
+        return fingerprint(path)
     if not path.is_dir():
         try:
             status = path.stat()
@@ -166,8 +191,9 @@ def _read_entry(path: Path, mark: str) -> Entry:
     if kind == "checkpoint":
         found = inspect_checkpoint(path)
         return Entry(
-            found.name, path, found.config, found.error, mark, metrics=found.metrics, kind=kind
-        )
+            found.name, path, found.config, found.error, mark,
+            metrics=found.metrics, history=found.history, kind=kind, updates=split_path(path)[1],
+        )  # fmt: skip
     try:
         if kind == "foreign":
             raise CheckpointError(_import_first(path))

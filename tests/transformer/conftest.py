@@ -23,7 +23,12 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture
 def data(tmp_path: Path, one_thread: None) -> Path:
     """A folder with two parallel files for training and two for validation."""
-    rng, folder = random.Random(0), tmp_path / "data"
+    return parallel_text(tmp_path / "data")
+
+
+def parallel_text(folder: Path) -> Path:
+    """Write two parallel files for training and two for validation."""
+    rng = random.Random(0)
     folder.mkdir()
     words = ["anna", "ben", "cara", "sees", "hears", "a", "dog", "cat", "now", "here"]
     for name, n in (("pairs", 81), ("held_out", 6)):

@@ -5,6 +5,7 @@
     tokenizer.model     the SentencePiece model; other tokenizers have more files, see
                         `transformer.text.files`
     metrics.json        measured figures, optional
+    snapshots.npz       the weights at moments of training, optional
     README.md           the model card, optional
 
 A checkpoint may come from anywhere, so nothing in it is trusted. Weights are read as numbers, never
@@ -27,6 +28,14 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.outline import outline
+from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.snapshots import (
+    History,
+    at,
+    read_history,
+    read_snapshot,
+    split_path,
+)
 from transformer.checkpoint.weights import (
     SAFETENSORS,
     TORCH_FILE,
@@ -69,7 +78,7 @@ __all__ = [
 
 CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
-_COUNTED = (*PARTS, METRICS)
+_COUNTED = (*PARTS, METRICS, SNAPSHOTS)
 
 #: Types in which weights may be stored; computation is in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
@@ -90,7 +99,10 @@ MAX_METRICS = 256 * 1024
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
+    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU.
+
+    `path` is the folder, or that of a snapshot: `PATH@UPDATES`.
+    """
 
     path: Path
     model: Transformer
@@ -99,8 +111,8 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self.path.resolve().name
+        """The folder's name, with the updates of a snapshot."""
+        return _name_of(self.path)
 
     @property
     def config(self) -> ModelConfig:
@@ -113,11 +125,12 @@ class CheckpointEntry:
     """A checkpoint on disk, described without reading its weights.
 
     Attributes:
-        name, path: the folder.
+        name, path: the folder, or a snapshot of it: `NAME@UPDATES`.
         config: shape of the model, or None if it cannot be read.
         error: why it cannot be loaded, as one line, or None.
         fingerprint: changes whenever one of its files does; for cache keys.
         metrics: content of metrics.json, {} if there is none.
+        history: its snapshots of training.
     """
 
     name: str
@@ -126,6 +139,7 @@ class CheckpointEntry:
     error: str | None
     fingerprint: str
     metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    history: History = field(default_factory=History, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -134,14 +148,14 @@ class CheckpointEntry:
 
 
 def load_checkpoint(path: str | Path) -> Checkpoint:
-    """Read a checkpoint folder.
+    """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
     If it is replaced meanwhile, it is read again, so that no model is part old and part new.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
     path = Path(path)
-    restore(path)
+    restore(split_path(path)[0])
     reason = CheckpointError(f"{path}: changes while it is read")
     for _ in range(_ATTEMPTS):
         mark = fingerprint(path)
@@ -158,10 +172,13 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def _load(path: Path) -> Checkpoint:
-    config = _read_config(path)
-    tokenizer = _read_tokenizer(path, config)
-    state = read_weights(path, config)
-    return Checkpoint(path, _build(config, state), tokenizer, _read_metrics(path))
+    folder, updates = split_path(path)
+    config = _read_config(folder)
+    tokenizer = _read_tokenizer(folder, config)
+    state = (
+        read_weights(folder, config) if updates is None else read_snapshot(folder, config, updates)
+    )
+    return Checkpoint(path, _build(config, state), tokenizer, _read_metrics(folder))
 
 
 def save_checkpoint(
@@ -235,9 +252,10 @@ def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
 def fingerprint(path: str | Path) -> str:
     """Return a text that changes whenever a file does: names, sizes, modification times."""
     marks = []
+    folder, _ = split_path(path)
     for name in _COUNTED:
         with suppress(OSError, ValueError):  # absent, or no path at all
-            status = os.stat(os.path.join(path, name))
+            status = os.stat(os.path.join(folder, name))
             marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
     return " ".join(marks)
 
@@ -250,19 +268,24 @@ def _inspect(path: Path, mark: str) -> CheckpointEntry:
 
 
 def _read_entry(path: Path, mark: str) -> CheckpointEntry:
-    config = None
+    config, name = None, _name_of(path)
+    folder, updates = split_path(path)
     try:
-        config = _read_config(path)
-        _read_tokenizer(path, config)
-        check_weights(path, config)
+        config = _read_config(folder)
+        _read_tokenizer(folder, config)
+        check_weights(folder, config)
+        history = _read_history(folder)
+        if updates is not None and updates not in [each.updates for each in history.snapshots]:
+            raise CheckpointError(f"{folder}: no snapshot after {updates:,} updates")
     except CheckpointError as error:
-        return CheckpointEntry(_name_of(path), path, config, str(error), mark)
-    return CheckpointEntry(_name_of(path), path, config, None, mark, _read_metrics(path))
+        return CheckpointEntry(name, path, config, str(error), mark)
+    return CheckpointEntry(name, path, config, None, mark, _read_metrics(folder), history)
 
 
 def _name_of(path: Path) -> str:
+    folder, updates = split_path(path)
     try:
-        return path.resolve().name
+        return at(folder.resolve().name, updates)
     except (OSError, ValueError, RuntimeError):
         return path.name
 
@@ -332,6 +355,14 @@ def _read_metrics(folder: Path) -> Mapping[str, Any]:
     except ValueError:  # includes `CheckpointError`
         return {}
     return values if isinstance(values, dict) else {}
+
+
+def _read_history(folder: Path) -> History:
+    """Read snapshots.npz; a damaged one must not keep a good model from loading."""
+    try:
+        return read_history(folder)
+    except CheckpointError:
+        return History()
 
 
 def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:

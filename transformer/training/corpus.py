@@ -140,7 +140,7 @@ def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:
 
 
 def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
-    """Read the joint tokenizer at `path`; if missing, train it or copy the one of `init`.
+    """Read the joint tokenizer at `path`; if missing, train it or copy a checkpoint's.
 
     Where the targets are trees, their symbols are added to it, and what is learned is the words.
 
@@ -153,6 +153,8 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     if init and (trees or not recipe.training.grow):
         # Weights are meaningless with any other tokenizer.
         tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
+    elif settings.checkpoint:
+        tokenizer = Tokenizer.load(Path(settings.checkpoint) / "tokenizer.model")
     else:
         tokenizer = train_tokenizer(
             (text for pair in corpus.train for text in (words_only(pair) if trees else pair)),

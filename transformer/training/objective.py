@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.model import Transformer
+from transformer.training.data import collate, in_chunks
 from transformer.training.recipe import TrainingRecipe
 
 
@@ -29,6 +33,31 @@ def smoothed_cross_entropy(
     keep = target != pad_id
     loss = (1 - smoothing) * nll + smoothing * uniform
     return (loss * keep).sum(), (nll * keep).sum().detach()
+
+
+@torch.no_grad()
+def validation_loss(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    *,
+    autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> float:
+    """Return the mean negative log-likelihood of the targets in nats per token; NaN without any.
+
+    The model is left in evaluation mode.
+    """
+    device = next(model.parameters()).device
+    model.eval()
+    total, count = 0.0, 0
+    order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
+    for rows in in_chunks(order, 64):
+        batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
+        with autocast():
+            logits = model(batch.src.to(device), batch.tgt_in.to(device))
+        nll = smoothed_cross_entropy(logits, batch.tgt_out.to(device), 0.0, model.config.pad_id)[1]
+        total, count = total + nll.item(), count + batch.n_tokens
+    return total / count if count else float("nan")
 
 
 def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:

@@ -19,7 +19,8 @@ Precision = Literal["auto", "float32", "bfloat16"]
 class TokenizerRecipe:
     """Settings of the joint tokenizer; see `transformer.text.tokenizer.train_tokenizer`.
 
-    Text too small for `vocab_size` pieces gets fewer.
+    Text too small for `vocab_size` pieces gets fewer. `checkpoint` is the folder of a checkpoint
+    whose tokenizer is taken in place of a new one, so that models share their pieces.
     """
 
     vocab_size: int = 8_000
@@ -29,6 +30,7 @@ class TokenizerRecipe:
     casefold: bool = False
     split_digits: bool = False
     required_chars: str = ""
+    checkpoint: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,9 @@ class TrainingRecipe:
         compile: fuse the small operations with torch.compile (needs a C++ compiler on the CPU);
             twice the speed on a small model.
         save_every: updates between saved states, besides one at the end of every epoch.
-        snapshots: weights kept in half precision, evenly in log(updates) from the first update to
-            the last; 0 keeps none.
+        snapshots: weights kept in half precision: the first weights, then evenly in log(updates)
+            from `first_snapshot` to the last; 0 keeps none.
+        first_snapshot: update after which weights are first kept.
         init: folder of a checkpoint with initial weights, or "".
         grow: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`);
             otherwise the vocabulary is that of `init`.
@@ -111,6 +114,7 @@ class TrainingRecipe:
     compile: bool = False
     save_every: int = 500
     snapshots: int = 0
+    first_snapshot: int = 1
     init: str = ""
     grow: bool = False
 

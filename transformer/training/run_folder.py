@@ -84,6 +84,14 @@ class RunFolder:
         if not self.state.exists():  # lines of a run that has to start over
             self.metrics.unlink(missing_ok=True)
 
+    def read_recipe(self) -> Recipe:
+        """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
+        try:
+            values = json.loads(self.recipe.read_text(encoding="utf-8"))
+            return Recipe.from_dict({name: each for name, each in values.items() if name != _TEXT})
+        except (OSError, ValueError, AttributeError) as error:
+            raise ConfigError(f"{self.recipe}: {error}") from None
+
     def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
         try:
             found = json.loads(self.recipe.read_text(encoding="utf-8"))

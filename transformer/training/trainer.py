@@ -30,10 +30,10 @@ from transformer.model import Transformer
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.compiling import compiled
 from transformer.training.corpus import encode_pairs, sample_pairs
-from transformer.training.data import Batch, Corpus, collate, in_chunks, token_batches
+from transformer.training.data import Batch, Corpus, collate, token_batches
 from transformer.training.distributed import World, hardware, wants_bfloat16
 from transformer.training.grow import grown
-from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy
+from transformer.training.objective import Objective, learning_rate, validation_loss
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import Progress, RunFolder, average_weights
 
@@ -162,7 +162,11 @@ class Trainer:
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         window: list[tuple[float, int]] = []
-        snapshots = snapshot_updates(self.settings.snapshots, n_updates)
+        snapshots = snapshot_updates(
+            self.settings.snapshots, self.settings.first_snapshot, n_updates
+        )
+        if snapshots and progress.update == 0 and self.world.leads:
+            self.folder.save_snapshot(self.model, 0)
         while progress.batch < len(batches) and not self._spent:
             rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
             loss, nll, n_tokens = self.update(batches[progress.batch], rate)
@@ -248,22 +252,11 @@ class Trainer:
         size = max(1, limit // longest) if limit else len(rows)
         return [share[start : start + size] for start in range(0, len(share), size)]
 
-    @torch.no_grad()
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
-        sources, targets = self._val
-        self.model.eval()
-        total, count = 0.0, 0
-        order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
-        for rows in in_chunks(order, 64):
-            batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
-            src, tgt_in, tgt_out = self._to_device(batch)
-            with self._autocast():
-                logits = self.model(src, tgt_in)
-            nll = smoothed_cross_entropy(logits, tgt_out, 0.0, self.config.pad_id)[1]
-            total, count = total + nll.item(), count + batch.n_tokens
+        loss = validation_loss(self.model, *self._val, autocast=self._autocast)
         self.model.train()
-        return total / count if count else float("nan")
+        return loss
 
     def start_from(self, folder: Path) -> None:
         """Load initial weights, grown if the recipe says so.
@@ -349,9 +342,13 @@ class Trainer:
         return SummaryWriter(where, purge_step=self.progress.update + 1)
 
 
-def snapshot_updates(count: int, n_updates: int) -> set[int]:
-    """Updates after which weights are kept, evenly in log(update) from 1, without the last."""
-    return {round(n_updates ** (each / (count - 1))) for each in range(count - 1)}
+def snapshot_updates(count: int, first: int, last: int) -> set[int]:
+    """Updates after which weights are kept: 0, then evenly in log(update), without the last."""
+    if count < 2:
+        return set()
+    steps = max(count - 2, 1)
+    first = min(first, last)
+    return {0} | {round(first * (last / first) ** (each / steps)) for each in range(steps)}
 
 
 def with_gaps(batch: Batch, share: float) -> Batch:

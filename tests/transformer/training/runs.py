@@ -38,7 +38,7 @@ val = "held_out"
 epochs = {epochs}
 batch_tokens = 90
 warmup = 5
-average = 2
+average = {average}
 epsilon = 1e-3
 precision = "float32"
 save_every = {save_every}
@@ -46,11 +46,11 @@ save_every = {save_every}
 """
 
 
-def recipe(
-    folder: Path, more: str = "", *, epochs: int = 2, dropout: float = 0.2, save_every: int = 4
-) -> Path:
+def recipe(folder: Path, more: str = "", **settings: Any) -> Path:
+    """Write the recipe with these settings of `[training]` and `dropout`, and `more` lines."""
+    usual = {"epochs": 2, "dropout": 0.2, "save_every": 4, "average": 2}
     path = folder / "recipe.toml"
-    path.write_text(RECIPE.format(epochs=epochs, dropout=dropout, save_every=save_every, more=more))
+    path.write_text(RECIPE.format(**usual | settings, more=more))
     return path
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformer.config import PRESETS, ConfigError
 from transformer.training.recipe import DataRecipe, Recipe, TokenizerRecipe, TrainingRecipe
 
-RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.toml"))
+RECIPES = sorted((Path(__file__).parents[3] / "recipes").rglob("*.toml"))
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)

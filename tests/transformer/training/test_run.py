@@ -26,7 +26,7 @@ from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
 from transformer.training.recipe import DataRecipe
-from transformer.training.trainer import TrainingError, with_gaps
+from transformer.training.trainer import TrainingError, snapshot_updates, with_gaps
 
 
 def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -72,18 +72,27 @@ def test_the_result_is_the_mean_of_the_last_epochs(data: Path, tmp_path: Path) -
 
 
 def test_snapshots_lie_evenly_in_the_log_of_updates(data: Path, tmp_path: Path) -> None:
-    out = run(recipe(data, "snapshots = 4"), tmp_path / "out")
+    out = run(recipe(data, "snapshots = 5"), tmp_path / "out")
     files = sorted((out / "snapshots").iterdir())
     last = log_lines(out)[-1]["update"]
     updates = [int(file.stem) for file in files]
-    assert updates[0] == 1 and updates[-1] == last and len(updates) == 4
-    steps = [math.log(after / before) for before, after in itertools.pairwise(updates)]
+    assert updates[:2] == [0, 1] and updates[-1] == last and len(updates) == 5
+    steps = [math.log(after / before) for before, after in itertools.pairwise(updates[1:])]
     assert max(steps) - min(steps) < 0.6
     final = safetensors.torch.load_file(files[-1])
     state = torch.load(out / "state.pt", weights_only=True)["model"]
     for name, tensor in final.items():
         assert torch.equal(tensor, state[name].half())
     assert "generator.weight" not in final
+
+
+def test_the_first_snapshot_may_come_later() -> None:
+    updates = sorted(snapshot_updates(12, 16, 3000))
+    assert updates[:2] == [0, 16] and len(updates) == 11
+    ratios = [after / before for before, after in itertools.pairwise([*updates[1:], 3000])]
+    assert max(ratios) / min(ratios) < 1.1
+    assert snapshot_updates(12, 16, 9) == {0, 9}
+    assert snapshot_updates(0, 1, 100) == set()
 
 
 def test_a_repeated_corpus_is_read_as_often_and_held_out_once(tmp_path: Path) -> None:

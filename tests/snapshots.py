@@ -1,0 +1,47 @@
+"""Snapshots of a training that never was, beside a small checkpoint."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.snapshots import FILE, pack, stored_shapes
+from transformer.model import Transformer
+
+UPDATES = (0, 3, 20)
+
+
+def drifting(model: Transformer, count: int) -> list[dict[str, Tensor]]:
+    """Weights that drift away from the model's, further each time."""
+    generator = torch.Generator().manual_seed(1)
+    start = model.state_dict()
+    states = []
+    for k in range(count):
+        states.append({
+            name: start[name] + k * 0.3 * start[name].std().nan_to_num(0.1)
+            * torch.randn(shape, generator=generator)
+            for name, shape in stored_shapes(model.config).items()
+        })  # fmt: skip
+    return states
+
+
+def write_snapshots(
+    folder: Path, fineness: float = 16.0, **changed: Any
+) -> list[dict[str, Tensor]]:
+    """Put snapshots beside a checkpoint's weights; return those that were packed."""
+    model = load_checkpoint(folder).model
+    states = drifting(model, len(UPDATES))
+    arrays = pack(states, fineness) | {
+        "updates": np.array(UPDATES), "val_nll": np.array([9.0, 5.0, 2.0], np.float32),
+        "continues": np.array(0, np.uint8), **changed,
+    }  # fmt: skip
+    file = io.BytesIO()
+    np.savez_compressed(file, **{k: v for k, v in arrays.items() if v is not None})
+    (folder / FILE).write_bytes(file.getvalue())
+    return states
