@@ -49,3 +49,11 @@ def in_words(number: float) -> str:
 def decimal(number: float) -> str:
     """Return one significant digit without an exponent: "0.000002"; "0" for 0."""
     return np.format_float_positional(number, 1, fractional=False, trim="-")
+
+
+def in_bytes(count: int) -> str:
+    """Format a number of bytes."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.{1 if count < 100 * size else 0}f} {unit}"
+    return f"{count} bytes"

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from figures.numbers import count, decimal, in_words, parameters, percent, probability, signed
+from figures.numbers import (
+    count,
+    decimal,
+    in_bytes,
+    in_words,
+    parameters,
+    percent,
+    probability,
+    signed,
+)
 
 
 def test_numbers_below_zero_have_a_minus_sign() -> None:
@@ -24,3 +33,9 @@ def test_counts() -> None:
 
 def test_small_numbers() -> None:
     assert [decimal(each) for each in (2.3e-6, 0.25, 0.0)] == ["0.000002", "0.2", "0"]
+
+
+def test_bytes_for_people() -> None:
+    assert [in_bytes(each) for each in (5, 1_500, 2_340_000, 312_000_000, 9 * 10**9)] == [
+        "5 bytes", "1.5 kB", "2.3 MB", "312 MB", "9.0 GB",
+    ]  # fmt: skip

@@ -82,6 +82,11 @@ class HuggingFaceModel:
         self.max_tokens = min(limit for limit in limits if limit is not None)
         self._output = self._probe()
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights in memory."""
+        return sum(each.nbytes for each in self._model.parameters())
+
     @classmethod
     def load(
         cls,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from figures.markdown import code, plain
+from figures.numbers import in_bytes
 from transformer.catalogue import Entry
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
@@ -23,12 +24,11 @@ from ui.models.import_plan import (
     check_room,
     folders_for,
     free_disk,
-    free_memory,
     free_name,
-    in_bytes,
     plan_folder,
     plan_hub,
 )
+from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, without_root
 
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from figures.numbers import in_bytes
 from transformer.errors import CheckpointError
 from transformer.files.hub import MAX_BYTES, HubModel
 from transformer.files.safe import check_file
 from transformer.importers.registry import Format
+from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
 
 #: Names of new checkpoints: plain folder names.
@@ -169,27 +171,3 @@ def free_disk() -> int | None:
         return shutil.disk_usage(place).free
     except OSError:
         return None
-
-
-def free_memory() -> int | None:
-    """Return the bytes of memory available to this process, or None if unknown."""
-    limits = []
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                limits.append(1024 * int(line.split()[1]))
-        group = Path("/sys/fs/cgroup")
-        limit = (group / "memory.max").read_text().strip()
-        if limit.isdecimal():
-            limits.append(int(limit) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError, IndexError):
-        pass  # another system, or an older kernel
-    return max(0, min(limits)) if limits else None
-
-
-def in_bytes(count: int) -> str:
-    """Format a number of bytes."""
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.{1 if count < 100 * size else 0}f} {unit}"
-    return f"{count} bytes"

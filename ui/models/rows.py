@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
-from figures.numbers import parameters
+from figures.numbers import in_bytes, parameters
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
@@ -22,7 +22,6 @@ from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.models.card_text import safe_card
-from ui.models.import_plan import in_bytes
 from ui.work.roots import within_roots, without_root
 
 CARD_FILE = "README.md"

@@ -23,9 +23,13 @@ _MISSING = object()
 class Lru:
     """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
 
-    def __init__(self, limit: int) -> None:
-        """Create a cache of up to `limit` bytes; the newest result is kept whatever its size."""
+    def __init__(self, limit: int, measure: Callable[[Any], int] | None = None) -> None:
+        """Create a cache of up to `limit` bytes; the newest result is kept whatever its size.
+
+        Args: measure: returns the bytes of a result; default: `seal`.
+        """
         self.limit = limit
+        self._measure = measure or seal
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
@@ -40,8 +44,8 @@ class Lru:
             return self._results[key][0]
 
     def put(self, key: Hashable, result: Any) -> None:
-        """Keep a result. Every array in it becomes read-only."""
-        size = seal(result) + ENTRY_BYTES
+        """Keep a result. By default every array in it becomes read-only."""
+        size = self._measure(result) + ENTRY_BYTES
         with self._lock:
             if key in self._results:
                 self._bytes -= self._results.pop(key)[1]

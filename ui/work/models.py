@@ -12,9 +12,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import streamlit as st
 import torch
 
+from figures.numbers import in_bytes
 from transformer.arrays.archived import ArchivedTrace
 from transformer.catalogue import Entry, inspect_entry, list_entries, mark_of, open_tracer
 from transformer.errors import CheckpointError
@@ -22,10 +22,18 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from ui.core.request import Request
 from ui.core.view import View
+from ui.work.lru import Lru, seal
+from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, within_roots
 
-#: Models kept in memory; the least recently loaded goes first.
-MODELS_KEPT = 4
+#: Limit in bytes for the models in memory, on whatever device; the least recently used go first.
+MODEL_BYTES = 2 * 2**30
+
+#: A model's weights are held as the model has them, and packed for decoding on the CPU.
+_COPIES = 2
+
+#: Free memory in bytes that loading a model must leave.
+_LEFT_FREE = 256 * 2**20
 
 #: Models of up to this many parameters are faster, and steadier under load, on one thread each.
 _ONE_THREAD_PARAMETERS = 100_000_000
@@ -63,7 +71,9 @@ def _changed(folder: Path) -> int:
 
 def fresh(entry: Entry) -> Entry:
     """Return an up-to-date copy of an entry, since a long listing may be a few seconds old."""
-    return replace(inspect_entry(entry.path), name=entry.name) if len(_listed[2]) > MANY else entry
+    if len(_listed[2]) <= MANY:
+        return entry
+    return replace(inspect_entry(entry.path), name=entry.name, updates=entry.updates)
 
 
 def load(what: Entry | Request, device: str = "") -> Tracer:
@@ -107,8 +117,13 @@ def writes(entry: Entry, device: str) -> bool:
         return False
 
 
-@st.cache_resource(show_spinner=False, max_entries=MODELS_KEPT)
 def _load(path: str, mark: str, device: str) -> Tracer:
+    found: Tracer = MODELS.once((path, mark, device), lambda: _open(path, mark, device), _unheard)
+    return found
+
+
+def _open(path: str, mark: str, device: str) -> Tracer:
+    _make_room(inspect_entry(path))
     loaded = open_tracer(path, device)
     if mark_of(path) != mark:
         raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
@@ -119,6 +134,42 @@ def _load(path: str, mark: str, device: str) -> Tracer:
         torch.set_num_threads(1)
     _freeze_garbage()
     return loaded
+
+
+def _unheard() -> None:
+    """Another session loads the same model; loading takes a moment and cannot be left."""
+
+
+def _make_room(entry: Entry) -> None:
+    """Forget models that memory is too short for beside this one.
+
+    Raises: `CheckpointError` if it is too short for this one alone.
+    """
+    if entry.config is None:
+        return
+    needed = _COPIES * 4 * entry.config.n_numbers
+    if (free := free_memory()) is not None and free < needed + _LEFT_FREE:
+        MODELS.clear()
+        gc.collect()
+        free = free_memory()
+        if free is not None and free < needed + _LEFT_FREE:
+            raise CheckpointError(
+                f"{entry.path}: needs {in_bytes(needed)} of memory, of which "
+                f"{in_bytes(max(0, free - _LEFT_FREE))} are free"
+            )
+
+
+def model_bytes(loaded: Tracer) -> int:
+    """Return the bytes that a model in memory takes."""
+    if isinstance(loaded, Translator):
+        return _COPIES * 4 * loaded.config.n_numbers
+    if isinstance(loaded, ArchivedTrace):
+        return seal(loaded.record)
+    return int(getattr(loaded, "nbytes", 0))
+
+
+#: The models in memory, by path, fingerprint and device.
+MODELS = Lru(MODEL_BYTES, model_bytes)
 
 
 _frozen = threading.Event()
