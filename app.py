@@ -59,6 +59,7 @@ def main() -> None:
             st.text(STARTING)
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui.core import presenter
+    from ui.frame import through_time
     from ui.frame.availability import draw_not_offered, why_not
     from ui.frame.sidebar import draw_sidebar
     from ui.tours import guide
@@ -79,6 +80,8 @@ def main() -> None:
         presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
     if guided:
         guide.draw_bar(view, spec)
+    if spec.needs_model:
+        through_time.draw_bar(view)
     why = why_not(view, spec)
     if spec.needs_model and not view.checkpoint:
         st.header("No checkpoint to look into")

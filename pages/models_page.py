@@ -29,7 +29,7 @@ st.subheader("Installed models", anchor=False)
 if not entries:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     st.text(f"There is no checkpoint in {roots} yet.")
-draw_rows(entries, current_view().checkpoint, use, bring)
+draw_rows(entries, current_view().entry.whole, use, bring)
 
 heading, info = st.columns([6, 1], vertical_alignment="center")
 heading.subheader("Import a model", anchor=False)

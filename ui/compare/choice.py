@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 
 from transformer.catalogue import Entry
+from transformer.checkpoint.snapshots import split_name
 from transformer.errors import CheckpointError
 from transformer.measures.heads import Head
 from transformer.trace.records import Trace
@@ -26,6 +27,7 @@ from ui.core.examples import examples_for, shared_example
 from ui.core.languages import Languages
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
+from ui.frame.through_time import others_in_time
 from ui.work.cache import Plan
 from ui.work.languages import languages_of
 from ui.work.models import fresh, recorded_sentence, tracer
@@ -135,17 +137,34 @@ def read_setup(view: View) -> Setup:
     st.session_state[_LEFT] = view.sentence
     found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
-    others = readers(view.checkpoint, {name: found[name].metrics for name in usable})
+    others = others_in_time(view.entry) + readers(
+        view.entry.whole, {name: found[name].metrics for name in usable}
+    )
     pairing = url_state.get(PAIRING)
     if not url_state.stored(PAIRING) and others[:1] == (view.checkpoint,):
         pairing = "sentences"  # no other checkpoint reads this kind of text
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
     asked, refused = url_state.get(OTHER), ""
-    if asked and asked not in usable:
-        refused = "cannot be used" if asked in found else "is not here"
-    name = asked if asked in usable else others[0]
-    return Setup("models", view, beside(view, found[name]), others, refused)
+    entry = _usable(found, asked)
+    if entry is None:
+        if asked:
+            refused = "cannot be used" if asked in found else "is not here"
+        entry = _usable(found, others[0])
+        assert entry is not None
+    elif asked not in others:  # a moment of another checkpoint's training, by a link
+        others = (asked, *others)
+    return Setup("models", view, beside(view, entry), others, refused)
+
+
+def _usable(found: Mapping[str, Entry], name: str) -> Entry | None:
+    """Return the usable checkpoint or snapshot of this name, None if there is none."""
+    whole, updates = (name, None) if name in found else split_name(name)
+    entry = found.get(whole)
+    if entry is not None and entry.ok:
+        with suppress(CheckpointError):
+            return entry.after(updates)
+    return None
 
 
 def beside(view: View, entry: Entry) -> View:

@@ -6,7 +6,8 @@ of truth (see `ui.core.url_state`): widgets are filled from it and write to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,9 +17,11 @@ import torch
 from figures.markdown import code, plain, shorten
 from figures.numbers import parameters
 from transformer.catalogue import Entry
+from transformer.checkpoint.snapshots import split_name
 from transformer.checkpoint.training_text import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
+from transformer.errors import CheckpointError
 from transformer.search.decoding import default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, examples_for
@@ -48,6 +51,7 @@ from ui.frame.steering import (
     drop_steering,
     resolve_steering,
 )
+from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of
 from ui.work.models import entries, fresh, recorded_sentence, writes
 from ui.work.roots import without_root
@@ -69,8 +73,8 @@ def draw_sidebar() -> View:
     """Draw the shared controls, and keep their values for `current_view`."""
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
-    chosen = _resolve_checkpoint(found, tuple(usable))
-    entry = fresh(usable[chosen]) if chosen else _NOTHING
+    chosen, updates = _resolve_checkpoint(usable, found)
+    entry = fresh(usable[chosen]).after(updates) if chosen else _NOTHING
     draw = _draw_archive if entry.kind == "archive" else _draw_model
     view = draw(entry, tuple(usable))
     with st.sidebar:
@@ -141,13 +145,24 @@ def device_label(device: str) -> str:
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _resolve_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
-    """Return the checkpoint to use: the requested one, else the default, else the first."""
+def _resolve_checkpoint(
+    usable: Mapping[str, Entry], found: Sequence[Entry]
+) -> tuple[str, int | None]:
+    """Return the checkpoint to use, and the updates of its snapshot or None.
+
+    That is the requested one, else the default, else the first.
+    """
     asked = url_state.get(CHECKPOINT)
     if asked in usable:
-        return asked
-    broken = next((entry for entry in found if entry.name == asked), None)
-    fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+        return asked, None
+    name, updates = split_name(asked)
+    if name in usable and updates is not None:
+        with suppress(CheckpointError):
+            return name, usable[name].after(updates).updates
+        fallback, broken = name, None
+    else:
+        broken = next((entry for entry in found if entry.name == asked), None)
+        fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
     if asked and fallback:
         why = "cannot be used" if broken else "is not here"
         st.toast(
@@ -160,7 +175,7 @@ def _resolve_checkpoint(found: Sequence[Entry], usable: tuple[str, ...]) -> str:
         url_state.put(CHECKPOINT, fallback)
     else:
         url_state.forget(CHECKPOINT)
-    return fallback
+    return fallback, None
 
 
 def _resolve_sentence(examples: Examples) -> None:
@@ -246,7 +261,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
     if not entry.name:
         _draw_models_link()
         return
-    fill("checkpoint_box", entry.name)
+    fill("checkpoint_box", entry.whole)
     st.selectbox(
         "Checkpoint", usable, key="checkpoint_box", help=term("checkpoint"),
         on_change=_take_checkpoint,
@@ -256,6 +271,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
         st.caption(model_caption(entry, config))
     elif entry.about:
         st.caption(plain(entry.about))
+    draw_switch(entry)
     _draw_models_link()
 
 

@@ -1,0 +1,169 @@
+"""The bar through a model's training: what it offers, where it leads, what a link may ask."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.links import said
+from tests.pages.test_translate import trace_of, translation
+from tests.snapshots import write_snapshots
+from transformer.catalogue import inspect_entry
+from transformer.translator import Translator
+from ui.frame import through_time
+
+RunApp = Callable[..., AppTest]
+CAT = "The cat sat on the mat."
+
+
+@pytest.fixture(scope="module")
+def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint with three snapshots of another run, one with its own, one without any."""
+    found = tmp_path_factory.mktemp("time")
+    for name in ("alpha", "beta", "own"):
+        shutil.copytree(random_checkpoints / "alpha", found / name)
+    write_snapshots(found / "alpha")
+    write_snapshots(found / "own", continues=np.array(1, np.uint8))
+    return found
+
+
+@pytest.fixture
+def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
+    def opened(at: str = "", **query: str) -> AppTest:
+        return run_app(root, at=at, **{"checkpoint": "alpha", "sentence": CAT} | query)
+
+    return opened
+
+
+def slider(app: AppTest) -> Any:
+    (found,) = app.main.select_slider
+    return found
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    app.button(key=key).click().run()
+    assert not app.exception
+    return app
+
+
+def test_a_checkpoint_without_snapshots_offers_no_bar(open_page: Callable[..., AppTest]) -> None:
+    app = open_page(checkpoint="beta", time="on")
+    assert not app.main.select_slider
+    assert not [each for each in app.button if each.key == "open_time"]
+
+
+def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
+    open_page: Callable[..., AppTest], root: Path
+) -> None:
+    app = open_page()
+    assert not app.main.select_slider
+    press(app, "open_time")
+    assert slider(app).options == ["untrained", "3 updates", "20 updates", "finished"]
+    assert slider(app).value is None
+    assert "trained longer, in runs of its own" in said(app)
+    slider(app).set_value(3).run()
+    assert app.query_params["checkpoint"] == "alpha@3"
+    assert "After 3 of 20 updates. On validation text" in said(app)
+    assert "loss 5.00 nats" in said(app)
+    expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
+    assert trace_of(app).tgt_ids == expected.tgt_ids
+    assert translation(app) == (expected.text or "(empty)")
+    slider(app).set_value(0).run()
+    assert "every weight is as it was drawn at random" in said(app)
+    press(app, "close_time")
+    assert not app.main.select_slider and app.query_params["checkpoint"] == "alpha"
+    assert app.query_params["time"] == "off"
+
+
+def test_the_last_snapshot_is_left_out_where_it_is_the_finished_model(
+    open_page: Callable[..., AppTest],
+) -> None:
+    app = open_page(checkpoint="own", time="on")
+    assert slider(app).options == ["untrained", "3 updates", "finished"]
+    assert "The finished model, after 20 updates." in said(app)
+    assert "loss 2.00 nats" in said(app)
+    # A link to it shows it all the same.
+    assert slider(open_page(checkpoint="own@20")).value is None
+
+
+def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
+    open_page: Callable[..., AppTest], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = press(open_page(time="on"), "play_time")
+    assert app.query_params["checkpoint"] == "alpha@0"  # the finished model begins again
+    assert app.button(key="play_time").label == "Stop"
+    stops = through_time.moments(inspect_entry(root / "alpha"))
+    state = {"now": "alpha@0"}
+    monkeypatch.setattr(through_time.url_state, "get", lambda _: state["now"])
+    monkeypatch.setattr(through_time.url_state, "put", lambda _, value: state.update(now=value))
+    seen = []
+    for _ in range(5):
+        through_time.step("alpha", stops)
+        seen.append(state["now"])
+    assert seen == ["alpha@3", "alpha@20", "alpha", "alpha", "alpha"]
+    state["now"] = "alpha@7"  # a snapshot that was there before
+    through_time.step("alpha", stops)
+    assert state["now"] == "alpha"
+    monkeypatch.undo()
+    assert app.button(key="play_time").label == "Stop"
+
+
+def test_stop_stays_at_the_moment(open_page: Callable[..., AppTest]) -> None:
+    app = press(press(open_page(checkpoint="alpha@3"), "play_time"), "play_time")
+    assert app.button(key="play_time").label == "Play"
+    assert app.query_params["checkpoint"] == "alpha@3"
+    # So does a hand on the slider.
+    press(app, "play_time")
+    slider(app).set_value(20).run()
+    assert app.button(key="play_time").label == "Play"
+
+
+def test_a_held_translation_is_read_by_every_moment(open_page: Callable[..., AppTest]) -> None:
+    app = open_page(time="on")
+    held = trace_of(app)
+    press(app, "hold_time")
+    assert app.query_params["target"] == held.text
+    assert not [each for each in app.button if each.key == "hold_time"]
+    slider(app).set_value(3).run()
+    assert trace_of(app).text == held.text
+    assert trace_of(app).cross.shape == held.cross.shape
+    assert np.abs(trace_of(app).cross - held.cross).max() > 1e-3
+
+
+def test_a_link_to_a_moment_that_is_not_there_opens_the_checkpoint(
+    open_page: Callable[..., AppTest],
+) -> None:
+    app = open_page(checkpoint="alpha@4")
+    assert "alpha@4" in app.toast[0].value and "is not here" in app.toast[0].value
+    assert app.query_params["checkpoint"] == "alpha"
+    assert not app.main.select_slider
+
+
+def test_the_sidebar_names_the_checkpoint_and_another_one_leaves_time(
+    open_page: Callable[..., AppTest],
+) -> None:
+    app = open_page(checkpoint="alpha@3")
+    box = app.sidebar.selectbox(key="checkpoint_box")
+    assert box.value == "alpha"
+    box.set_value("beta").run()
+    assert app.query_params["checkpoint"] == "beta"
+    assert not app.main.select_slider and not app.exception
+
+
+def test_compare_puts_other_moments_first(open_page: Callable[..., AppTest]) -> None:
+    app = open_page(at="compare", checkpoint="alpha@3", kind="cross")
+    box = app.selectbox(key="other_widget")
+    assert box.options[:3] == ["alpha", "alpha@20", "alpha@0"]
+    assert box.value == "alpha"
+    box.set_value("alpha@20").run()
+    assert not app.exception
+    assert app.query_params["other"] == "alpha@20"
+    # A link may ask for a moment of another checkpoint.
+    app = open_page(at="compare", checkpoint="beta", other="own@3")
+    assert app.selectbox(key="other_widget").value == "own@3"
