@@ -10,6 +10,8 @@ layers of 8 heads.
 - tab: the grid alone draws another kind of attention; all kinds are in the page already.
 - cell: the Attention page, until the map of the clicked cell is under the lens.
 - sentence: the same page, until the grid shows a sentence that was translated before.
+- moment: the same page, until the grid shows another moment of the model's training, loaded and
+  translated before.
 - step: the player of Translate, one of 40 steps.
 - progress, stop: a model that never ends a sentence of 500 tokens; seconds from the first of the
   frame until the progress bar, and from a click on Stop until the page says so.
@@ -31,7 +33,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
@@ -40,6 +42,7 @@ from benchmarks.aims import Figure, report  # noqa: E402
 from benchmarks.views import KINDS, make_tensors  # noqa: E402
 from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
 from tests.servers import serving  # noqa: E402
+from tests.snapshots import UPDATES, write_snapshots  # noqa: E402
 from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
 from transformer.checkpoint.folder import save_checkpoint  # noqa: E402
 from transformer.config import ModelConfig  # noqa: E402
@@ -190,6 +193,30 @@ def attention(bench: Bench) -> Iterator[Figure]:
         page.close()
 
 
+def moments(bench: Bench) -> Iterator[Figure]:
+    root = bench.save_model(
+        "moments", d_model=64, n_heads=8, d_ff=64, n_encoder_layers=6, n_decoder_layers=6
+    )
+    write_snapshots(root / "moments")
+    address = bench.serve("moments", checkpoints=root)
+    for tokens in (30, 128):
+        sentence = quote(sentence_of(bench.tokenizer, tokens, 0))
+        query = f"kind=encoder_self&beam=1&sentence={sentence}&checkpoint=moments@{UPDATES[1]}"
+        page = bench.open(f"{address}/attention?{query}", "() => pace.said()")
+        thumb = page.locator(".st-key-time_slider").get_by_role("slider")
+        page.evaluate("() => pace.remember(0)")
+        thumb.press("ArrowLeft")
+        page.wait_for_function("() => pace.said() !== pace.memory[0]")
+        page.evaluate("() => pace.remember(1)")
+
+        def scrub(number: int, thumb: Locator = thumb, page: Page = page) -> float:
+            key = ("ArrowRight", "ArrowLeft")[number % 2]
+            return answer(page, lambda: thumb.press(key), "remembered", number % 2)
+
+        yield Figure(f"moment, {tokens} tokens", bench.ratio(scrub), 2.0, "x")
+        page.close()
+
+
 def steps(bench: Bench) -> Iterator[Figure]:
     target = sentence_of(bench.tokenizer, 40, 5)
     query = f"step=1&sentence={quote('a b c d')}&target={quote(target)}"
@@ -232,7 +259,8 @@ def first_visit(bench: Bench) -> Iterator[Figure]:
 
 
 PARTS = {
-    "tab": tabs, "attention": attention, "step": steps, "progress": long_work, "start": first_visit,
+    "tab": tabs, "attention": attention, "moment": moments, "step": steps, "progress": long_work,
+    "start": first_visit,
 }  # fmt: skip
 
 

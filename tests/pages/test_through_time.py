@@ -70,7 +70,7 @@ def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
     assert "After 3 of 20 updates. On validation text" in said(app)
-    assert "loss 5.00 nats" in said(app)
+    assert "a probability of 0.7% (geometric mean; loss 5.00 nats)" in said(app)  # exp(-5)
     expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
     assert trace_of(app).tgt_ids == expected.tgt_ids
     assert translation(app) == (expected.text or "(empty)")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from figures.numbers import probability
 from transformer.catalogue import Entry
 from transformer.checkpoint.snapshots import Snapshot, at, split_name
 from transformer.trace.records import Trace
@@ -134,7 +135,7 @@ def _about(entry: Entry, now: Moment) -> str:
     if here is not None and math.isfinite(here.val_nll):
         text += (
             f" On validation text it gives the right next token a probability of "
-            f"{math.exp(-here.val_nll):.2g} (geometric mean; loss {here.val_nll:.2f} nats)."
+            f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
     return linked(text, "nats")
 
