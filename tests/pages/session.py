@@ -61,6 +61,11 @@ class Session:
         while not any(text in element.progress.text for element in self.elements):
             assert not self._read_one(), f"the run ended without {text!r}"
 
+    def wait_for_next(self, text: str) -> None:
+        """Forget what was read so far, then wait for a progress bar that says `text`."""
+        self.elements = []
+        self.wait_for(text)
+
     def press(self, button: str, to_the_end: bool = True) -> None:
         """Press a button, during a run or after it, and wait for the run that follows."""
         self._send(WidgetState(id=self._ids[button], trigger_value=True))
@@ -72,6 +77,10 @@ class Session:
         name = self._ids[label]
         self._held[name] = WidgetState(id=name, string_value=text)
         self._run(WidgetState(id=self._ids[button], trigger_value=True))
+
+    def rerun(self) -> None:
+        """Run the page again with nothing changed."""
+        self._run()
 
     def hold(self, component: str, count: int, held: Any) -> None:
         """Choose in a component of `ui.components.mount`, for the `count`th time.

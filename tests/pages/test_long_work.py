@@ -58,18 +58,19 @@ def test_a_page_shows_progress_and_stops(app: str, tiny_tokenizer: Tokenizer, na
         assert not any(element.progress.text for element in session.elements)
 
 
-def test_stopped_work_makes_room_for_other_sessions(app: str, tiny_tokenizer: Tokenizer) -> None:
-    """Two sentences run at a time; a third waits, and goes on once one is stopped."""
-    sentences = [sentence_of(tiny_tokenizer, 499, 5 * number + 2) for number in range(3)]
+def test_long_sentences_take_turns_and_short_ones_do_not_wait_for_them(
+    app: str, tiny_tokenizer: Tokenizer
+) -> None:
+    sentences = [sentence_of(tiny_tokenizer, 499, 5 * number + 2) for number in range(2)]
     with Session(app) as first, Session(app) as second, Session(app) as third:
         for session, sentence in zip((first, second), sentences, strict=False):
             session.begin(sentence=sentence)
             session.wait_for("Decoding: step")
-        third.begin(sentence=sentences[2])
-        third.wait_for("Waiting for other work")
-        assert stopped(first)
-        third.wait_for("Decoding: step")
-        assert stopped(second) and stopped(third)
+        third.open(sentence="a", target="b")
+        assert third.message_to("headlight.player")
+        for session in (first, second):
+            session.wait_for_next("Decoding: step")
+            assert stopped(session)
         first.press("Translate this sentence", to_the_end=False)
         first.wait_for("Decoding: step")
         assert stopped(first)

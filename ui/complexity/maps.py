@@ -16,9 +16,8 @@ from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.export.download import download_button
 from ui.work.cache import end_where_stopped, errors_on_page, get_translator
-from ui.work.lru import acquired
 from ui.work.progress import Job, Progress, attended
-from ui.work.results import CACHE, PERMITS
+from ui.work.results import CACHE, OTHERS, waiting_in
 
 LENGTHS = (32, 64, 128, 256, 512)
 
@@ -96,7 +95,7 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
     model = get_translator(view).model
 
     def make(job: Job[tuple[Reals, Reals]]) -> tuple[Reals, Reals]:
-        with acquired(PERMITS, lambda: job(0, 0)):
+        with OTHERS.taken(waiting_in(job)):
             made = time_maps(model, _lengths(config), report=job)
         CACHE.put(key, made)
         return made

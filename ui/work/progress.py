@@ -18,24 +18,29 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
+from figures.numbers import count
+
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
-#: Progress callback, called with (step, maximum); 0 steps means waiting for other work.
+#: Progress callback, called with (step, maximum). A maximum of 0 means waiting for other work, of
+#: which `step` pieces go first, as far as known; a negative one that it is unknown.
 Report = Callable[[int, int], None]
 
 DECODING = "Decoding: step {step} of at most {most}"
 READING = "Reading: layer {step} of {most}"
 WORKING = "Working: {seconds:.0f} s so far"
+WAITING = "Waiting for other work to finish"
 
 #: Reported when progress is unknown.
 UNKNOWN = (0, -1)
 
 #: Seconds before the bar appears.
 _PATIENCE = 0.4
-#: Seconds between updates of the bar.
-_EVERY = 0.1
+#: Seconds between looks at the work, and between drawings of the bar while it moves, and while it
+#: stands: each drawing is a message, of which a full classroom would send hundreds a second.
+_EVERY, _MOVING, _STANDING = 0.1, 0.25, 1.0
 
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
@@ -76,8 +81,8 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
 class Progress:
     """Progress bar, called with (step, maximum).
 
-    Drawing is also where Streamlit ends this run when the user asks for something else, such as by
-    the Stop button: the call does not return then.
+    Each call is also where Streamlit ends this run when the user asks for something else, such as
+    by the Stop button: the call does not return then.
     """
 
     def __init__(self, work: Hashable, doing: str = DECODING) -> None:
@@ -91,15 +96,18 @@ class Progress:
         self._slot: DeltaGenerator | None = None
         self._started = time.monotonic()
         self._drawn = 0.0
+        self._shown: tuple[int, int] | None = None
 
     def __call__(self, step: int, most: int) -> None:
-        """Report progress; `most` is 0 while waiting for other work and negative if unknown."""
+        """Report progress; see `Report`."""
         now = time.monotonic()
         seconds = now - self._started
-        if seconds < _PATIENCE or now - self._drawn < _EVERY:
+        if seconds < _PATIENCE:
             return
-        self._drawn = now
-        st.session_state[_WORKING] = self._work
+        st.session_state[_WORKING] = self._work  # touching it is what may end the run
+        if now - self._drawn < (_STANDING if self._shown == (step, most) else _MOVING):
+            return
+        self._drawn, self._shown = now, (step, most)
         if self._slot is None:
             self._slot = _frames_place() or st.empty()  # here it has no button
         if most:
@@ -107,7 +115,8 @@ class Progress:
             said = doing.format(step=step, most=most, seconds=seconds)
             self._slot.progress(min(1.0, max(0.0, step / most)), said)
         else:
-            self._slot.progress(0.0, "Waiting for other work to finish")
+            first = f"; {count(step, 'other')} first" if step else ""
+            self._slot.progress(0.0, WAITING + first)
 
     def turn_to(self, work: Hashable, doing: str) -> None:
         """Continue with other work in the same bar."""

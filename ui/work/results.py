@@ -1,23 +1,23 @@
 """Results shared by all sessions: traces of sentences, and computations on them.
 
-One cache, bounded in bytes, holds both by their request, arrays read-only. Two computations run at
-a time: small models gain nothing from more, and a classroom that presses the button together is
-served in turn. Nothing here needs a session, so downloads use it too.
+One cache, bounded in bytes, holds both by their request, arrays read-only. Sentences and
+computations wait their turn, short sentences first (see `ui.work.turns`). Nothing here needs a
+session, so downloads use it too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.request import Request
-from ui.work.lru import Lru, acquired, seal
+from ui.work.lru import Lru, seal
 from ui.work.models import load
 from ui.work.progress import UNKNOWN, Report, unreported
+from ui.work.turns import Turns
 
 T = TypeVar("T")
 
@@ -27,7 +27,10 @@ CACHE = Lru(320 * 2**20)
 #: A trace larger than 1 / _LARGEST of the cache is kept without its search record.
 _LARGEST = 5
 
-PERMITS = threading.Semaphore(2)
+#: Turns of sentences to be traced, and of all else that is computed from traces, which has no steps
+#: to be interrupted at. One place each: Python runs one of them at a time anyway, and two small
+#: models that alternate every few microseconds slow each other down.
+SENTENCES, OTHERS = Turns(1), Turns(1)
 
 
 class Computation(NamedTuple, Generic[T]):
@@ -57,21 +60,28 @@ def trace(request: Request, report: Report = unreported) -> Trace:
     Raises: what `ui.work.models.load` and `Tracer.trace` raise.
     """
 
-    def waiting() -> None:
-        report(0, 0)
-
     def make() -> Trace:
         model = load(request)
-        with acquired(PERMITS, waiting):
-            made = model.trace(request.sentence, **request.arguments(), progress=report)
+        with SENTENCES.taken(waiting_in(report)) as turn:
+
+            def step(step: int, most: int) -> None:
+                report(step, most)
+                turn.offer()
+
+            made = model.trace(request.sentence, **request.arguments(), progress=step)
             if made.search is not None and isinstance(model, Translator):
                 n_steps = len(made.predicted_tokens)
-                gap = model.forcing_gap(made, progress=lambda *_: report(n_steps, n_steps))
+                gap = model.forcing_gap(made, progress=lambda *_: step(n_steps, n_steps))
                 made = dataclasses.replace(made, forcing_gap=gap)
         return _bounded(made)
 
-    found: Trace = CACHE.once(request, make, waiting)
+    found: Trace = CACHE.once(request, make, lambda: report(0, 0))
     return found
+
+
+def waiting_in(report: Report) -> Callable[[int], None]:
+    """Return what reports the number of works that go before."""
+    return lambda before: report(before, 0)
 
 
 def result_of(request: Request, wanted: Computation[T], report: Report = unreported) -> T:
@@ -80,17 +90,14 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
     Raises: what loading, tracing or `make` raises.
     """
 
-    def waiting() -> None:
-        report(0, 0)
-
     def make() -> T:
         recorded = trace(request, report)
         model = load(request)
-        with acquired(PERMITS, waiting):
+        with OTHERS.taken(waiting_in(report)):
             report(*UNKNOWN)
             return wanted.make(model, recorded)
 
-    result: T = CACHE.once(wanted.key(request), make, waiting)
+    result: T = CACHE.once(wanted.key(request), make, lambda: report(0, 0))
     return result
 
 

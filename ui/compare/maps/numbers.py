@@ -26,7 +26,6 @@ from ui.core.view import View
 from ui.export.download import trace_for
 from ui.work import results
 from ui.work.cache import end_where_stopped, get_trace
-from ui.work.lru import acquired
 from ui.work.progress import UNKNOWN, WORKING, Progress, Report, attended
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
@@ -76,7 +75,7 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
         return found
 
     def make(report: Report) -> Agreements:
-        with acquired(results.PERMITS, lambda: report(0, 0)):
+        with results.OTHERS.taken(results.waiting_in(report)):
             return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
 
     return attended(

@@ -1,0 +1,200 @@
+"""Answer times, errors and resources of the app while many visitors use it at once.
+
+    python benchmarks/load.py [--sessions 1 8 32] [--seconds 40] [--json]
+
+Visitors are websockets with the default checkpoint. Each opens Translate and then, with pauses of
+0.5 to 1.5 s to think, reruns the page (45%), translates a new sentence of 5 to 14 words (40%), or
+opens another page (15%). One visitor alone is measured before the first crowd and after each, so
+that the ratios hold on a machine whose pace changes. At last, one visitor translates new sentences
+while two others' sentences of hundreds of tokens are decoded with a beam of 10. Reads `/proc`, so
+it needs Linux. The visitors' own process runs on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+from benchmarks.aims import Figure, report  # noqa: E402
+from benchmarks.memory import resident  # noqa: E402
+from tests.pages.session import Session  # noqa: E402
+from tests.servers import serving  # noqa: E402
+
+#: What a visitor does next, and how often out of 100.
+MIX = {"rerun": 45, "sentence": 40, "page": 15}
+
+PAGES = ("beam", "attention", "head", "tokens", "positions")
+
+#: Seconds that a visitor thinks, from and to.
+THINK = (0.5, 1.5)
+
+#: Largest p95 of a new sentence among 32, in seconds, and of a rerun as a multiple of one alone.
+MOST_SECONDS, MOST_TIMES = 3.0, 2.0
+
+_SUBJECTS = ("my brother", "the teacher", "a little girl", "our neighbour", "the old man", "she")
+_VERBS = ("reads", "buys", "sees", "wants", "likes", "finds", "needs", "sells")
+_OBJECTS = ("a red car", "the big house", "two books", "some fresh bread", "an apple", "the dog")
+_PLACES = ("in the garden", "at school", "in Berlin", "near the river", "at home", "on the bus")
+_TIMES = ("today", "every morning", "on Sunday", "after dinner", "again", "this year")
+
+
+@dataclass
+class Crowd:
+    """What some visitors at once found.
+
+    Attributes:
+        seconds: answer times by kind of action.
+        errors: actions that failed.
+        lasted: seconds from the first action to the last answer.
+    """
+
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: int = 0
+    lasted: float = 0.0
+
+    @property
+    def pace(self) -> float:
+        """Actions a second."""
+        return sum(map(len, self.seconds.values())) / self.lasted
+
+    def percentile(self, kind: str, share: int) -> float:
+        """Return the answer time below which `share` percent lie, in seconds; NaN without any."""
+        times = self.seconds[kind]
+        if len(times) < 2:
+            return times[0] if times else float("nan")
+        return statistics.quantiles(times, n=100, method="inclusive")[share - 1]
+
+
+def sentence(rng: random.Random) -> str:
+    """Return a sentence of 5 to 14 words that hardly ever comes twice."""
+    parts = [rng.choice(_SUBJECTS), rng.choice(_VERBS), rng.choice(_OBJECTS)]
+    parts += rng.sample([rng.choice(_PLACES), rng.choice(_TIMES)], rng.randint(1, 2))
+    if rng.random() < 0.3:
+        parts += ["and", rng.choice(_VERBS), rng.choice(_OBJECTS)]
+    return f"{' '.join(parts).capitalize()} {rng.randint(2, 999)}."
+
+
+def gather(address: str, count: int, seconds: float, seed: int) -> Crowd:
+    """Let `count` visitors use the app for some seconds."""
+    crowd, lock = Crowd(), threading.Lock()
+    start = threading.Barrier(count, timeout=600)
+    began: list[float] = []
+
+    def visit(number: int) -> None:
+        rng = random.Random(1000 * seed + number)
+        with Session(address) as session:
+            session.open()
+            start.wait()
+            began.append(time.perf_counter())
+            end = began[-1] + seconds
+            time.sleep(rng.uniform(0, THINK[1]))
+            at_home = True
+            while time.perf_counter() < end:
+                (kind,) = rng.choices([*MIX], [*MIX.values()])
+                if kind == "sentence" and not at_home:
+                    session.open()
+                at_home = kind != "page" and (at_home or kind == "sentence")
+                asked = time.perf_counter()
+                try:
+                    if kind == "rerun":
+                        session.rerun()
+                    elif kind == "page":
+                        session.open(rng.choice(PAGES))
+                    else:
+                        session.type("Sentence", sentence(rng), "Translate")
+                except (AssertionError, OSError, TimeoutError):
+                    with lock:
+                        crowd.errors += 1
+                    return
+                with lock:
+                    crowd.seconds[kind].append(time.perf_counter() - asked)
+                time.sleep(rng.uniform(*THINK))
+
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(visit, range(count)))
+    crowd.lasted = time.perf_counter() - min(began)
+    return crowd
+
+
+def measure(counts: list[int], seconds: float) -> Iterator[Figure]:
+    """Yield the figures of each crowd, one visitor alone between them."""
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log", fresh=True) as app:
+        gather(app.address, 1, 5, seed=0)  # loads the model
+        alone = [gather(app.address, 1, seconds, seed=1)]
+        for number, count in enumerate(counts, 2):
+            crowd = gather(app.address, count, seconds, seed=number) if count > 1 else alone[-1]
+            if count > 1:
+                alone.append(gather(app.address, 1, seconds, seed=100 + number))
+            for kind in MIX:
+                for share in (50, 95, 99):
+                    aim = MOST_SECONDS if (kind, share, count) == ("sentence", 95, 32) else None
+                    name = f"{count}: {kind}, p{share}"
+                    yield Figure(name, crowd.percentile(kind, share), aim, "s")
+            yield Figure(f"{count}: actions a second", crowd.pace)
+            yield Figure(f"{count}: errors", crowd.errors, 0)
+            if count > 1:
+                single = statistics.median(each.percentile("rerun", 95) for each in alone[-2:])
+                ratio = crowd.percentile("rerun", 95) / single
+                yield Figure(f"{count}: rerun, p95 to one alone", ratio, MOST_TIMES, "x")
+            yield Figure(f"{count}: memory", resident(app.pid), None, "MB")
+            process = Path(f"/proc/{app.pid}")
+            yield Figure(f"{count}: threads", len(list((process / "task").iterdir())))
+            yield Figure(f"{count}: descriptors", len(list((process / "fd").iterdir())))
+        single = statistics.median(each.percentile("sentence", 50) for each in alone)
+        yield Figure("alone: sentence, p50", single, None, "s")
+        for name, value in zip(("p50", "most"), beside_long_ones(app.address), strict=True):
+            yield Figure(f"beside two long ones: sentence, {name}", value, None, "s")
+
+
+def beside_long_ones(address: str) -> tuple[float, float]:
+    """Return the seconds of a new sentence while two others' sentences of hundreds of tokens are
+    decoded one after the other: the median, and the largest.
+    """
+    done = threading.Event()
+
+    def stay(number: int) -> None:
+        rng = random.Random(number)
+        with Session(address) as session:
+            session.open(beam="10")
+            while not done.is_set():
+                session.type("Sentence", " ".join(sentence(rng) for _ in range(22)), "Translate")
+
+    rng, times = random.Random(5), []
+    with ThreadPoolExecutor(2) as pool, Session(address) as session:
+        session.open()
+        others = [pool.submit(stay, number) for number in (7, 8)]
+        for _ in range(15):
+            time.sleep(THINK[0])
+            asked = time.perf_counter()
+            session.type("Sentence", sentence(rng), "Translate")
+            times.append(time.perf_counter() - asked)
+        done.set()
+        for other in others:
+            other.result()
+    return statistics.median(times), max(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--sessions", type=int, nargs="+", default=[1, 8, 32], metavar="N")
+    parser.add_argument("--seconds", type=float, default=40, help="that each crowd stays")
+    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    arguments = parser.parse_args()
+    report(measure(arguments.sessions, arguments.seconds), arguments.json)
+
+
+if __name__ == "__main__":
+    main()

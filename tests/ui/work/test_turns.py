@@ -1,0 +1,181 @@
+"""Who computes first: short work, then what came earlier; nothing is lost when work leaves."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.waiting import wait_until
+from ui.work import turns
+from ui.work.turns import Turn, Turns
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Processor time that stands, but for what the test adds to a thread's own."""
+    spent = threading.local()
+    monkeypatch.setattr(turns.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
+
+    def spend(seconds: float) -> None:
+        spent.seconds = getattr(spent, "seconds", 0.0) + seconds
+
+    return spend
+
+
+class Work:
+    """A thread that takes a turn, computes step by step as it is told, and says what it does."""
+
+    def __init__(self, all_turns: Turns, name: str, said: list[str], clock: Callable) -> None:
+        self.name, self.said, self._clock = name, said, clock
+        self.before: list[int] = []
+        self._go = threading.Semaphore(0)
+        self._seconds: list[float] = []
+        self.thread = threading.Thread(target=self._run, args=(all_turns,), daemon=True)
+        self.thread.start()
+
+    def _run(self, all_turns: Turns) -> None:
+        with all_turns.taken(self.before.append) as turn:
+            while True:
+                self.said.append(self.name)
+                self._go.acquire()
+                seconds = self._seconds.pop(0)
+                if not seconds:
+                    break
+                self._clock(seconds)
+                turn.offer()
+
+    def step(self, seconds: float) -> None:
+        """Let it compute for some seconds and offer its turn; 0 ends it."""
+        self._seconds.append(seconds)
+        self._go.release()
+
+
+def test_work_waits_in_the_order_of_arrival(clock: Callable[[float], None]) -> None:
+    all_turns, said = Turns(1), list[str]()
+    works = []
+    for name in "abc":
+        works.append(Work(all_turns, name, said, clock))
+        wait_until(lambda: bool(said) and (len(works) == 1 or bool(works[-1].before)))
+    assert [work.before[-1] for work in works[1:]] == [0, 1]
+    for number, work in enumerate(works, 1):
+        wait_until(lambda: len(said) == number)  # noqa: B023 - called at once
+        assert said == list("abc")[:number]
+        work.step(0)
+    for work in works:
+        work.thread.join(60)
+
+
+def test_long_work_lets_short_work_go_first_at_its_next_step(
+    clock: Callable[[float], None],
+) -> None:
+    all_turns, said = Turns(1), list[str]()
+    long = Work(all_turns, "long", said, clock)
+    wait_until(lambda: said == ["long"])
+    long.step(5.0)  # nobody waits, so it goes on
+    wait_until(lambda: said == ["long"] * 2)
+    short = Work(all_turns, "short", said, clock)
+    wait_until(lambda: bool(short.before))
+    assert said[-1] == "long"
+    long.step(0.01)
+    wait_until(lambda: said[-1] == "short")
+    short.step(0.05)  # short as yet: it keeps its turn
+    wait_until(lambda: said[-2:] == ["short"] * 2)
+    short.step(0)
+    wait_until(lambda: said[-1] == "long")
+    long.step(0)
+    for work in (long, short):
+        work.thread.join(60)
+
+
+def test_long_ones_take_turns(clock: Callable[[float], None]) -> None:
+    all_turns, said = Turns(1), list[str]()
+    works = {"a": Work(all_turns, "a", said, clock)}
+    wait_until(lambda: said == ["a"])
+    works["b"] = Work(all_turns, "b", said, clock)
+    wait_until(lambda: bool(works["b"].before))
+    while len(said) < 14:
+        steps = len(said)
+        works[said[-1]].step(0.5)
+        wait_until(lambda: len(said) > steps)  # noqa: B023 - called at once
+    assert abs(said.count("a") - said.count("b")) <= 2
+    for name in (said[-1], {"a": "b", "b": "a"}[said[-1]]):
+        wait_until(lambda: said[-1] == name)  # noqa: B023 - called at once
+        works[name].step(0)
+        works[name].thread.join(60)
+
+
+def test_work_that_leaves_while_it_waits_gives_nothing_twice() -> None:
+    class LeaveError(Exception):
+        pass
+
+    def leave(_: int) -> None:
+        raise LeaveError
+
+    all_turns = Turns(1)
+    with all_turns.taken(leave):
+        with pytest.raises(LeaveError), all_turns.taken(leave):
+            raise AssertionError("two at once")
+        with pytest.raises(LeaveError), all_turns.taken(leave):
+            raise AssertionError("two at once")
+    with all_turns.taken(leave), pytest.raises(LeaveError), all_turns.taken(leave):
+        raise AssertionError("two at once")
+
+
+def test_work_that_fails_or_leaves_at_an_offer_frees_its_place(
+    clock: Callable[[float], None],
+) -> None:
+    class LeaveError(Exception):
+        pass
+
+    def leave(_: int) -> None:
+        raise LeaveError
+
+    all_turns, said = Turns(1), list[str]()
+    with ExitStack() as stack:
+        turn = stack.enter_context(all_turns.taken(leave))
+        clock(10.0)
+        short = Work(all_turns, "short", said, clock)
+        wait_until(lambda: bool(short.before))
+        with pytest.raises(LeaveError):
+            turn.offer()  # has to wait now, and leaves
+    wait_until(lambda: said == ["short"])
+    short.step(0)
+    short.thread.join(60)
+    with pytest.raises(ZeroDivisionError), all_turns.taken(leave):
+        raise ZeroDivisionError
+    with all_turns.taken(leave):
+        pass
+
+
+@given(places=st.integers(1, 3), works=st.integers(1, 8), steps=st.integers(0, 4))
+def test_never_more_than_the_places_compute_at_once(places: int, works: int, steps: int) -> None:
+    all_turns, lock = Turns(places), threading.Lock()
+    now, most = [0], [0]
+
+    def enter(change: int) -> None:
+        with lock:
+            now[0] += change
+            most[0] = max(most[0], now[0])
+
+    def run() -> None:
+        with all_turns.taken(lambda _: None) as turn:
+            for _ in range(steps):
+                enter(1)
+                enter(-1)
+                turn.offer()
+
+    threads = [threading.Thread(target=run) for _ in range(works)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert most[0] <= places
+    with ExitStack() as stack:  # every place is free again
+        for _ in range(places):
+            assert isinstance(stack.enter_context(all_turns.taken(pytest.fail)), Turn)

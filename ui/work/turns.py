@@ -1,0 +1,124 @@
+"""Whose work goes on: short work first, a step at a time.
+
+Nobody knows beforehand how long a sentence takes. Work is done in the order of arrival, but the
+longer it computes, the further it falls back behind what came later. So a short sentence waits for
+a step of a long one, not for its end, long ones take turns, and none waits forever.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import insort
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import attrgetter
+
+#: Seconds of a processor that work may take in its place, as a sentence of 20 tokens does; each
+#: second more puts it behind what comes up to `_BEHIND` seconds later.
+_SHORT, _BEHIND = 0.2, 30.0
+
+#: Seconds after which waiting work looks again whether it should still wait.
+_EVERY = 0.2
+
+#: Called while work waits, with the number of works that go before it; may raise to leave.
+Waiting = Callable[[int], None]
+
+
+class Turns:
+    """Lets some pieces of work compute at once, and the others wait. Thread-safe."""
+
+    def __init__(self, places: int) -> None:
+        """Args: places: number of pieces of work that compute at once."""
+        self._free = places
+        self._queue: list[Turn] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, waiting: Waiting) -> Iterator[Turn]:
+        """Compute within, when it is this thread's turn.
+
+        Yields: the turn, which should be offered to others between steps.
+        """
+        turn = Turn(self, waiting)
+        self._take(turn)
+        try:
+            yield turn
+        finally:
+            self._give_back(turn)
+
+    def pass_on(self, turn: Turn) -> None:
+        """Let waiting work go first if it comes before this turn's by now."""
+        turn.count()
+        with self._lock:
+            if not self._queue or self._queue[0].rank > turn.rank:
+                return
+        self._give_back(turn)
+        self._take(turn)
+
+    def _take(self, turn: Turn) -> None:
+        with self._lock:
+            insort(self._queue, turn, key=attrgetter("rank"))
+            self._let_in()
+        try:
+            while not turn.may.wait(_EVERY):
+                turn.waiting(self._before(turn))
+        except BaseException:
+            with self._lock:
+                if turn in self._queue:
+                    self._queue.remove(turn)
+                else:  # let in meanwhile
+                    self._free += 1
+                    self._let_in()
+            turn.may.clear()
+            raise
+        turn.begin()
+
+    def _give_back(self, turn: Turn) -> None:
+        if not turn.may.is_set():
+            return
+        turn.count()
+        turn.may.clear()
+        with self._lock:
+            self._free += 1
+            self._let_in()
+
+    def _let_in(self) -> None:
+        while self._free and self._queue:
+            self._free -= 1
+            self._queue.pop(0).may.set()
+
+    def _before(self, turn: Turn) -> int:
+        with self._lock:
+            return self._queue.index(turn) if turn in self._queue else 0
+
+
+class Turn:
+    """The right of one thread to compute.
+
+    Attributes:
+        may: set while the work may compute.
+        rank: what the queue is in order of.
+    """
+
+    def __init__(self, turns: Turns, waiting: Waiting) -> None:
+        self.may = threading.Event()
+        self.waiting = waiting
+        self.rank = self._came = time.monotonic()
+        self._turns = turns
+        self._seconds = self._since = 0.0
+
+    def offer(self) -> None:
+        """Let others compute first if they come before this work; call it between its steps."""
+        self._turns.pass_on(self)
+
+    def begin(self) -> None:
+        """Start counting the thread's time."""
+        self._since = time.thread_time()
+
+    def count(self) -> None:
+        """Count the thread's time so far."""
+        now = time.thread_time()
+        self._seconds += now - self._since
+        self._since = now
+        self.rank = self._came + _BEHIND * max(0.0, self._seconds - _SHORT)
