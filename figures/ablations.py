@@ -73,7 +73,9 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.Laye
     )  # fmt: skip
     chart: alt.LayerChart = quiet(
         alt.layer(
-            zero, bars.encode(x=alt.X("low:Q", title=title), x2="high:Q", y=y, color=colour), dots
+            zero,
+            bars.encode(x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), y=y, color=colour),
+            dots,
         ).properties(height=_ROW * max(1, len(names)) + 20),
         theme,
     )

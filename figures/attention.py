@@ -13,6 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from figures.channels import either
 from figures.labels import plain_token, plotly_token
 from figures.palette import (
     CHROME,
@@ -128,7 +129,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.Lay
     )
     numbers = base.mark_text(fontSize=12).encode(
         text=alt.Text("share:Q", format=".2f"),
-        color=alt.condition("datum.bright", alt.value(_DARK_INK), alt.value(_LIGHT_INK)),
+        color=alt.ColorValue(**either("datum.bright", _DARK_INK, _LIGHT_INK)),
     )
     chart: alt.LayerChart = (
         alt.layer(cells, numbers)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from figures.channels import either
 from figures.charts import quiet
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
@@ -111,6 +113,7 @@ def lead_by_alpha(
     chrome = CHROME[theme]
     # The first categorical colour is close to the accent, which marks the winner.
     colours = [chrome.accent, *categorical(len(names), theme)[1:]]
+    first = f"datum.name === {json.dumps(names[0])}"
     lines = (
         alt.Chart(alt.InlineData(values=rows))
         .mark_line(strokeWidth=2)
@@ -123,7 +126,7 @@ def lead_by_alpha(
                 scale=alt.Scale(domain=list(names), range=colours),
                 legend=alt.Legend(title=None, orient="right", symbolStrokeWidth=3),
             ),
-            strokeWidth=alt.condition(alt.datum.name == names[0], alt.value(3.5), alt.value(1.5)),
+            strokeWidth=alt.StrokeWidthValue(**either(first, 3.5, 1.5)),
             tooltip=[
                 alt.Tooltip("name:N"),
                 alt.Tooltip("alpha:Q", title="α", format=".2f"),
@@ -134,7 +137,7 @@ def lead_by_alpha(
     here = (
         alt.Chart(alt.InlineData(values=[{"alpha": now}]))
         .mark_rule(color=chrome.muted, strokeDash=[2, 4])
-        .encode(x="alpha:Q")
+        .encode(x=alt.X("alpha:Q"))
     )
     chart: alt.LayerChart = quiet(alt.layer(here, lines).properties(height=240), theme)
     return chart

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import altair as alt
+from altair.utils import schemapi
 from plotly.graph_objects import Figure
 
 from figures.attention import FONT
 from figures.palette import CHROME, Theme
 
 Chart = TypeVar("Chart")
+
+# Otherwise every part of a chart is validated when it is made, besides the whole chart in the end.
+schemapi.disable_debug_mode()
 
 #: Sizes in px that have to grow with the text.
 _LENGTHS = ("height", "dx", "dy", "labelLimit", "titlePadding", "labelPadding")

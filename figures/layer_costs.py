@@ -10,6 +10,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from figures.channels import either
 from figures.charts import quiet
 from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import Reals
@@ -56,11 +57,13 @@ def cost_lines(
     )  # fmt: skip
     drawn = [base.mark_line(strokeWidth=2.5), base.mark_circle(size=45, opacity=1)]
     if lengths[0] <= width <= lengths[-1]:
-        mark = alt.Chart(alt.InlineData(values=[{"n": width, "said": "n = d"}])).encode(x="n:Q")
+        mark = alt.Chart(alt.InlineData(values=[{"n": width, "said": "n = d"}])).encode(
+            x=alt.X("n:Q")
+        )
         drawn.append(mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]))
         drawn.append(
             mark.mark_text(align="left", dx=6, y=10, color=chrome.ink, fontSize=13)
-            .encode(text="said:N")
+            .encode(text=alt.Text("said:N"))
         )  # fmt: skip
     chart: alt.LayerChart = quiet(alt.layer(*drawn).properties(height=height), theme)
     return chart
@@ -111,20 +114,20 @@ def path_picture(
     colours = [chrome.rule, chrome.muted, chrome.accent]
     colour = alt.Color("state:N", legend=None, scale=alt.Scale(domain=states, range=colours))
     lines = alt.Chart(alt.InlineData(values=edges)).mark_rule().encode(
-        x=x, x2="to:Q", y=y, y2="above:Q", color=colour,
-        strokeWidth=alt.condition("datum.state == 'path'", alt.value(4), alt.value(1)),
-        opacity=alt.condition("datum.state == 'path'", alt.value(1), alt.value(0.45)),
+        x=x, x2=alt.X2("to:Q"), y=y, y2=alt.Y2("above:Q"), color=colour,
+        strokeWidth=alt.StrokeWidthValue(**either("datum.state == 'path'", 4, 1)),
+        opacity=alt.OpacityValue(**either("datum.state == 'path'", 1, 0.45)),
     )  # fmt: skip
     dots = alt.Chart(alt.InlineData(values=nodes)).mark_circle(opacity=1).encode(
         x=x, y=y, color=colour,
-        size=alt.condition("datum.state == 'path'", alt.value(190), alt.value(70)),
+        size=alt.SizeValue(**either("datum.state == 'path'", 190, 70)),
         tooltip=[alt.Tooltip("position:Q"), alt.Tooltip("level:Q", title="layer")],
     )  # fmt: skip
     words = [
         alt.Chart(
             alt.InlineData(values=[{"position": place + 1, "level": level, "said": said}])
         ).mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
-        .encode(x=x, y=y, text="said:N")
+        .encode(x=x, y=y, text=alt.Text("said:N"))
         for (level, place), said, dy in ((path[0], "from", 17), (path[-1], "to", -15))
     ]  # fmt: skip
     parts = [*([lines] if edges else []), dots, *words]

@@ -91,7 +91,7 @@ def clocks(
         .encode(
             x=alt.X("cx:Q", scale=scale, axis=None),
             y=alt.Y("cy:Q", scale=scale, axis=None),
-            order="i:O",
+            order=alt.Order("i:O"),
         )
         .properties(data=alt.InlineData(values=circle))
     )
@@ -110,8 +110,8 @@ def clocks(
         .encode(
             x=alt.X("x0:Q", scale=scale, axis=None),
             y=alt.Y("y0:Q", scale=scale, axis=None),
-            x2="x:Q",
-            y2="y:Q",
+            x2=alt.X2("x:Q"),
+            y2=alt.Y2("y:Q"),
             color=colour,
         )
         .transform_filter("datum.what != 'PE(pos + k)'")

@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from figures.channels import either
 from figures.charts import quiet
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import show_token
@@ -45,7 +46,7 @@ def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> 
     ]  # fmt: skip
     return _bars(
         rows, "logit", "added to the logit", theme, label="token",
-        colour=alt.condition("datum.predicted", alt.value(chrome.accent), alt.value(chrome.muted)),
+        colour=alt.ColorValue(**either("datum.predicted", chrome.accent, chrome.muted)),
     )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
         })  # fmt: skip
     return _bars(
         rows, "activation", "activation", theme, label="neuron", note="tokens",
-        colour=alt.value(CHROME[theme].muted),
+        colour=alt.ColorValue(CHROME[theme].muted),
     )  # fmt: skip
 
 
@@ -120,7 +121,7 @@ def norm_lines(
                 axis=alt.Axis(labelAngle=-35, labelLimit=200, grid=False)),
         y=alt.Y("length:Q", title="length", scale=alt.Scale(zero=False),
                 axis=alt.Axis(tickCount=4)),
-        detail="token:N",
+        detail=alt.Detail("token:N"),
         tooltip=[alt.Tooltip("token:N"), alt.Tooltip("block:N"),
                  alt.Tooltip("length:Q", format=".2f")],
     )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import numpy as np
 
+from figures.channels import either
 from figures.charts import quiet
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
@@ -129,7 +130,7 @@ def plane(
         alt.Tooltip("y2:Q", format=".2f", title="with position, axis 2"),
     ]  # fmt: skip
     chrome = CHROME[theme]
-    colour = alt.condition("datum.chosen", alt.value(chrome.accent), alt.value(chrome.ink))
+    colour = alt.ColorValue(**either("datum.chosen", chrome.accent, chrome.ink))
     rows = _rows(content, entering, tokens, set(chosen), added, scales)
     chart = alt.Chart(alt.InlineData(values=rows))
     layers: list[Any] = []
@@ -146,7 +147,7 @@ def plane(
     if added == "both":
         layers += [
             chart.mark_rule(strokeWidth=1.2, opacity=0.55).encode(
-                x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour
+                x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=colour
             ),
             chart.mark_point(shape="triangle", filled=True, size=46, opacity=1).encode(
                 x=x2, y=y2, color=colour, tooltip=tips, angle=alt.Angle("angle:Q", scale=None)
@@ -163,7 +164,7 @@ def plane(
             x=_axis("label_x", 0, scales, shares),
             y=_axis("label_y", 1, scales, shares),
             color=colour,
-            text="label:N",
+            text=alt.Text("label:N"),
         ),
     ]
     drawn: alt.LayerChart = quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)

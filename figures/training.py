@@ -8,6 +8,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from figures.channels import either
 from figures.charts import quiet
 from figures.palette import CHROME, Theme
 from transformer.types import Floats
@@ -31,9 +32,9 @@ def rate_curve(
         tooltip=[alt.Tooltip("update:Q", format=","), alt.Tooltip("rate:Q", format=".3e")],
     )
     mark = alt.Chart(alt.InlineData(values=[{"update": warmup, "said": "end of the warm-up"}]))
-    rule = mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]).encode(x="update:Q")
+    rule = mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]).encode(x=alt.X("update:Q"))
     label = mark.mark_text(align="left", dx=6, y=height - 14, color=chrome.ink, fontSize=13).encode(
-        x="update:Q", text="said:N"
+        x=alt.X("update:Q"), text=alt.Text("said:N")
     )
     chart: alt.LayerChart = quiet(alt.layer(line, rule, label).properties(height=height), theme)
     return chart
@@ -54,7 +55,7 @@ def bars(
         x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
     )
     drawn = base.mark_bar(cornerRadiusEnd=3).encode(
-        color=alt.condition("datum.marked", alt.value(chrome.accent), alt.value(chrome.muted))
+        color=alt.ColorValue(**either("datum.marked", chrome.accent, chrome.muted))
     )
     label = base.mark_text(align="left", dx=6, color=chrome.ink, fontSize=13).encode(
         text=alt.Text("value:Q", format=written)
