@@ -32,7 +32,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.measures", "transformer.arrays", "transformer.huggingface"),
     ("transformer.translator",),
     ("transformer.catalogue", "transformer.training"),
-    ("transformer.evaluation",),
+    ("transformer.evaluation", "transformer.worker"),
     ("transformer.experiments", "transformer.parsing", "transformer.toys"),
     ("transformer.commands",),
     ("transformer.__main__",),

@@ -34,6 +34,11 @@ class Turns:
         self._queue: list[Turn] = []
         self._lock = threading.Lock()
 
+    @property
+    def waiting(self) -> int:
+        """Pieces of work in the queue."""
+        return len(self._queue)
+
     @contextmanager
     def taken(self, waiting: Waiting) -> Iterator[Turn]:
         """Compute within, when it is this thread's turn.

@@ -16,10 +16,11 @@ import torch
 
 from figures.numbers import in_bytes
 from transformer.arrays.archived import ArchivedTrace
-from transformer.catalogue import Entry, inspect_entry, list_entries, mark_of, open_tracer
+from transformer.catalogue import Entry, inspect_entry, list_entries
 from transformer.errors import CheckpointError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.worker.work import COPIES, open_unchanged
 from ui.core.request import Request
 from ui.core.view import View
 from ui.work.lru import Lru, seal
@@ -29,14 +30,8 @@ from ui.work.roots import checkpoint_roots, within_roots
 #: Limit in bytes for the models in memory, on whatever device; the least recently used go first.
 MODEL_BYTES = 2 * 2**30
 
-#: A model's weights are held as the model has them, and packed for decoding on the CPU.
-_COPIES = 2
-
 #: Free memory in bytes that loading a model must leave.
 _LEFT_FREE = 256 * 2**20
-
-#: Models of up to this many parameters are faster, and steadier under load, on one thread each.
-_ONE_THREAD_PARAMETERS = 100_000_000
 
 #: A listing of more than `MANY` entries is reused for `_TIMES` as long as it took to make, up to
 #: `_LONGEST` seconds. Additions and removals show at once all the same.
@@ -124,14 +119,7 @@ def _load(path: str, mark: str, device: str) -> Tracer:
 
 def _open(path: str, mark: str, device: str) -> Tracer:
     _make_room(inspect_entry(path))
-    loaded = open_tracer(path, device)
-    if mark_of(path) != mark:
-        raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
-    small = isinstance(loaded, Translator) and (
-        loaded.config.n_parameters <= _ONE_THREAD_PARAMETERS
-    )
-    if loaded.device == "cpu" and small:
-        torch.set_num_threads(1)
+    loaded = open_unchanged(path, mark, device)
     _freeze_garbage()
     return loaded
 
@@ -147,7 +135,7 @@ def _make_room(entry: Entry) -> None:
     """
     if entry.config is None:
         return
-    needed = _COPIES * 4 * entry.config.n_numbers
+    needed = COPIES * 4 * entry.config.n_numbers
     if (free := free_memory()) is not None and free < needed + _LEFT_FREE:
         MODELS.clear()
         gc.collect()
@@ -162,7 +150,7 @@ def _make_room(entry: Entry) -> None:
 def model_bytes(loaded: Tracer) -> int:
     """Return the bytes that a model in memory takes."""
     if isinstance(loaded, Translator):
-        return _COPIES * 4 * loaded.config.n_numbers
+        return COPIES * 4 * loaded.config.n_numbers
     if isinstance(loaded, ArchivedTrace):
         return seal(loaded.record)
     return int(getattr(loaded, "nbytes", 0))

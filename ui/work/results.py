@@ -1,7 +1,7 @@
 """Results shared by all sessions: traces of sentences, and computations on them.
 
 One cache, bounded in bytes, holds both by their request, arrays read-only. Sentences and
-computations wait their turn, short sentences first (see `ui.work.turns`). Nothing here needs a
+computations wait their turn, short sentences first (see `transformer.worker`). Nothing here needs a
 session, so downloads use it too.
 """
 
@@ -12,12 +12,13 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
-from transformer.translator import Translator
+from transformer.worker.pool import Pool, most_workers
+from transformer.worker.turns import Turns
+from transformer.worker.work import is_small, trace_in_turn
 from ui.core.request import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load
 from ui.work.progress import UNKNOWN, Report, unreported
-from ui.work.turns import Turns
 
 T = TypeVar("T")
 
@@ -31,6 +32,9 @@ _LARGEST = 5
 #: to be interrupted at. One place each: Python runs one of them at a time anyway, and two small
 #: models that alternate every few microseconds slow each other down.
 SENTENCES, OTHERS = Turns(1), Turns(1)
+
+#: Processes that trace sentences when several wait.
+WORKERS = Pool(most_workers())
 
 
 class Computation(NamedTuple, Generic[T]):
@@ -62,18 +66,18 @@ def trace(request: Request, report: Report = unreported) -> Trace:
 
     def make() -> Trace:
         model = load(request)
-        with SENTENCES.taken(waiting_in(report)) as turn:
-
-            def step(step: int, most: int) -> None:
-                report(step, most)
-                turn.offer()
-
-            made = model.trace(request.sentence, **request.arguments(), progress=step)
-            if made.search is not None and isinstance(model, Translator):
-                n_steps = len(made.predicted_tokens)
-                gap = model.forcing_gap(made, progress=lambda *_: step(n_steps, n_steps))
-                made = dataclasses.replace(made, forcing_gap=gap)
-        return _bounded(made)
+        worker = None
+        if is_small(model) and model.device == "cpu":
+            worker = WORKERS.free(SENTENCES.waiting)
+        if worker is None:
+            arguments = request.arguments()
+            return _bounded(trace_in_turn(model, request.sentence, arguments, SENTENCES, report))
+        return _bounded(
+            worker.trace(
+                request.path, request.mark, request.device, request.sentence, request.arguments(),
+                report,
+            )
+        )  # fmt: skip
 
     found: Trace = CACHE.once(request, make, lambda: report(0, 0))
     return found

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import wait_until
-from ui.work import turns
-from ui.work.turns import Turn, Turns
+from transformer.worker import turns
+from transformer.worker.turns import Turn, Turns
 
 
 @pytest.fixture

@@ -181,3 +181,26 @@ def test_one_sentence_is_traced_at_a_time(view: View, monkeypatch: pytest.Monkey
         thread.join()
     assert most[0] == 1
     assert traces() == 6
+
+
+def test_a_process_of_its_own_is_asked_when_there_is_one(
+    view: View, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, reported = make_trace(), []
+
+    class Ready:
+        def free(self, waiting: int) -> Ready:
+            assert waiting == 0
+            return self
+
+        def trace(self, *asked: Any) -> Trace:
+            request = view.request
+            assert asked[:4] == (request.path, request.mark, request.device, request.sentence)
+            assert asked[4] == request.arguments()
+            asked[5](3, 9)
+            return expected
+
+    monkeypatch.setattr(results, "WORKERS", Ready())
+    found = results.trace(view.request, lambda *step: reported.append(step))
+    assert found is expected and reported == [(3, 9)]
+    assert results.trace(view.request, silent) is found

@@ -1,0 +1,68 @@
+"""One sentence at a time, wherever it is traced: in this process or in one of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from transformer.catalogue import mark_of, open_tracer
+from transformer.errors import CheckpointError
+from transformer.trace.records import Trace
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+from transformer.worker.turns import Turns
+
+#: Models of up to this many parameters are faster, and steadier under load, on one thread each.
+ONE_THREAD_PARAMETERS = 100_000_000
+
+#: A model's weights are held as the model has them, and packed for decoding on the CPU.
+COPIES = 2
+
+#: Called with (step, maximum); a maximum of 0 means waiting, with `step` others first.
+Report = Callable[[int, int], None]
+
+
+def open_unchanged(path: str, mark: str, device: str) -> Tracer:
+    """Open a model whose files are as they were when `mark` was made.
+
+    Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed.
+    """
+    loaded = open_tracer(path, device)
+    if mark_of(path) != mark:
+        raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
+    if loaded.device == "cpu" and is_small(loaded):
+        torch.set_num_threads(1)
+    return loaded
+
+
+def is_small(model: Tracer) -> bool:
+    """Return whether a model is one of ours, and computes on one thread."""
+    return isinstance(model, Translator) and model.config.n_parameters <= ONE_THREAD_PARAMETERS
+
+
+def trace_in_turn(
+    model: Tracer, sentence: str, arguments: Mapping[str, Any], turns: Turns, report: Report
+) -> Trace:
+    """Trace a sentence when it is its turn, and check the recorded maps.
+
+    Args:
+        arguments: keyword arguments of `Tracer.trace`.
+        report: progress callback; it may raise, which stops the work.
+
+    Raises: what `Tracer.trace` raises.
+    """
+    with turns.taken(lambda before: report(before, 0)) as turn:
+
+        def step(step: int, most: int) -> None:
+            report(step, most)
+            turn.offer()
+
+        made: Trace = model.trace(sentence, **arguments, progress=step)
+        if made.search is not None and isinstance(model, Translator):
+            n_steps = len(made.predicted_tokens)
+            gap = model.forcing_gap(made, progress=lambda *_: step(n_steps, n_steps))
+            made = dataclasses.replace(made, forcing_gap=gap)
+    return made
