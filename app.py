@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import streamlit as st
@@ -9,7 +10,10 @@ from starlette.middleware import Middleware
 
 from ui.core import url_state
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
-from ui.frame.serving import KnownBase, begin, libraries
+from ui.frame.serving import KnownBase, begin
+from ui.hosting.gate import Gate
+from ui.hosting.start import problems
+from ui.hosting.state import libraries
 from ui.work.progress import place_for_progress
 
 HERE = Path(__file__).resolve().parent
@@ -102,4 +106,6 @@ if __name__ == "__main__":
     main()
 else:
     # `streamlit run` finds this by its name and serves it; the app then runs this file as above.
-    app = st.App(__file__, middleware=[Middleware(KnownBase)], lifespan=begin)
+    if unfit := problems():
+        sys.exit("Headlight does not start.\n" + "\n".join(f"  {why}" for why in unfit))
+    app = st.App(__file__, middleware=[Middleware(Gate), Middleware(KnownBase)], lifespan=begin)

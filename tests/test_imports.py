@@ -40,7 +40,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui", "ui.components"),
     ("ui.core",),
     ("ui.work",),
-    ("ui.export", "ui.frame"),
+    ("ui.export", "ui.hosting"),
+    ("ui.frame",),
     (
         "ui.attention", "ui.beam", "ui.complexity", "ui.head", "ui.models", "ui.parsing",
         "ui.positions", "ui.tokens", "ui.translate",

@@ -1,6 +1,6 @@
 """Who may import models in the app: by default only visitors with the server's token.
 
-`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody. Otherwise the server prints a link
+`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody, as does `HEADLIGHT_PUBLIC=1`. Otherwise the server prints a link
 with a token when it starts, as Jupyter does; a session that opens the link, or types the token on
 the Models page, may import until it ends. A visitor's address is not trusted: behind a proxy on the
 same machine all visitors have the proxy's.
@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import hmac
-import os
 import secrets
 
 import streamlit as st
 from streamlit import config
 
-from ui.core import url_state
+from ui.core import public, url_state
 from ui.core.url_state import Param, text
 
 VARIABLE = "HEADLIGHT_IMPORT"
@@ -34,7 +33,7 @@ def token() -> str:
 
 
 def invitation() -> str | None:
-    """Return the text to print when the server starts; None if `HEADLIGHT_IMPORT` is set."""
+    """Return the text to print when the server starts; None if a token would change nothing."""
     if _setting():
         return None
     scheme = "https" if config.get_option("server.sslCertFile") else "http"
@@ -66,10 +65,11 @@ def admit(given: str) -> bool:
 def refusal() -> str | None:
     """Return why this session may not import, None if it may."""
     setting = _setting()
-    if setting in ("on", "1", "true", "yes") or (not setting and st.session_state.get(_ADMITTED)):
+    if setting in public.ON or (not setting and st.session_state.get(_ADMITTED)):
         return None
     if setting:
-        return f"Importing from the app is switched off on this server ({VARIABLE}={setting[:20]})."
+        by = public.VARIABLE if public.is_public() else VARIABLE
+        return public.refused_by(by, "Importing from the app")
     return (
         "To import here, open the link that the server printed when it started, or type the token "
         f"at its end. To let every visitor import, start the app with {VARIABLE}=on."
@@ -82,4 +82,4 @@ def wants_token() -> bool:
 
 
 def _setting() -> str:
-    return os.environ.get(VARIABLE, "").strip().lower()
+    return "off" if public.is_public() else public.setting(VARIABLE)

@@ -1,29 +1,28 @@
-"""The server around Streamlit: base URL in every page, pages known from the start, libraries loaded
-before the first visit.
+"""The server around Streamlit: base URL and policy in every page, pages known from the start, libraries
+loaded before the first visit.
 
 A browser that opens `/attention` must find out whether the app is at `/` or at `/attention/`.
 Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
 the console on every first visit. The server knows the depth of the URL, so it writes the base into
-the page.
+the page. The Content-Security-Policy of a page allows its scripts by their hashes, so it is made here.
 """
 
 from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
+from ui.core.public import is_public
 from ui.frame.import_access import invitation
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+from ui.hosting import start, state
+from ui.hosting.gate import Asgi, Message, Receive, Send, below_base, is_page
+from ui.hosting.headers import policy_of
 
 #: Cut from the end, since a proxy may put more in front of the path than the server sees.
 _SCRIPT = """<script>
@@ -39,56 +38,53 @@ _SCRIPT = """<script>
 _CONDITIONAL = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range")
 
 
-def depth_of(path: str, base: str = "") -> int:
+def depth_of(path: str) -> int:
     """Return how many segments of a request's path name a page; 0 for the app's root and files."""
-    parts = [part for part in path.split("/") if part]
-    start = [part for part in base.split("/") if part]
-    below = parts[len(start) :] if parts[: len(start)] == start else parts
-    if not below or "." in below[-1] or below[0].startswith("_"):
-        return 0
-    return len(below)
+    below = below_base(path)
+    return len(below.split("/")) if below and is_page(below) else 0
 
 
 class KnownBase:
-    """ASGI middleware that writes the app's base URL into its pages."""
+    """ASGI middleware that writes the app's base URL into its pages, and states their policy."""
 
     def __init__(self, app: Asgi) -> None:
         self.app = app
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Rewrite pages below the app's root; pass everything else on."""
-        depth = 0
-        if scope["type"] == "http" and scope["method"] == "GET":
-            depth = depth_of(scope["path"], config.get_option("server.baseUrlPath") or "")
-        if not depth:
+        """Rewrite pages; pass everything else on."""
+        if not (
+            scope["type"] == "http"
+            and scope["method"] == "GET"
+            and is_page(below_base(scope["path"]))
+        ):
             await self.app(scope, receive, send)
             return
+        depth = depth_of(scope["path"])
         plain = [pair for pair in scope["headers"] if pair[0].lower() not in _CONDITIONAL]
-        start: Message = {}
+        begun: Message = {}
         body = bytearray()
 
         async def rewrite(message: Message) -> None:
             if message["type"] == "http.response.start":
-                start.update(message)
+                begun.update(message)
                 return
             body.extend(message.get("body", b""))
             if message.get("more_body"):
                 return
             whole = bytes(body)
-            if _header(start, b"content-type").startswith(b"text/html"):
-                script = _SCRIPT.format(depth=depth).encode()
-                whole = whole.replace(b"<head>", b"<head>" + script, 1)
+            if _header(begun, b"content-type").startswith(b"text/html"):
+                if depth:
+                    script = _SCRIPT.format(depth=depth).encode()
+                    whole = whole.replace(b"<head>", b"<head>" + script, 1)
                 kept = (b"content-length", b"etag", b"last-modified")
-                headers = [pair for pair in start["headers"] if pair[0].lower() not in kept]
-                start["headers"] = [*headers, (b"content-length", str(len(whole)).encode())]
-            await send(start)
+                headers = [pair for pair in begun["headers"] if pair[0].lower() not in kept]
+                headers.append((b"content-length", str(len(whole)).encode()))
+                begun["headers"] = [*headers, (b"content-security-policy", policy_of(whole))]
+            await send(begun)
             await send({"type": "http.response.body", "body": whole})
 
         await self.app({**scope, "headers": plain}, receive, rewrite)
 
-
-#: Set when the libraries that pages import are loaded.
-libraries = threading.Event()
 
 #: Modules that take seconds to import and do not use Streamlit, the most needed first.
 _SLOW = ("transformer.translator", "altair")
@@ -98,10 +94,11 @@ _SLOW = ("transformer.translator", "altair")
 async def begin(app: Any) -> AsyncIterator[None]:
     """Serve every URL by app.py from the start, not by the files in `pages/`.
 
-    The slow libraries are imported meanwhile; earlier visitors wait for the same import. The
-    link that allows imports is printed.
+    The slow libraries are imported meanwhile; earlier visitors wait for the same import. A public
+    server also loads the first model. The link that allows imports is printed.
     """
     PagesManager.uses_pages_directory = False
+    start.prepare()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     if (line := invitation()) is not None:
         print(line, flush=True)  # noqa: T201 - for the person at the terminal
@@ -111,6 +108,25 @@ async def begin(app: Any) -> AsyncIterator[None]:
 def _warm_up() -> None:
     for name in _SLOW:
         importlib.import_module(name)
+    if is_public():
+        state.libraries.set()
+        _load_first_model()
+
+
+def _load_first_model() -> None:
+    from transformer.device import available_devices
+    from transformer.errors import CheckpointError
+    from ui.work.models import default_name, entries, load
+
+    usable = {entry.name: entry for entry in entries() if entry.ok}
+    name = default_name(usable)
+    if not name:
+        state.broken.append("no checkpoint can be loaded")
+        return
+    try:
+        load(usable[name], available_devices()[0])
+    except (CheckpointError, MemoryError) as error:
+        state.broken.append(f"{name} cannot be loaded ({type(error).__name__})")
 
 
 def _header(start: Message, name: bytes) -> bytes:

@@ -53,11 +53,9 @@ from ui.frame.steering import (
 )
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of
-from ui.work.models import entries, fresh, recorded_sentence, writes
+from ui.work.models import default_name, entries, fresh, recorded_sentence, writes
 from ui.work.roots import without_root
 
-#: Opened first, if it exists.
-DEFAULT_CHECKPOINT = "everyday-en-de"
 #: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000
 #: The entry when there is no checkpoint.
@@ -162,7 +160,7 @@ def _resolve_checkpoint(
         fallback, broken = name, None
     else:
         broken = next((entry for entry in found if entry.name == asked), None)
-        fallback = DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+        fallback = default_name(usable)
     if asked and fallback:
         why = "cannot be used" if broken else "is not here"
         st.toast(

@@ -1,7 +1,8 @@
 """Training jobs of this server: processes of their own, one at a time.
 
 A job outlives the page run that started it. Its name is a secret in the page's address, which lets
-one steer it; others only see that a job is running. `HEADLIGHT_TRAIN=off` allows none.
+one steer it; others only see that a job is running. `HEADLIGHT_TRAIN=off` allows none; a public server
+allows them only if `HEADLIGHT_TRAIN=on` is set.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from transformer.errors import CheckpointError
 from transformer.importers.finish import put_in_place
 from transformer.toys.files import KEPT, JobFolder, Status
 from transformer.toys.settings import ToySettings
+from ui.core import public
 from ui.models.import_plan import check_name
 from ui.work.roots import checkpoints_root
 
@@ -62,10 +64,10 @@ _JOBS: dict[str, RunningJob] = {}
 
 def refusal() -> str | None:
     """Return why training is not allowed on this server, or None."""
-    setting = os.environ.get(VARIABLE, "").strip().lower()
-    if setting in ("", "on", "1", "true", "yes"):
+    setting = public.setting(VARIABLE)
+    if setting in public.ON or (not setting and not public.is_public()):
         return None
-    return f"Training in the app is switched off on this server ({VARIABLE}={setting[:20]})."
+    return public.refused_by(VARIABLE if setting else public.VARIABLE, "Training in the app")
 
 
 def find(name: str) -> RunningJob | None:

@@ -79,6 +79,8 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
 
     def make(job: Job[Trace]) -> Trace:
         made, steps, step = trace(request, job), plan, wanted
+        if found is None:
+            job.budget.charge(tokens=len(made.src_tokens) + len(made.tgt_tokens))
         if steps is None and then is not None:
             steps = job.ask(lambda: then(made))
             step = job.ask(lambda: _advance(steps, None))

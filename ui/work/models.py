@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,9 @@ from ui.core.view import View
 from ui.work.lru import Lru, seal
 from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, within_roots
+
+#: Opened first, if it exists.
+DEFAULT_CHECKPOINT = "everyday-en-de"
 
 #: Limit in bytes for the models in memory, on whatever device; the least recently used go first.
 MODEL_BYTES = 2 * 2**30
@@ -55,6 +59,11 @@ def entries() -> list[Entry]:
         stands = min(_LONGEST, _TIMES * (now - begun)) if len(found) > MANY else 0.0
         _listed = mark, now + stands, found
     return list(found)
+
+
+def default_name(usable: Mapping[str, Entry]) -> str:
+    """Return the name of the entry that opens first, "" if there is none."""
+    return DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
 
 
 def _changed(folder: Path) -> int:

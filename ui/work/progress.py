@@ -19,6 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from figures.numbers import count
+from ui.work.budget import Budget, budget_of_visit
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -146,9 +147,13 @@ class Job(Generic[T]):
     The work calls its job as any `Report`.
     """
 
-    def __init__(self, make: Callable[[Job[T]], T]) -> None:
-        """Start a job; `make` is called with it and may use the session through `ask` only."""
-        self._make = make
+    def __init__(self, make: Callable[[Job[T]], T], budget: Budget) -> None:
+        """Start a job; `make` is called with it and may use the session through `ask` only.
+
+        Args: budget: of the session, charged for the time in which the work computes.
+        """
+        self._make, self.budget = make, budget
+        self._computing_since: float | None = time.monotonic()
         self._left = threading.Event()
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._reached = UNKNOWN
@@ -156,10 +161,16 @@ class Job(Generic[T]):
         threading.Thread(target=self._work, name="headlight-work", daemon=True).start()
 
     def __call__(self, step: int, most: int) -> None:
-        """Report progress. Raises: `StoppedError` if the waiting run has gone."""
+        """Report progress.
+
+        Raises: `StoppedError` if the waiting run has gone, `OverBudgetError` if the session has
+            used its budget.
+        """
         if self._left.is_set():
             raise StoppedError
         self._reached = step, most
+        self._charge(computes=most != 0)
+        self.budget.check()
 
     def ask(self, question: Callable[[], R]) -> R:
         """Have the waiting run call a function in its session; return the result.
@@ -177,6 +188,12 @@ class Job(Generic[T]):
         while not answered.wait(_EVERY):
             self(*self._reached)
         return answers[0]
+
+    def _charge(self, computes: bool) -> None:
+        now = time.monotonic()
+        if self._computing_since is not None:
+            self.budget.charge(seconds=now - self._computing_since)
+        self._computing_since = now if computes else None
 
     def wait(self, progress: Progress) -> T:
         """Draw progress and answer `ask` until the job is done; return or raise its outcome."""
@@ -202,6 +219,7 @@ class Job(Generic[T]):
         except BaseException as failure:  # noqa: BLE001 - raised in the waiting thread
             self._outcome = functools.partial(_raise, failure)
         finally:
+            self._charge(computes=False)
             self._calls.put(None)
 
 
@@ -210,9 +228,11 @@ def attended(make: Callable[[Job[T]], T], progress: Progress) -> T:
 
     Args:
         make: called with the job. It may use the caches of the process, but no session. It ends at
-            its next report once the waiting run has gone.
+            its next report once the waiting run has gone or the session's budget is used up.
     """
-    return Job(make).wait(progress)
+    budget = budget_of_visit()
+    budget.check()
+    return Job(make, budget).wait(progress)
 
 
 def _raise(failure: BaseException) -> NoReturn:

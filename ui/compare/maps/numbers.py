@@ -25,7 +25,7 @@ from ui.core.glossary import linked
 from ui.core.view import View
 from ui.export.download import trace_for
 from ui.work import results
-from ui.work.cache import end_where_stopped, get_trace
+from ui.work.cache import end_where_stopped, errors_on_page, get_trace
 from ui.work.progress import UNKNOWN, WORKING, Progress, Report, attended
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
@@ -78,9 +78,10 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
         with results.OTHERS.taken(results.waiting_in(report)):
             return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
 
-    return attended(
-        lambda report: results.once(work, lambda: make(report), report), Progress(work, WORKING)
-    )
+    with errors_on_page():
+        return attended(
+            lambda report: results.once(work, lambda: make(report), report), Progress(work, WORKING)
+        )
 
 
 def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | None]:

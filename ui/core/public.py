@@ -1,0 +1,29 @@
+"""Whether this server is public: open to strangers, so that nobody imports and everybody has limits.
+
+`HEADLIGHT_PUBLIC=1` is the one switch; see docs/hosting.md for what follows from it.
+"""
+
+from __future__ import annotations
+
+import os
+
+VARIABLE = "HEADLIGHT_PUBLIC"
+
+ON = ("1", "on", "true", "yes")
+OFF = ("", "0", "off", "false", "no")
+
+
+def setting(variable: str) -> str:
+    """Return an environment variable's value, in lower case and without spaces around it."""
+    return os.environ.get(variable, "").strip().lower()
+
+
+def is_public() -> bool:
+    """Return whether this server is public. A value that is not known counts as yes."""
+    return setting(VARIABLE) not in OFF
+
+
+def refused_by(variable: str, what: str) -> str:
+    """Return the sentence that says which variable switches something off."""
+    shown = setting(variable)[:20]
+    return f"{what} is switched off on this server ({variable}={shown})."

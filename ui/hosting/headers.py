@@ -1,0 +1,87 @@
+"""Headers that keep a page from running or loading anything but this app.
+
+Scripts in the page are allowed by their hashes; those that Streamlit makes of components come from
+blobs. Styles are written by Streamlit's client, so they may be inline.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from urllib.parse import urlsplit
+
+from ui.core.public import is_public
+
+#: Origins that may show the app in a frame, separated by spaces.
+FRAMES = "HEADLIGHT_FRAMES"
+
+_INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
+
+#: A year; browsers then refuse to open this host without encryption.
+_ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def headers_of(encrypted: bool) -> Headers:
+    """Return the headers of every answer.
+
+    Args: encrypted: whether the visitor came by https, as far as the server or its proxy knows.
+    """
+    headers = [
+        (b"x-content-type-options", b"nosniff"),
+        (b"referrer-policy", b"same-origin"),
+        (b"cross-origin-opener-policy", b"same-origin"),
+        (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    ]
+    if is_public() and encrypted:
+        headers.append(_ENCRYPTED)
+    return headers
+
+
+def policy_of(page: bytes) -> bytes:
+    """Return the Content-Security-Policy of a page, in which only its own scripts run."""
+    hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE.findall(page))
+    rules = {
+        "default-src": "'none'",
+        "script-src": f"'self' blob: {hashes}".rstrip(),
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data: blob:",
+        "font-src": "'self' data:",
+        "media-src": "'self'",
+        "connect-src": "'self' blob: data:",
+        "worker-src": "'self' blob:",
+        "frame-src": "'self'",
+        "manifest-src": "'self'",
+        "base-uri": "'self'",
+        "form-action": "'none'",
+        "object-src": "'none'",
+        "frame-ancestors": " ".join(["'self'", *frames()]),
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items()).encode()
+
+
+def frames() -> list[str]:
+    """Return the origins that may show the app in a frame.
+
+    Raises: `ValueError`, one line, if one of them is no origin such as `https://example.org`.
+    """
+    origins = os.environ.get(FRAMES, "").split()
+    for origin in origins:
+        parts = urlsplit(origin)
+        whole = f"{parts.scheme}://{parts.netloc}"
+        fine = re.fullmatch(r"https?://(\*\.)?[a-z0-9.-]+(:\d+)?", origin, re.ASCII)
+        if not fine or origin != whole:
+            raise ValueError(
+                f"{FRAMES}={origin[:60]!r}: must be origins such as https://example.org, "
+                "separated by spaces"
+            )
+    return origins
+
+
+def _hash(script: bytes) -> str:
+    # Browsers hash the text that they parsed, in which lines end in \n.
+    text = script.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return base64.b64encode(hashlib.sha256(text).digest()).decode("ascii")

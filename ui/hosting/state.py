@@ -1,0 +1,57 @@
+"""What this server is doing, for balancers and for counters."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ui.hosting.visitors import VISITORS
+
+#: Set when the libraries that pages import are loaded.
+libraries = threading.Event()
+
+#: Why the first model cannot be loaded, or None; set by `ui.frame.serving`.
+broken: list[str] = []
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of this server.
+
+    Attributes:
+        ready: whether a visitor's first page would be answered now.
+        why: one line if it would not.
+        models: names of the models in memory.
+        waiting: sentences and computations in the queues.
+        visitors, most_visitors: now, and the limit, 0 for none.
+    """
+
+    ready: bool
+    why: str
+    models: list[str]
+    waiting: int
+    visitors: int
+    most_visitors: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it for JSON."""
+        return asdict(self)
+
+
+def state(needs_model: bool) -> State:
+    """Return the state.
+
+    Args: needs_model: whether the server loads a model before its first visitor, as a public one.
+    """
+    names: list[str] = []
+    waiting = 0
+    why = "" if libraries.is_set() else "libraries are being loaded"
+    if not why:
+        from ui.work import models, results
+
+        names = sorted({Path(key[0]).name for key in list(models.MODELS)})  # type: ignore[index]
+        waiting = results.SENTENCES.waiting + results.OTHERS.waiting
+        if needs_model and not names:
+            why = broken[0] if broken else "the first model is being loaded"
+    return State(not why, why, names, waiting, VISITORS.now, VISITORS.most)
