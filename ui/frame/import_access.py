@@ -1,8 +1,9 @@
 """Who may import models in the app: by default only visitors with the server's token.
 
-`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody, as does `HEADLIGHT_PUBLIC=1`. Otherwise the server prints a link
-with a token when it starts, as Jupyter does; a session that opens the link, or types the token on
-the Models page, may import until it ends. A visitor's address is not trusted: behind a proxy on the
+`HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody, as does `HEADLIGHT_PUBLIC=1`.
+Otherwise the server prints a link with a token when it starts, as Jupyter does; a session that
+opens the link, or types the token on the Models page, may import until it ends. A
+visitor's address is not trusted: behind a proxy on the
 same machine all visitors have the proxy's.
 """
 

@@ -1,10 +1,10 @@
-"""The server around Streamlit: base URL and policy in every page, pages known from the start, libraries
-loaded before the first visit.
+"""The server around Streamlit: base URL and policy in every page, pages known from the start,
+libraries loaded before the first visit.
 
 A browser that opens `/attention` must find out whether the app is at `/` or at `/attention/`.
 Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
 the console on every first visit. The server knows the depth of the URL, so it writes the base into
-the page. The Content-Security-Policy of a page allows its scripts by their hashes, so it is made here.
+the page. A page's Content-Security-Policy allows its scripts by their hashes, so it is made here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from streamlit import config
 from streamlit.runtime.pages_manager import PagesManager
 
 from ui.core.public import is_public

@@ -1,4 +1,4 @@
-"""ASGI middleware in front of Streamlit: headers, a limit on visitors, and what strangers may ask for."""
+"""ASGI middleware in front of Streamlit: headers, a limit on visitors, hidden endpoints."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STREAM = "_stcore/stream"
 
 
 class Gate:
-    """Adds headers to every answer, limits visitors, and hides what a public server does not show."""
+    """Adds headers to every answer, limits visitors, hides what a public server does not show."""
 
     def __init__(self, app: Asgi) -> None:
         self.app = app

@@ -1,8 +1,8 @@
 """Training jobs of this server: processes of their own, one at a time.
 
 A job outlives the page run that started it. Its name is a secret in the page's address, which lets
-one steer it; others only see that a job is running. `HEADLIGHT_TRAIN=off` allows none; a public server
-allows them only if `HEADLIGHT_TRAIN=on` is set.
+one steer it; others only see that a job is running. `HEADLIGHT_TRAIN=off` allows none; a public
+server allows them only if `HEADLIGHT_TRAIN=on` is set.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ import streamlit as st
 
 from transformer.errors import InputError
 from ui.core.public import is_public
+from ui.work.counts import COUNTS
 
 #: Seconds in which a budget that is used up is whole again.
 WINDOW = 600.0
@@ -61,6 +62,7 @@ class Budget:
                 over = self._used[unit] - most
                 if over >= 0:
                     # A tenth of it is free again by then, not one token.
+                    COUNTS.add("over_budget")
                     wait = math.ceil((over + most / 10) / most * WINDOW / 60)
                     what = f"{most:,.0f} {unit}" + (" of computing" if unit == "seconds" else "")
                     raise OverBudgetError(

@@ -16,6 +16,7 @@ from transformer.worker.pool import Pool, most_workers
 from transformer.worker.turns import Turns
 from transformer.worker.work import is_small, trace_in_turn
 from ui.core.request import Request
+from ui.work.counts import COUNTS
 from ui.work.lru import Lru, seal
 from ui.work.models import load
 from ui.work.progress import UNKNOWN, Report, unreported
@@ -67,6 +68,7 @@ def trace(request: Request, report: Report = unreported) -> Trace:
     def make() -> Trace:
         model = load(request)
         worker = None
+        COUNTS.add("sentences")
         if is_small(model) and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
@@ -99,6 +101,7 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
         model = load(request)
         with OTHERS.taken(waiting_in(report)):
             report(*UNKNOWN)
+            COUNTS.add("computations")
             return wanted.make(model, recorded)
 
     result: T = CACHE.once(wanted.key(request), make, lambda: report(0, 0))
