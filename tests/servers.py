@@ -40,6 +40,7 @@ def serving(
     checkpoints: Path | None = None,
     fresh: bool = False,
     importing: bool = True,
+    environment: Mapping[str, str] | None = None,
     port: int = 0,
 ) -> Iterator[Server]:
     """A running server, which already answers.
@@ -50,6 +51,7 @@ def serving(
         checkpoints: the app's folder of checkpoints; None: its default.
         fresh: in a new Python, which has to import everything.
         importing: whether anyone may import models; otherwise only those with the server's token.
+        environment: more variables of its environment.
         port: 0 for any that is free.
 
     Raises: `RuntimeError` with its output if it does not start.
@@ -57,10 +59,10 @@ def serving(
     port = port or free_port()
     address = f"http://127.0.0.1:{port}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
-    environment = {"HEADLIGHT_IMPORT": "on" if importing else ""}
+    variables = {"HEADLIGHT_IMPORT": "on" if importing else "", **(environment or {})}
     if checkpoints:
-        environment["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
-    pid = (_anew if fresh else forks.start)([*command, *options], environment, log)
+        variables["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
+    pid = (_anew if fresh else forks.start)([*command, *options], variables, log)
     try:
         _wait_until_it_answers(address, pid, log)
         yield Server(address, pid)

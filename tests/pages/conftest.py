@@ -14,7 +14,7 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from ui.frame.serving import libraries
+from ui.hosting.state import libraries
 from ui.models import import_jobs
 from ui.work.lru import Lru
 

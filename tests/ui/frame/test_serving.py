@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from ui.frame.serving import KnownBase, depth_of
+from ui.hosting import gate
 
 PAGE = b"<!DOCTYPE html><html><head><title>x</title></head></html>"
 
@@ -21,8 +24,11 @@ PAGE = b"<!DOCTYPE html><html><head><title>x</title></head></html>"
         ("/app", "app", 0), ("/app/attention", "/app/", 1), ("/app/_stcore/health", "app", 0),
     ],
 )  # fmt: skip
-def test_how_deep_a_page_is(path: str, base: str, depth: int) -> None:
-    assert depth_of(path, base) == depth
+def test_how_deep_a_page_is(
+    path: str, base: str, depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gate.config, "get_option", {"server.baseUrlPath": base}.__getitem__)
+    assert depth_of(path) == depth
 
 
 def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dict[str, Any], bytes]:
@@ -59,11 +65,20 @@ def test_a_page_is_told_its_base() -> None:
     assert int(headers[b"content-length"]) == len(body)
     assert b"etag" not in headers  # of the file, which differs
     assert b"content-encoding" not in headers
+    script = body.partition(b"<script>")[2].partition(b"</script>")[0]
+    allowed = base64.b64encode(hashlib.sha256(script).digest())
+    assert b"'sha256-" + allowed + b"'" in headers[b"content-security-policy"]
+
+
+def test_the_root_is_its_own_base_and_has_a_policy() -> None:
+    start, body = ask("/")
+    assert body == PAGE
+    assert b"default-src 'none'" in dict(start["headers"])[b"content-security-policy"]
 
 
 @pytest.mark.parametrize(
     ("path", "kind", "method"),
-    [("/", b"text/html", "GET"), ("/_stcore/health", b"text/plain", "GET"),
+    [("/_stcore/health", b"text/plain", "GET"),
      ("/attention", b"text/html", "HEAD"), ("/attention", b"application/json", "GET")],
 )  # fmt: skip
 def test_everything_else_passes(path: str, kind: bytes, method: str) -> None:

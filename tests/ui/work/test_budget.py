@@ -1,0 +1,101 @@
+"""What a visit may use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from ui.work import budget
+from ui.work.budget import WINDOW, Budget, OverBudgetError, limit
+from ui.work.progress import Job, Progress, Report
+
+
+class Still(Progress):
+    """Draws nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("work")
+
+    def __call__(self, step: int, most: int) -> None:
+        """No-op."""
+
+
+def test_a_budget_is_used_up_and_comes_back() -> None:
+    now = [0.0]
+    mine = Budget(60, 100, lambda: now[0])
+    mine.charge(seconds=59, tokens=99)
+    mine.check()
+    mine.charge(tokens=1)
+    with pytest.raises(OverBudgetError, match=r"100 tokens .* in 10 minutes; go on in 1 minute,"):
+        mine.check()
+    now[0] = WINDOW / 10
+    mine.check()
+    mine.charge(seconds=120)
+    with pytest.raises(OverBudgetError, match=r"60 seconds of computing .* go on in 20 minutes"):
+        mine.check()
+    now[0] += 2 * WINDOW
+    mine.check()
+
+
+@given(some.lists(some.tuples(some.floats(0, 100), some.floats(0, 700)), max_size=20))
+def test_nobody_uses_more_than_the_budget_and_one_work_in_a_window(
+    works: list[tuple[float, float]],
+) -> None:
+    now, used = [0.0], 0.0
+    mine = Budget(60, math.inf, lambda: now[0])
+    for seconds, pause in works:
+        now[0] += pause
+        try:
+            mine.check()
+        except OverBudgetError:
+            continue
+        mine.charge(seconds=seconds)
+        used += seconds
+        assert used <= 60 + 100 + now[0] * 60 / WINDOW + 1e-6
+
+
+def test_work_ends_at_the_report_at_which_the_budget_is_used() -> None:
+    now, reached = [0.0], []
+    mine = Budget(5, math.inf, lambda: now[0])
+
+    def make(report: Report) -> None:
+        for step in range(10):
+            report(step, 10)
+            reached.append(step)
+            mine.charge(seconds=1)
+
+    with pytest.raises(OverBudgetError):
+        Job(make, mine).wait(Still())
+    assert reached == [0, 1, 2, 3, 4]
+
+
+def test_who_waits_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("ui.work.progress.time.monotonic", lambda: now[0])
+    mine = Budget(1_000, math.inf, lambda: now[0])
+
+    def make(report: Report) -> None:
+        report(0, 0)
+        now[0] += 100  # waits
+        report(3, 0)
+        now[0] += 100  # waits
+        report(1, 5)
+        now[0] += 7  # computes
+
+    Job(make, mine).wait(Still())
+    assert mine._used["seconds"] == pytest.approx(7)
+
+
+@pytest.mark.parametrize(
+    ("public", "text", "seconds"),
+    [("", "", math.inf), ("1", "", budget.SECONDS), ("1", "0", math.inf), ("", "90", 90)],
+)
+def test_only_public_servers_have_one_by_default(
+    public: str, text: str, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", public)
+    monkeypatch.setenv("HEADLIGHT_BUDGET_SECONDS", text)
+    assert limit("seconds") == seconds
