@@ -37,7 +37,10 @@ def translator(
 def assert_same(found: Trace, expected: Trace) -> None:
     assert found.predicted_ids == expected.predicted_ids
     for name in (*ATTENTION_KINDS, "log_probs"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=2e-5)
+        # Sums of products in another order differ by the size of what is summed.
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-5, atol=2e-5
+        )
 
 
 def reference(translator: Translator, **options: object) -> Trace:

@@ -1,0 +1,37 @@
+# Headlight on a CPU, as a public server. Build and run: see docs/hosting.md.
+#   docker build --build-arg TORCH_INDEX=ADDRESS -t headlight .
+FROM python:3.12-slim-bookworm AS build
+# Index of CPU builds of torch, see "CPU or GPU" in the README; without it pip takes the CUDA build.
+ARG TORCH_INDEX=""
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /build
+COPY requirements.txt requirements-metrics.txt constraints-cuda.txt ./
+RUN python -m venv /venv
+RUN if [ -n "$TORCH_INDEX" ]; then \
+        /venv/bin/pip install "$(grep '^torch==' requirements.txt)" --index-url "$TORCH_INDEX"; \
+    fi
+RUN /venv/bin/pip install -r requirements.txt -r requirements-metrics.txt
+
+FROM python:3.12-slim-bookworm
+RUN useradd --uid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin headlight
+COPY --from=build /venv /venv
+WORKDIR /app
+COPY .streamlit/config.toml .streamlit/config.toml
+COPY app.py ./
+COPY pages pages
+COPY ui ui
+COPY figures figures
+COPY headlight headlight
+COPY transformer transformer
+COPY checkpoints checkpoints
+USER 1000:1000
+# Nothing is written below /app, so the root may be read-only; /tmp has to be a tmpfs then.
+ENV HEADLIGHT_PUBLIC=1 \
+    PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
+    PATH=/venv/bin:$PATH
+EXPOSE 8501
+HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["python", "-c", \
+    "import urllib.request as r; r.urlopen('http://127.0.0.1:8501/_headlight/ready', timeout=4)"]
+# Its names follow: docker run headlight --server.allowedHosts headlight.example.org
+ENTRYPOINT ["streamlit", "run", "app.py", "--server.headless=true", "--server.port=8501"]
+CMD ["--server.allowedHosts", "localhost"]
