@@ -50,6 +50,7 @@ class Site(NamedTuple):
 def find_nginx() -> str:
     """Return the program, installed if that is possible."""
     if shutil.which("nginx") is None and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "-q"], check=False)
         subprocess.run(["apt-get", "install", "-y", "-q", "nginx-light"], check=False)
         subprocess.run(["service", "nginx", "stop"], check=False)
     found = shutil.which("nginx")
