@@ -88,6 +88,7 @@ lock:
 	{ echo "-c constraints-cuda.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.all; } > requirements.txt
 	grep -E '^(nvidia-|cuda-|triton)' .lock.all > constraints-cuda.txt
 	{ echo "-r requirements.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
+	grep ^prometheus-client== requirements-dev.txt > requirements-metrics.txt
 	rm -f .lock.all .lock.dev
 
 clean:

@@ -33,7 +33,7 @@ h1 {{ font-size: 1.5rem; font-weight: 600 }}
 </style></head>
 <body><h1>All {most} places are taken</h1>
 <p>This server shows Headlight to at most {most} visitors at once, so that it stays quick for each
-of them. This page looks for a free place every {again} seconds, and your address is kept.</p>
+of them. This page looks for a free place every {again} seconds; your link is kept.</p>
 </body></html>
 """
 
