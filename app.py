@@ -106,6 +106,7 @@ if __name__ == "__main__":
     main()
 else:
     # `streamlit run` finds this by its name and serves it; the app then runs this file as above.
+    st.secrets.load_if_toml_exists()  # some hosts set environment variables by this file
     if unfit := problems():
         sys.exit("Headlight does not start.\n" + "\n".join(f"  {why}" for why in unfit))
     app = st.App(__file__, middleware=[Middleware(Gate), Middleware(KnownBase)], lifespan=begin)

@@ -42,8 +42,9 @@ with info.popover("How", icon=":material/info:", type="tertiary"):
     )
     st.caption(
         "Whoever started the server can import, with the link that it printed; others only if it "
-        "was started with HEADLIGHT_IMPORT=on, and nobody if that is off. Folders must lie in the "
-        f"configured roots ({plain(', '.join(root.name for root in checkpoint_roots()))}, "
+        "was started with HEADLIGHT_IMPORT=on, and nobody if that is off or the server is public. "
+        "Folders must lie in the configured roots "
+        f"({plain(', '.join(root.name for root in checkpoint_roots()))}, "
         "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
     )
 draw_import(use)

@@ -49,13 +49,13 @@ def draw_toy() -> None:
     if job is not None:
         draw_run(job, use)
         return
+    if why is not None:
+        st.info(plain(why), icon=":material/lock:")
+        return
     st.markdown(
         "A tiny Transformer learns a toy task from random weights, on this server's processor. "
         "**Press Start and watch the attention maps take shape.**"
     )
-    if why is not None:
-        st.info(plain(why), icon=":material/lock:")
-        return
     if url_state.get(RUN):
         url_state.forget(RUN)
         st.caption("That run is no longer on this server.")

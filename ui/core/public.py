@@ -23,6 +23,19 @@ def is_public() -> bool:
     return setting(VARIABLE) not in OFF
 
 
+def whole_number(variable: str, default: int, public_default: int) -> int:
+    """Return the whole number in a variable; if it is empty, the default of this kind of server.
+
+    Raises: `ValueError`, one line, if it holds anything else.
+    """
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return public_default if is_public() else default
+    if not (text.isascii() and text.isdecimal()):
+        raise ValueError(f"{variable}={text[:20]}: must be a whole number, 0 for no limit")
+    return int(text)
+
+
 def refused_by(variable: str, what: str) -> str:
     """Return the sentence that says which variable switches something off."""
     shown = setting(variable)[:20]

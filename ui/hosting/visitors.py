@@ -6,12 +6,11 @@ public server has one of 200.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ui.core.public import is_public
+from ui.core.public import whole_number
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 
@@ -75,10 +74,7 @@ def most_visitors() -> int:
 
     Raises: `ValueError`, one line, if the variable holds no whole number.
     """
-    text = os.environ.get(VARIABLE, "").strip()
-    if text and not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"{VARIABLE}={text[:20]}: must be a whole number, 0 for no limit")
-    return int(text) if text else _PUBLIC if is_public() else 0
+    return whole_number(VARIABLE, 0, _PUBLIC)
 
 
 #: Of this server; its limit is read when it starts.

@@ -14,6 +14,7 @@ from transformer.files.hub import HubModel, is_name, look_up, missing_client
 from transformer.importers.explanations import explanation, hint
 from transformer.importers.registry import FORMATS, Format
 from ui.core import url_state
+from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound
 from ui.frame.import_access import admit, refusal, take_token, wants_token
@@ -60,7 +61,8 @@ def draw_import(use: Callable[[str], None]) -> None:
         st.info(plain(why), icon=":material/lock:")
         if wants_token():
             _draw_token()
-        _draw_command()
+        if not is_public():  # a stranger has no command line there
+            _draw_command()
         return
     job: Job | None = st.session_state.get(_JOB)
     if job is not None:

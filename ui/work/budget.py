@@ -7,7 +7,6 @@ A public server has a budget for each session; `HEADLIGHT_BUDGET_SECONDS` and
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from transformer.errors import InputError
-from ui.core.public import is_public
+from ui.core.public import whole_number
 from ui.work.counts import COUNTS
 
 #: Seconds in which a budget that is used up is whole again.
@@ -92,9 +91,5 @@ def limit(unit: str) -> float:
 
     Raises: `ValueError`, one line, if the variable holds no whole number.
     """
-    variable, default = _VARIABLES[unit]
-    text = os.environ.get(variable, "").strip()
-    if text and not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"{variable}={text[:20]}: must be a whole number, 0 for no limit")
-    most = int(text) if text else default if is_public() else 0
-    return most or math.inf
+    variable, most = _VARIABLES[unit]
+    return whole_number(variable, 0, most) or math.inf
