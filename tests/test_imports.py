@@ -29,7 +29,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.fast", "transformer.importers"),
     ("transformer.execution",),
     ("transformer.trace",),
-    ("transformer.measures", "transformer.arrays", "transformer.huggingface"),
+    (
+        "transformer.measures", "transformer.arrays", "transformer.huggingface",
+        "transformer.descendants",
+    ),
     ("transformer.translator",),
     ("transformer.catalogue", "transformer.training"),
     ("transformer.evaluation", "transformer.worker"),

@@ -21,6 +21,7 @@ def attend(
     mask: Tensor | None = None,
     *,
     causal: bool = False,
+    bias: Tensor | None = None,
     dropout: float = 0.0,
     tap: Tap = NO_TAP,
 ) -> Tensor:
@@ -31,15 +32,19 @@ def attend(
         mask: bool, broadcastable to [B, H, T, S]; True = may attend. Every row needs one True.
         causal: the queries are the last T of the S positions, and each sees itself and those
             before it; joined with `mask`.
+        bias: added to the logits before the mask, broadcastable to [B, H, T, S]. Departure:
+            relative positions (`transformer.positions.RelativePositions`), not in the paper.
         dropout: probability of dropping a weight (training only). Departure: not in the paper.
-        tap: offers "scores" (before the mask) and "weights" (rows sum to 1, masked entries exactly
-            0, before dropout). If hooks want neither, a fused kernel computes the same output.
+        tap: offers "scores" (with the bias, before the mask) and "weights" (rows sum to 1, masked
+            entries exactly 0, before dropout). If hooks want neither, a fused kernel computes the
+            same output.
 
     Returns: [B, H, T, d_v].
     """
     if not tap.wants("scores", "weights"):
-        return fused_attention(q, k, v, mask, causal=causal, dropout=dropout)
-    scores = tap("scores", q @ k.mT / math.sqrt(q.size(-1)))  # [B, H, T, S]
+        return fused_attention(q, k, v, mask, causal=causal, bias=bias, dropout=dropout)
+    logits = q @ k.mT / math.sqrt(q.size(-1))  # [B, H, T, S]
+    scores = tap("scores", logits if bias is None else logits + bias)
     if causal:
         scores = scores.masked_fill(~causal_mask(q.size(-2), k.size(-2), q.device), -math.inf)
     if mask is not None:
@@ -74,6 +79,7 @@ class MultiHeadAttention(nn.Module):
         mask: Tensor | None = None,
         *,
         causal: bool = False,
+        bias: Tensor | None = None,
         cache: BlockCache | None = None,
         tap: Tap = NO_TAP,
     ) -> Tensor:
@@ -81,7 +87,7 @@ class MultiHeadAttention(nn.Module):
 
         Args:
             source: x itself in self-attention, the encoder's output in cross-attention.
-            mask, causal: see `attend`.
+            mask, causal, bias: see `attend`.
             cache: keys and values of earlier calls, which are joined with those of `source`.
 
         Returns: [B, T, d_model].
@@ -90,7 +96,8 @@ class MultiHeadAttention(nn.Module):
         k, v = project(source) if cache is None else cache.update(project, source)
         q, k, v = tap("q", self.queries(x)), tap("k", k), tap("v", v)
         dropout = self.dropout if self.training else 0.0
-        heads = tap("heads", attend(q, k, v, mask, causal=causal, dropout=dropout, tap=tap))
+        heads = attend(q, k, v, mask, causal=causal, bias=bias, dropout=dropout, tap=tap)
+        heads = tap("heads", heads)
         output: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))  # from [B, H, T, d_v]
         return output
 

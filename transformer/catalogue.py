@@ -7,15 +7,24 @@ the reason.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from transformer.arrays.archived import ArchivedTrace
 from transformer.arrays.trace_file import describe_arrays
-from transformer.checkpoint.folder import PARTS, CheckpointEntry, fingerprint, inspect_checkpoint
+from transformer.checkpoint.folder import (
+    PARTS,
+    CheckpointEntry,
+    fingerprint,
+    inspect_checkpoint,
+    read_metrics,
+)
 from transformer.checkpoint.snapshots import at, split_name, split_path
+from transformer.descendants.config import StackConfig
+from transformer.descendants.files import check_stack
+from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
 from transformer.files.file_cache import FileCache
 from transformer.files.safe import is_there, json_object
@@ -23,8 +32,9 @@ from transformer.importers.registry import FORMATS
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 
-#: "checkpoint" is this project's format; "foreign" must be imported first.
-Kind = Literal["checkpoint", "archive", "huggingface", "foreign"]
+#: "checkpoint" is this project's format, and "descendant" that of its models of one stack;
+#: "foreign" must be imported first.
+Kind = Literal["checkpoint", "descendant", "archive", "huggingface", "foreign"]
 
 CONFIG, ARCHIVE = "config.json", ".npz"
 
@@ -85,6 +95,8 @@ def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
         return ArchivedTrace.load(path)
     if kind == "foreign":
         raise CheckpointError(_import_first(path))
+    if kind == "descendant":
+        return StackModel.load(path, device)
     if kind == "huggingface":
         from transformer.huggingface.model import HuggingFaceModel
 
@@ -101,6 +113,8 @@ def kind_of(path: Path) -> Kind:
     values = _config(path)
     if values is not None and isinstance(values.get("model_type"), str):
         return "foreign" if values["model_type"] == "marian" else "huggingface"
+    if values is not None and "task" in values:
+        return "descendant"
     if values is None and any(each.fits(path) for each in FORMATS.values()):
         return "foreign"
     return "checkpoint"
@@ -194,16 +208,21 @@ def _read_entry(path: Path, mark: str) -> Entry:
             found.name, path, found.config, found.error, mark,
             metrics=found.metrics, history=found.history, kind=kind, updates=split_path(path)[1],
         )  # fmt: skip
+    metrics: Mapping[str, Any] = {}
     try:
         if kind == "foreign":
             raise CheckpointError(_import_first(path))
         if kind == "archive":
             about = _about_arrays(path)
+        elif kind == "descendant":
+            about, metrics = _about_stack(check_stack(path)), read_metrics(path)
         else:
             about, unused = _about_huggingface(path)
     except CheckpointError as wrong:
         error = str(wrong)
-    return Entry(name, path, None, error, mark, kind=kind, about=about, unused=unused)
+    return Entry(
+        name, path, None, error, mark, kind=kind, about=about, unused=unused, metrics=metrics
+    )
 
 
 def _counts(path: Path) -> bool:
@@ -228,12 +247,12 @@ def _config(folder: Path) -> dict[str, Any] | None:
 
 
 def _read_config(path: Path) -> dict[str, Any]:
-    """Keep only the key that tells which model this is."""
+    """Keep only the keys that tell which model this is."""
     try:
         values = json_object(path)
     except CheckpointError:
         return {}
-    return {"model_type": values["model_type"]} if "model_type" in values else {}
+    return {name: values[name] for name in ("model_type", "task") if name in values}
 
 
 def _about_arrays(path: Path) -> str:
@@ -245,6 +264,22 @@ def _about_arrays(path: Path) -> str:
 def _size(shape: Sequence[int]) -> str:
     layers = "1 layer" if shape[0] == 1 else f"{shape[0]} layers"
     return f"{layers}, {shape[1]} head{'' if shape[1] == 1 else 's'}"
+
+
+#: What a model of one stack was trained to do.
+_TASKS = {
+    "continue": "decoder only (GPT), continues a text",
+    "fill": "encoder only (BERT), fills in hidden words",
+    "translate": "decoder only, translates",
+}
+
+
+def _about_stack(config: StackConfig) -> str:
+    layers = "1 layer" if config.n_layers == 1 else f"{config.n_layers} layers"
+    return (
+        f"{_TASKS[config.task]}: {layers}, d_model {config.d_model:,}, "
+        f"{config.blocks.heads_in_words}, {config.n_parameters / 1e6:.1f} M parameters."
+    )
 
 
 def _about_huggingface(folder: Path) -> tuple[str, tuple[str, ...]]:

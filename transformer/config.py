@@ -16,7 +16,7 @@ from transformer.files.safe import parse_json
 
 Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]
-PositionKind = Literal["sinusoidal", "learned", "stored"]
+PositionKind = Literal["sinusoidal", "learned", "stored", "relative"]
 PositionLayout = Literal["interleaved", "concatenated"]
 PositionFrequencies = Literal["paper", "endpoint"]
 Tying = Literal["all", "decoder", "none"]
@@ -25,6 +25,8 @@ Tying = Literal["all", "decoder", "none"]
 MAX_PARAMETERS = 2_000_000_000
 #: Counts are below this, so that values computed from them can be printed.
 MAX_WHOLE = 10**15
+#: Classes of distances of relative positions, as in T5 (Raffel et al. 2020, section 2.1).
+DISTANCE_BUCKETS = 32
 #: Largest number of the first position.
 MAX_POSITION_OFFSET = 1_000_000
 
@@ -55,6 +57,9 @@ class ModelConfig:
         positions: sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table
             beside the weights, as in files of other libraries, usually sinusoids rounded to half
             precision. The settings of sinusoids then give the formula that it is compared with.
+            "relative": nothing is added to embeddings; every head of self-attention adds a trained
+            number for each class of distances to its logits, the same in all layers of a stack.
+            Departure: T5's (Raffel et al. 2020), after Shaw et al. (2018).
         position_layout: sines and cosines "interleaved" as in the paper's formula, or
             "concatenated" (all sines, then all cosines) as in several implementations.
         position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
@@ -224,6 +229,8 @@ class ModelConfig:
             embedding += d * self.target_vocab_size
         if self.positions == "learned":
             embedding += 2 * d * self.max_positions
+        if self.positions == "relative":
+            embedding += DISTANCE_BUCKETS * (self.n_heads + self.decoder_heads)
         if self.output_bias:
             embedding += self.target_vocab_size
         return encoder + decoder + embedding

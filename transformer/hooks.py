@@ -60,7 +60,8 @@ class Site(NamedTuple):
             q        [B, H, T, d_k]   queries (attention only, as are the next five)
             k        [B, H, S, d_k]   keys
             v        [B, H, S, d_v]   values
-            scores   [B, H, T, S]     q k^T / sqrt(d_k), before the mask
+            scores   [B, H, T, S]     q k^T / sqrt(d_k), before the mask, with what relative
+                                      positions add
             weights  [B, H, T, S]     their softmax under the mask, before dropout
             heads    [B, H, T, d_v]   the heads' outputs, before W_O
             inner    [B, T, d_ff]     the activations (feed-forward only)

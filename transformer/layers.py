@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.hooks import NO_TAP, Tap
-from transformer.machinery.cache import NO_CACHE, LayerCache
+from transformer.machinery.cache import NO_CACHE, BlockCache, LayerCache
 from transformer.machinery.kernels import Dropout
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -69,11 +69,23 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.around_feed_forward = Residual(config)
 
-    def forward(self, x: Tensor, src_mask: Tensor | None = None, tap: Tap = NO_TAP) -> Tensor:
-        """Map x [B, S, d_model]."""
+    def forward(
+        self,
+        x: Tensor,
+        src_mask: Tensor | None = None,
+        tap: Tap = NO_TAP,
+        bias: Tensor | None = None,
+        cache: BlockCache | None = None,
+    ) -> Tensor:
+        """Map x [B, S, d_model].
+
+        Args:
+            bias: as in `transformer.attention.attend`.
+            cache: keys and values of the positions before x, if this layer stands alone.
+        """
         x = self.around_self(
             x,
-            lambda x, tap: self.self_attention(x, x, src_mask, tap=tap),
+            lambda x, tap: self.self_attention(x, x, src_mask, bias=bias, cache=cache, tap=tap),
             tap.block("self"),
         )
         output: Tensor = self.around_feed_forward(x, self.feed_forward, tap.block("feed_forward"))
@@ -99,11 +111,17 @@ class DecoderLayer(nn.Module):
         src_mask: Tensor | None = None,
         cache: LayerCache = NO_CACHE,
         tap: Tap = NO_TAP,
+        bias: Tensor | None = None,
     ) -> Tensor:
-        """Map x [B, T, d_model], attending to memory [B, S, d_model]."""
+        """Map x [B, T, d_model], attending to memory [B, S, d_model].
+
+        Args: bias: of self-attention, as in `transformer.attention.attend`.
+        """
         x = self.around_self(
             x,
-            lambda x, tap: self.self_attention(x, x, causal=True, cache=cache.prefix, tap=tap),
+            lambda x, tap: self.self_attention(
+                x, x, causal=True, bias=bias, cache=cache.prefix, tap=tap
+            ),
             tap.block("self"),
         )
         x = self.around_cross(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.hooks import Chain, Hooks, Record, matching, tap
 from transformer.layers import DecoderLayer, EncoderLayer
@@ -14,6 +15,8 @@ from transformer.machinery.cache import NO_CACHE, DecoderCache
 from transformer.machinery.initialisation import initialise
 from transformer.machinery.kernels import Dropout, padding_mask
 from transformer.machinery.stored_positions import make_positions
+from transformer.positions import RelativePositions
+from transformer.types import AttentionKind
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,9 @@ class Transformer(nn.Module):
         self.generator = nn.Linear(d_model, config.target_vocab_size, bias=config.output_bias)
         self.src_positions = make_positions(config)
         self.tgt_positions = make_positions(config)
+        if config.positions == "relative":
+            self.src_distances = RelativePositions(config.n_heads, causal=False)
+            self.tgt_distances = RelativePositions(config.decoder_heads, causal=True)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         pre = config.norm == "pre"
@@ -84,9 +90,17 @@ class Transformer(nn.Module):
         """Number of trainable parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
         """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
-        return self.logits(self.decode(tgt_in, self.encode(src)).hidden)
+        encoded = self.encode(src, hooks=hooks)
+        return self.logits(self.decode(tgt_in, encoded, hooks=hooks).hidden)
+
+    def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+        """Return the block that makes the maps of one kind in a layer."""
+        stack = self.encoder if kind == "encoder_self" else self.decoder
+        name = "cross_attention" if kind == "cross" else "self_attention"
+        block: MultiHeadAttention = getattr(stack[layer], name)
+        return block
 
     def encode(
         self, src: Tensor, *, hooks: Hooks | None = None, need_weights: bool = False
@@ -103,8 +117,9 @@ class Transformer(nn.Module):
         ends = tap(hooks, "encoder")
         src_mask = padding_mask(src, self.config.pad_id)
         x = ends.block("embedding")("hidden", self.embed_source(src))  # [B, S, d_model]
+        bias = self.distances("encoder_self", src.size(1), src.size(1))
         for index, layer in enumerate(self.encoder):
-            x = layer(x, src_mask, tap(hooks, "encoder", index))
+            x = layer(x, src_mask, tap(hooks, "encoder", index), bias)
         memory = ends.block("final")("hidden", self.encoder_norm(x))
         return Encoded(memory, src_mask, None if maps is None else maps.layers("encoder_self"))
 
@@ -131,9 +146,11 @@ class Transformer(nn.Module):
         ends = tap(hooks, "decoder")
         start = 0 if cache is None else cache.length
         x = ends.block("embedding")("hidden", self.embed_target(tgt_in, start))  # [B, T, d_model]
+        bias = self.distances("decoder_self", tgt_in.size(1), start + tgt_in.size(1))
         for index, layer in enumerate(self.decoder):
             kept = NO_CACHE if cache is None else cache.layer(index)
-            x = layer(x, encoded.memory, encoded.src_mask, kept, tap(hooks, "decoder", index))
+            at = tap(hooks, "decoder", index)
+            x = layer(x, encoded.memory, encoded.src_mask, kept, at, bias)
         hidden = ends.block("final")("hidden", self.decoder_norm(x))
         if maps is None:
             return Decoded(hidden)
@@ -143,6 +160,17 @@ class Transformer(nn.Module):
         """Project hidden states [..., d_model] to scores over the target vocabulary [..., V]."""
         output: Tensor = self.generator(hidden)
         return output
+
+    def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
+        """What relative positions add to the logits of one kind, [1, H, queries, keys].
+
+        None in cross-attention and without relative positions. The queries are the last positions.
+        """
+        if self.config.positions != "relative" or kind == "cross":
+            return None
+        module = self.src_distances if kind == "encoder_self" else self.tgt_distances
+        bias: Tensor = module(n_queries, n_keys)
+        return bias
 
     def embed_source(self, src: Tensor) -> Tensor:
         """What enters the encoder for tokens [B, S]. Returns: [B, S, d_model]."""

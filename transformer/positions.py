@@ -7,7 +7,15 @@ import math
 import torch
 from torch import Tensor, nn
 
-from transformer.config import PositionFrequencies, PositionKind, PositionLayout
+from transformer.config import (
+    DISTANCE_BUCKETS,
+    PositionFrequencies,
+    PositionKind,
+    PositionLayout,
+)
+
+#: From this distance on, relative positions tell nothing apart.
+FURTHEST = 128
 
 
 def angular_frequencies(d_model: int, which: PositionFrequencies = "paper") -> Tensor:
@@ -144,3 +152,60 @@ class LearnedPositions(TablePositions):
         super().__init__()
         self.table = nn.Parameter(torch.empty(n_positions, d_model))
         nn.init.normal_(self.table, std=0.02)
+
+
+class NoPositions(nn.Module):
+    """Nothing is added to embeddings; the order comes from `RelativePositions`."""
+
+    nothing: Tensor
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("nothing", torch.zeros(1, d_model), persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Zeros [length, d_model]."""
+        return self.nothing.expand(length, -1)
+
+
+def distance_buckets(distances: Tensor, *, causal: bool) -> Tensor:
+    """Return the class of each distance, key position minus query position.
+
+    Half of the classes hold one distance each; the others grow evenly in the distance's logarithm
+    up to `FURTHEST`, and the last holds all beyond. Of a stack that sees both directions, each has
+    half of them; in a causal one, keys ahead of the query count as distance 0.
+
+    Source: Raffel et al. (2020), section 2.1, and the code published with it.
+
+    Returns: int64, 0 to `DISTANCE_BUCKETS` - 1, of the same shape.
+    """
+    n_buckets, first = DISTANCE_BUCKETS, torch.zeros_like(distances)
+    if causal:
+        back = (-distances).clamp(min=0)
+    else:
+        n_buckets //= 2
+        first, back = (distances > 0) * n_buckets, distances.abs()
+    exact = n_buckets // 2
+    share = (back.clamp(min=1).double() / exact).log() / math.log(FURTHEST / exact)
+    far = (exact + (share * (n_buckets - exact)).long()).clamp(max=n_buckets - 1)
+    return first + torch.where(back < exact, back, far)
+
+
+class RelativePositions(nn.Module):
+    """A number for every class of distances and every head, added to the logits of self-attention.
+
+    One module serves all layers of a stack.
+    """
+
+    def __init__(self, n_heads: int, *, causal: bool) -> None:
+        """Args: causal: whether queries see earlier positions only."""
+        super().__init__()
+        self.causal = causal
+        self.table = nn.Parameter(torch.zeros(DISTANCE_BUCKETS, n_heads))
+
+    def forward(self, n_queries: int, n_keys: int) -> Tensor:
+        """Return the numbers [1, H, n_queries, n_keys] if the queries are the last positions."""
+        keys = torch.arange(n_keys, device=self.table.device)
+        distances = keys - keys[n_keys - n_queries :, None]
+        buckets = distance_buckets(distances, causal=self.causal)
+        return self.table[buckets].permute(2, 0, 1)[None]

@@ -89,7 +89,7 @@ class Translator:
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
-        if model.config.positions != "sinusoidal":
+        if model.config.positions in ("learned", "stored"):
             self.max_tokens = min(max_tokens, model.config.max_positions)
         self._symbols = symbols_of(tokenizer.target.pieces, model.config.eos_id)
         if not follow_grammar:

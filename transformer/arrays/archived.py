@@ -21,6 +21,8 @@ LACKS: dict[Ability, str] = {
     "differently.",
     "internals": "This file holds attention weights only, not the queries, keys and values behind "
     "them.",
+    "heads": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
     "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
     "embeddings behind them.",
     "any_sentence": "This file holds one sentence; there is no model here to read another.",

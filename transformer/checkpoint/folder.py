@@ -174,11 +174,11 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
 def _load(path: Path) -> Checkpoint:
     folder, updates = split_path(path)
     config = _read_config(folder)
-    tokenizer = _read_tokenizer(folder, config)
+    tokenizer = read_own_tokenizer(folder, config)
     state = (
         read_weights(folder, config) if updates is None else read_snapshot(folder, config, updates)
     )
-    return Checkpoint(path, _build(config, state), tokenizer, _read_metrics(folder))
+    return Checkpoint(path, _build(config, state), tokenizer, read_metrics(folder))
 
 
 def save_checkpoint(
@@ -222,21 +222,40 @@ def write_files(
     Args:
         state: a state dict.
     """
+    aliases = stored_names(config)
+    own = {name: tensor for name, tensor in state.items() if name not in aliases}
+    write_parts(folder, config.to_json(), own, tokenizer, metrics=metrics, dtype=dtype, card=card)
+
+
+def write_parts(
+    folder: Path,
+    config: str,
+    state: Mapping[str, Tensor],
+    tokenizer: Tokenizer,
+    *,
+    metrics: Mapping[str, Any] | None = None,
+    dtype: str = "float32",
+    card: str | None = None,
+) -> None:
+    """Write the files of a model of any class; see `save_checkpoint` for the arguments.
+
+    Args:
+        config: content of config.json.
+        state: the tensors to store.
+    """
     if dtype not in STORED_DTYPES:
         raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
-    aliases = stored_names(config)
     stored = {
         # Position tables are small, and sinusoids in them must not be rounded (again).
         name: tensor.detach()
         .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
         .contiguous()
         for name, tensor in state.items()
-        if name not in aliases
     }
     for name, data in tokenizer.files().items():
         write_atomic(folder / name, data)
     write_atomic(folder / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
-    write_atomic(folder / CONFIG, config.to_json().encode())
+    write_atomic(folder / CONFIG, config.encode())
     if metrics is not None:
         text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
         write_atomic(folder / METRICS, text.encode())
@@ -272,14 +291,14 @@ def _read_entry(path: Path, mark: str) -> CheckpointEntry:
     folder, updates = split_path(path)
     try:
         config = _read_config(folder)
-        _read_tokenizer(folder, config)
+        read_own_tokenizer(folder, config)
         check_weights(folder, config)
         history = _read_history(folder)
         if updates is not None and updates not in [each.updates for each in history.snapshots]:
             raise CheckpointError(f"{folder}: no snapshot after {updates:,} updates")
     except CheckpointError as error:
         return CheckpointEntry(name, path, config, str(error), mark)
-    return CheckpointEntry(name, path, config, None, mark, _read_metrics(folder), history)
+    return CheckpointEntry(name, path, config, None, mark, read_metrics(folder), history)
 
 
 def _name_of(path: Path) -> str:
@@ -291,19 +310,25 @@ def _name_of(path: Path) -> str:
 
 
 def _read_config(folder: Path) -> ModelConfig:
-    if not is_folder(folder):
-        raise CheckpointError(f"{folder}: no such checkpoint folder")
     path = folder / CONFIG
     try:
-        config = ModelConfig.from_json(read_small(path, MAX_CONFIG).decode())
+        config = ModelConfig.from_json(read_config_text(folder))
     except (ConfigError, TypeError) as error:
         hint = "; if another library wrote it: `python -m transformer import`"
         foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
         raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
-    except UnicodeDecodeError:
-        raise CheckpointError(f"{path}: not UTF-8 text") from None
     check_size(path, config)
     return config
+
+
+def read_config_text(folder: Path) -> str:
+    """Return the content of config.json. Raises `CheckpointError` naming it."""
+    if not is_folder(folder):
+        raise CheckpointError(f"{folder}: no such checkpoint folder")
+    try:
+        return read_small(folder / CONFIG, MAX_CONFIG).decode()
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{folder / CONFIG}: not UTF-8 text") from None
 
 
 def check_size(path: Path, config: ModelConfig) -> None:
@@ -320,7 +345,8 @@ def check_size(path: Path, config: ModelConfig) -> None:
         )
 
 
-def _read_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
+def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
+    """Read a folder's tokenizer, and compare it with a config. Raises `CheckpointError`."""
     path = folder / TOKENIZER_FILE
     present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
     try:
@@ -348,7 +374,7 @@ def _tokenizer_file(path: Path) -> bytes:
     return read_small(path, MAX_TABLE if path.suffix == ".json" else MAX_SMALL_FILE)
 
 
-def _read_metrics(folder: Path) -> Mapping[str, Any]:
+def read_metrics(folder: Path) -> Mapping[str, Any]:
     """Read metrics.json; a missing or unreadable file must not keep a good model from loading."""
     try:
         values = parse_json(read_small(folder / METRICS, MAX_METRICS))
@@ -372,6 +398,6 @@ def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
     model.load_state_dict({**state, **tied}, assign=True)
     if config.tie_embeddings != "none":
         model.generator.weight = model.tgt_embedding.weight
-    if config.positions == "sinusoidal":  # not in the state dict, so still on the meta device
+    if config.positions in ("sinusoidal", "relative"):  # not stored, so still on the meta device
         model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
     return model.eval().requires_grad_(False)

@@ -15,7 +15,7 @@ from transformer.model import Transformer
 _DRAWING = frozenset(("kaiming_uniform_", "normal_", "uniform_", "xavier_uniform_"))
 
 
-class _Undrawn(TorchFunctionMode):
+class Undrawn(TorchFunctionMode):
     """Skip the drawing of initial values.
 
     On the meta device there is nothing to fill, but torch imports its compiler to find that out,
@@ -37,5 +37,5 @@ class _Undrawn(TorchFunctionMode):
 
 def outline(config: ModelConfig) -> Transformer:
     """Return the model on the meta device: tensors have shapes but take no memory."""
-    with torch.device("meta"), _Undrawn():
+    with torch.device("meta"), Undrawn():
         return Transformer(config)

@@ -176,7 +176,7 @@ class HuggingFaceModel:
             if self.family == "encoder":
                 return "This model only reads, it has no decoder, so there is nothing to steer."
             return f"This model's tokens are chosen by {maker}, and Headlight cannot override them."
-        if ability == "internals":
+        if ability in ("internals", "heads"):
             return (
                 f"This model is run by {maker}, which returns its attention weights, but not the "
                 "queries, keys, values and gates behind them."

@@ -6,6 +6,7 @@ Masks are bool, True = may attend.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
@@ -35,15 +36,24 @@ def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
 
 
 def fused_attention(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, dropout: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    *,
+    causal: bool,
+    dropout: float,
+    bias: Tensor | None = None,
 ) -> Tensor:
     """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights."""
     n_queries, n_keys = q.size(-2), k.size(-2)
-    if causal and (mask is not None or n_queries != n_keys):
+    if causal and (mask is not None or bias is not None or n_queries != n_keys):
         if n_queries > 1:  # a single query is the last position and sees all
             ahead = causal_mask(n_queries, n_keys, q.device)
             mask = ahead if mask is None else mask & ahead
         causal = False
+    if bias is not None:  # the kernel takes one matrix for both
+        mask = bias.to(q.dtype) if mask is None else bias.to(q.dtype).masked_fill(~mask, -math.inf)
     return F.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )

@@ -7,6 +7,7 @@ from torch import Tensor
 from transformer.config import ModelConfig
 from transformer.positions import (
     LearnedPositions,
+    NoPositions,
     SinusoidalPositions,
     TablePositions,
     sinusoidal,
@@ -39,8 +40,10 @@ def formula(config: ModelConfig, n_positions: int | None = None) -> Tensor:
     )
 
 
-def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions:
+def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions | NoPositions:
     """Return the positional encoding of a config."""
+    if config.positions == "relative":
+        return NoPositions(config.d_model)
     if config.positions == "learned":
         return LearnedPositions(config.d_model, config.max_positions)
     if config.positions == "stored":

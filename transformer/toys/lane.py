@@ -12,6 +12,7 @@ from torch import Tensor
 
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.machinery.stored_positions import StoredPositions
+from transformer.model import Transformer
 from transformer.toys.settings import ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.data import collate
@@ -25,17 +26,25 @@ from transformer.types import Floats
 SAMPLE = 200
 
 
+def model_of(trainer: Trainer) -> Transformer:
+    """Return a toy's model; toys have two stacks."""
+    assert isinstance(trainer.model, Transformer)
+    return trainer.model
+
+
 class HookedObjective(Objective):
     """The loss of a model that runs with hooks."""
 
     def __init__(self, trainer: Trainer, settings: ToySettings) -> None:
         super().__init__(trainer.model, trainer.settings)
+        self.transformer = model_of(trainer)
         self.hooks = settings.hooks()
 
     def logits(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
-        encoded = self.model.encode(src, hooks=self.hooks)
-        return self.model.logits(self.model.decode(tgt_in, encoded, hooks=self.hooks).hidden)
+        model = self.transformer
+        encoded = model.encode(src, hooks=self.hooks)
+        return model.logits(model.decode(tgt_in, encoded, hooks=self.hooks).hidden)
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
         """Return the summed loss and negative log-likelihood of a batch, in nats."""
@@ -55,7 +64,8 @@ class Lane:
         self.folder = RunFolder(path)
         recipe = settings.recipe(self.tokenizer.vocab_size)
         self.trainer = Trainer(recipe, corpus, self.tokenizer, self.folder, "cpu", World())
-        for positions in (self.trainer.model.src_positions, self.trainer.model.tgt_positions):
+        self.model = model_of(self.trainer)
+        for positions in (self.model.src_positions, self.model.tgt_positions):
             if isinstance(positions, StoredPositions):
                 positions.table.data.zero_()
         self.objective = HookedObjective(self.trainer, settings)
@@ -104,7 +114,7 @@ class Lane:
     def maps(self) -> dict[str, Floats]:
         """Return the attention on the held-out probe: by kind [L, H, T, S]."""
         batch = collate(self._held_out[0][:1], self._held_out[1][:1])
-        model, hooks = self.trainer.model, self.objective.hooks
+        model, hooks = self.model, self.objective.hooks
         encoded = model.encode(batch.src, hooks=hooks, need_weights=True)
         decoded = model.decode(batch.tgt_in, encoded, hooks=hooks, need_weights=True)
         found = {
@@ -123,7 +133,7 @@ class Lane:
 
     def save(self, path: Path, accuracy: float) -> Path:
         """Write the model as a checkpoint that computes what was trained."""
-        model, settings = self.trainer.model, self.settings
+        model, settings = self.model, self.settings
         if settings.change == "no_scaling":
             # The app divides scores by sqrt(d_k); queries that much larger cancel it exactly.
             factor = math.sqrt(settings.d_model // settings.n_heads)

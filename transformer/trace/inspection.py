@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.hooks import Chain, Complete, HeadGates, Hooks, Name, Record, Site
 from transformer.machinery.kernels import causal_mask
-from transformer.model import Transformer
 from transformer.trace.records import HeadStages, Trace, Weighing
 from transformer.types import AttentionKind, Floats
 
@@ -28,11 +27,12 @@ class Inside(NamedTuple):
         block: its projections.
         x_queries: [n, d_model].  x_keys: [m, d_model].  What the projections read.
         q: [H, n, d_k].  k: [H, m, d_k].  v: [H, m, d_v].
-        scores: [H, n, m], q k^T / sqrt(d_k) before the mask.
+        scores: [H, n, m], q k^T / sqrt(d_k) before the mask, with what relative positions add.
         mask: [n, m] bool; True = may attend.
         weights: [H, n, m].
         heads: [H, n, d_v], before gates.
         output: [n, d_model].
+        relative: [H, n, m], what relative positions add to the scores; None without them.
     """
 
     block: MultiHeadAttention
@@ -46,6 +46,23 @@ class Inside(NamedTuple):
     weights: Tensor
     heads: Tensor
     output: Tensor
+    relative: Tensor | None = None
+
+
+class Inspectable(Protocol):
+    """A model that can be looked into: a `Transformer`, or one stack of its blocks."""
+
+    def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hooks) -> Tensor:
+        """Read src [B, S] and tgt_in [B, T], either of which may be empty if there is no stack."""
+        ...
+
+    def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+        """Return the block that makes the maps of one kind in a layer."""
+        ...
+
+    def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
+        """What relative positions add to the scores of a kind, [1, H, queries, keys], or None."""
+        ...
 
 
 class Which(NamedTuple):
@@ -58,7 +75,7 @@ class Which(NamedTuple):
 
 
 def inspect_head(
-    model: Transformer,
+    model: Inspectable,
     trace: Trace,
     kind: AttentionKind,
     layer: int,
@@ -88,7 +105,7 @@ def inspect_head(
 
 
 def look_inside(
-    model: Transformer,
+    model: Inspectable,
     trace: Trace,
     kind: AttentionKind,
     layer: int,
@@ -102,26 +119,29 @@ def look_inside(
     names: tuple[Name, ...] = ("input", "q", "k", "v", "scores", "weights", "output")
     # Heads are recorded before hooks scale them, all else as the model goes on with it.
     heads = Record([Site.of(kind, layer, "heads")])
-    record = Record([Site.of(kind, layer, name) for name in names], stop=True)
-    every = Chain(heads, hooks, record)
-    device = model.src_embedding.weight.device
-    src = torch.tensor([trace.src_ids], device=device)  # [1, S]
+    memory = Site("encoder", None, "final", "hidden")
+    wanted = [Site.of(kind, layer, name) for name in names]
+    record = Record([*wanted, *([memory] if kind == "cross" else [])], stop=True)
+    block = model.attention_block(kind, layer)
+    device = block.w_q.weight.device
+
+    def row(ids: tuple[int, ...]) -> Tensor:  # [1, n]
+        return torch.tensor([ids], dtype=torch.long, device=device)
+
     with suppress(Complete):
-        encoded = model.encode(src, hooks=every)
-        model.decode(torch.tensor([trace.tgt_ids], device=device), encoded, hooks=every)
+        model(row(trace.src_ids), row(trace.tgt_ids), Chain(heads, hooks, record))
 
     def value(name: Name) -> Tensor:
         return record[Site.of(kind, layer, name)][0]
 
-    stack = model.encoder if kind == "encoder_self" else model.decoder
-    block = getattr(stack[layer], "cross_attention" if kind == "cross" else "self_attention")
     scores = value("scores")
     n, m = scores.shape[1:]
+    relative = model.distances(kind, n, m)
     mask = torch.ones(n, m, dtype=torch.bool, device=device)  # a trace holds no padding
     return Inside(
         block,
         x_queries=value("input"),
-        x_keys=encoded.memory[0] if kind == "cross" else value("input"),
+        x_keys=record[memory][0] if kind == "cross" else value("input"),
         q=value("q"),
         k=value("k"),
         v=value("v"),
@@ -130,6 +150,7 @@ def look_inside(
         weights=value("weights"),
         heads=heads[Site.of(kind, layer, "heads")][0],
         output=value("output"),
+        relative=None if relative is None else relative[0],
     )
 
 
@@ -150,8 +171,10 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
         )
 
     scores = inside.scores[head, query]  # [m]
-    dots = scores * root
-    unscaled = dots.masked_fill(~row, -math.inf).softmax(0)
+    relative = None if inside.relative is None else inside.relative[head, query]  # [m]
+    dots = (scores if relative is None else scores - relative) * root
+    bare = dots if relative is None else dots + relative
+    unscaled = bare.masked_fill(~row, -math.inf).softmax(0)
     query_tokens, key_tokens = trace.axis_tokens(which.kind)
     bias = block.w_o.bias
     output = inside.output[query]
@@ -168,12 +191,13 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
         dots=_array(dots),
         mask=row.cpu().numpy(),
         scaled=weighing(scores, inside.weights[head, query], inside.heads[head, query]),
-        unscaled=weighing(dots, unscaled, unscaled @ values),
+        unscaled=weighing(bare, unscaled, unscaled @ values),
         gate=gate,
         w_o=_array(w_o.T),
         block_output=_array(output),
         bias=_array(torch.zeros_like(output) if bias is None else bias),
         has_bias=bias is not None,
+        relative=None if relative is None else _array(relative),
     )
 
 

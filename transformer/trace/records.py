@@ -131,12 +131,13 @@ class HeadStages:
         dots: [m], their sums q . k.
         mask: [m] bool, True = may attend.
         scaled: from the logits q . k / sqrt(d_k), as in the model.
-        unscaled: from the logits q . k.
+        unscaled: from the logits q . k. Both with what relative positions add.
         gate: factor on the head's output, 1 in the paper.
         w_o: [d_v, d_model], the head's slice of the output projection.
         block_output: [d_model], of all heads together and the bias.
         bias: [d_model], of the output projection; zeros if it has none.
         has_bias: whether the four projections have biases; the paper's have none.
+        relative: [m], what relative positions add to the logits; None in models without them.
     """
 
     kind: AttentionKind
@@ -160,6 +161,7 @@ class HeadStages:
     block_output: Floats
     bias: Floats
     has_bias: bool = False
+    relative: Floats | None = None
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:

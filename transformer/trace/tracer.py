@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 
-Ability = Literal["search", "steering", "internals", "vocabulary", "any_sentence"]
+Ability = Literal["search", "steering", "internals", "heads", "vocabulary", "any_sentence"]
 
 #: Abilities a model may lack: a record of its beam search; prefixes, given targets and sampling;
-#: queries, keys, values and gates; a tokenizer of this project; sentences other than its own.
+#: gates, the residual stream and all else of encoder and decoder; queries, keys and values of a
+#: head; a tokenizer of this project; sentences other than its own.
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
 
 

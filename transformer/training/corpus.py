@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from transformer.descendants.files import MASK
 from transformer.files.atomic import write_atomic
 from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
@@ -65,6 +66,16 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
         none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
         raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")
     return corpus
+
+
+def one_side(corpus: Corpus) -> Corpus:
+    """Return each source once, as source and as target: text for a model of one stack."""
+
+    def alone(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+        return tuple((text, text) for text in dict.fromkeys(src for src, _ in pairs))
+
+    tests = {name: alone(pairs) for name, pairs in corpus.tests.items()}
+    return Corpus(alone(corpus.train), alone(corpus.val), tests)
 
 
 def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
@@ -169,6 +180,8 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
         )
     if trees:
         tokenizer = with_symbols(tokenizer, tree_symbols(corpus))
+    elif recipe.stack is not None and recipe.stack.task == "fill":
+        tokenizer = with_symbols(tokenizer, [MASK])
     elif tokenizer.vocab_size != settings.vocab_size:
         log.info("%d pieces instead of %d", tokenizer.vocab_size, settings.vocab_size)
     write_atomic(path, tokenizer.to_bytes())

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer.descendants.model import OneStack
 from transformer.model import Transformer
-from transformer.training.data import collate, in_chunks
+from transformer.training.data import Batch, collate, in_chunks
 from transformer.training.recipe import TrainingRecipe
 
 
@@ -37,22 +38,25 @@ def smoothed_cross_entropy(
 
 @torch.no_grad()
 def validation_loss(
-    model: Transformer,
+    model: Transformer | OneStack,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     *,
+    ask: Callable[[Batch], Batch] = lambda batch: batch,
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> float:
     """Return the mean negative log-likelihood of the targets in nats per token; NaN without any.
 
     The model is left in evaluation mode.
+
+    Args: ask: what is asked of a batch, see `transformer.training.tasks`.
     """
     device = next(model.parameters()).device
     model.eval()
     total, count = 0.0, 0
     order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
     for rows in in_chunks(order, 64):
-        batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
+        batch = ask(collate([sources[row] for row in rows], [targets[row] for row in rows]))
         with autocast():
             logits = model(batch.src.to(device), batch.tgt_in.to(device))
         nll = smoothed_cross_entropy(logits, batch.tgt_out.to(device), 0.0, model.config.pad_id)[1]
@@ -69,7 +73,7 @@ def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:
 class Objective(nn.Module):
     """Model and loss as one module, so that both are compiled and distributed together."""
 
-    def __init__(self, model: Transformer, recipe: TrainingRecipe) -> None:
+    def __init__(self, model: Transformer | OneStack, recipe: TrainingRecipe) -> None:
         super().__init__()
         self.model = model
         self.smoothing, self.r_drop = recipe.label_smoothing, recipe.r_drop

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from transformer.config import PRESETS, ConfigError, ModelConfig
+from transformer.descendants.config import StackConfig, Task
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -120,19 +121,36 @@ class TrainingRecipe:
 
 
 @dataclass(frozen=True)
+class StackRecipe:
+    """A model of one stack in place of encoder and decoder (`transformer.descendants`).
+
+    To "continue" or "fill", it learns the sources' text alone; to "translate", the pairs.
+    """
+
+    task: Task
+    n_layers: int = 4
+
+    def config(self, blocks: ModelConfig) -> StackConfig:
+        """Return the stack's config, given that of its blocks."""
+        return StackConfig(self.task, self.n_layers, blocks)
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """All settings of a training run."""
+    """All settings of a training run. Without `stack` it trains encoder and decoder."""
 
     model: ModelConfig
     tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
     data: DataRecipe = field(default_factory=DataRecipe)
     training: TrainingRecipe = field(default_factory=TrainingRecipe)
+    stack: StackRecipe | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for `from_dict`, without settings that are None."""
         return {
             table: {name: value for name, value in settings.items() if value is not None}
             for table, settings in dataclasses.asdict(self).items()
+            if settings is not None
         }
 
     @classmethod
@@ -166,11 +184,11 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """Build a recipe from the tables of a TOML file."""
-        tables = {"model", "tokenizer", "data", "training"}
+        tables = {"model", "tokenizer", "data", "training", "stack"}
         for name, table in values.items():
             if name not in tables:
                 raise ConfigError(
-                    f"unknown table [{name}]; known: model, tokenizer, data, training"
+                    f"unknown table [{name}]; known: model, tokenizer, data, training, stack"
                 )
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{name}={table!r} should be a table, [{name}]")
@@ -194,16 +212,25 @@ class Recipe:
         ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
             raise ConfigError("[model] omit the ids of special tokens: the tokenizer sets them")
+        stack = None
+        if "stack" in values:
+            if "task" not in values["stack"]:
+                raise ConfigError(f"[stack] needs a task: {', '.join(get_args(Task))}")
+            stack = _build(StackRecipe, "stack", values["stack"])
+            stack.config(config)
+            if "init" in values.get("training", {}):
+                raise ConfigError("[training] init begins with a model of two stacks, not of one")
         return cls(
             config,
             tokenizer,
             _build(DataRecipe, "data", values.get("data", {})),
             _build(TrainingRecipe, "training", values.get("training", {})),
+            stack,
         )
 
 
 #: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
-_AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average"}
+_AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average", "n_layers"}
 _AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
 _BELOW_ONE = {"label_smoothing", "word_dropout", "beta1", "beta2"}
 _LARGEST = 2**62

@@ -205,12 +205,17 @@ class RunFolder:
 
 
 def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several safetensors files (section 6.1), restoring tied ones."""
+    """Average the weights of several safetensors files (section 6.1), restoring tied ones.
+
+    A model of one stack has one tied matrix, and keeps it in one parameter.
+    """
     total: dict[str, Tensor] = {}
     for file in files:
         for name, tensor in read_tensors(file, describe_weights(file)):
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     mean = {name: (tensor / len(files)).float() for name, tensor in total.items()}
+    if "embedding.weight" in mean:
+        return mean | {"generator.weight": mean["embedding.weight"]}
     for name in ("tgt_embedding.weight", "generator.weight"):
         mean.setdefault(name, mean.get("tgt_embedding.weight", mean["src_embedding.weight"]))
     return mean

@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
-from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import read_weights
 from transformer.config import ConfigError
+from transformer.descendants.model import OneStack
 from transformer.model import Transformer
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.compiling import compiled
@@ -36,6 +37,7 @@ from transformer.training.grow import grown
 from transformer.training.objective import Objective, learning_rate, validation_loss
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import Progress, RunFolder, average_weights
+from transformer.training.tasks import task_of
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +65,12 @@ class Trainer:
         self.folder, self.world = folder, world
         self.settings = recipe.training
         self.config = recipe.model.replace(vocab_size=tokenizer.vocab_size)
+        self.task = task_of(recipe, tokenizer)
         self.device = (
             torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
         )
         torch.manual_seed(self.settings.seed)
-        self.model = Transformer(self.config).to(self.device)
+        self.model: Transformer | OneStack = self.task.build(self.config).to(self.device)
         self.objective: nn.Module = Objective(self.model, self.settings)
         self.optimizer = torch.optim.Adam(
             self.model.parameters(),
@@ -117,10 +120,9 @@ class Trainer:
 
         Even code for dynamic shapes is tuned to the first shape that it sees.
         """
-        sources, targets = self._encoded
         for rows in self._batches(0):
             part = self._parts(rows)[0] if len(rows) >= self.world.size else rows
-            batch = collate([sources[row] for row in part], [targets[row] for row in part])
+            batch = self._batch(part)
             # Sizes that happen to be equal here would be assumed to be always equal.
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
                 break
@@ -208,20 +210,18 @@ class Trainer:
         Raises: `TrainingError` if the loss is not finite; the weights are then unchanged.
         """
         world, settings = self.world, self.settings
-        sources, targets = self._encoded
-        n_tokens = sum(len(targets[row]) + 1 for row in rows)
         parts = self._parts(rows)
         # All processes take part in each gradient exchange, so all need the same number of parts.
         n_parts = world.most(len(parts), self.device)
         self.optimizer.zero_grad(set_to_none=True)
         torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
+        # A process without rows repeats one and leaves it out of the sum.
+        batches = [self._batch(part) for part in parts] or [self._batch(rows[:1])]
+        counted = torch.tensor([float(sum(each.n_tokens for each in batches[: len(parts)]))])
+        n_tokens = max(int(world.add(counted, self.device)[0]), 1)
         totals = torch.zeros(2)
         for index in range(n_parts):
-            # A process without rows repeats one and leaves it out of the sum.
-            part, weight = (parts[index], 1.0) if index < len(parts) else (rows[:1], 0.0)
-            batch = collate([sources[row] for row in part], [targets[row] for row in part])
-            if settings.word_dropout:
-                batch = with_gaps(batch, settings.word_dropout)
+            batch, weight = (batches[index], 1.0) if index < len(parts) else (batches[0], 0.0)
             last = index == n_parts - 1
             quiet = not last and isinstance(self.objective, DistributedDataParallel)
             no_sync = cast(DistributedDataParallel, self.objective).no_sync if quiet else None
@@ -244,6 +244,14 @@ class Trainer:
         self.optimizer.step()
         return totals[0].item() / n_tokens, totals[1].item(), n_tokens
 
+    def _batch(self, rows: NDArray[np.int64]) -> Batch:
+        """Pad some pairs, and ask of them what the model is to learn."""
+        sources, targets = self._encoded
+        batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
+        if self.settings.word_dropout:
+            batch = with_gaps(batch, self.settings.word_dropout)
+        return self.task.ask(batch)
+
     def _parts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Split this process's share of a batch into parts for gradient accumulation."""
         sources, targets = self._encoded
@@ -254,7 +262,11 @@ class Trainer:
 
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
-        loss = validation_loss(self.model, *self._val, autocast=self._autocast)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # the same question every time
+            loss = validation_loss(
+                self.model, *self._val, ask=self.task.ask, autocast=self._autocast
+            )
         self.model.train()
         return loss
 
@@ -263,6 +275,7 @@ class Trainer:
 
         Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
         """
+        assert isinstance(self.model, Transformer)  # see `Recipe.from_dict`
         if self.settings.grow:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
@@ -306,7 +319,7 @@ class Trainer:
                     "val_nll": round(self.validate(), 4) if self._val[0] else None,
                 }
             }
-            save_checkpoint(self.folder.path, self.model, self.tokenizer, metrics=metrics)
+            self.task.save(self.folder.path, self.model, self.tokenizer, metrics)
         return self.folder.path
 
     def _save_state(self) -> None:

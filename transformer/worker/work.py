@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from transformer.catalogue import mark_of, open_tracer
+from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
@@ -40,7 +41,9 @@ def open_unchanged(path: str, mark: str, device: str) -> Tracer:
 
 def is_small(model: Tracer) -> bool:
     """Return whether a model is one of ours, and computes on one thread."""
-    return isinstance(model, Translator) and model.config.n_parameters <= ONE_THREAD_PARAMETERS
+    if not isinstance(model, Translator | StackModel):
+        return False
+    return model.config.n_parameters <= ONE_THREAD_PARAMETERS
 
 
 def trace_in_turn(

@@ -68,7 +68,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
     PageSpec(
         "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
-        needs=("internals",),
+        needs=("heads",),
     ),
     PageSpec(
         "pages/floor_page.py", "floor", "Floor plan", ":material/floor:", needs=("internals",)

@@ -170,6 +170,7 @@ def content(
         "root": math.sqrt(len(stages.q)),
         "has_bias": stages.has_bias,
         "gate": stages.gate,
+        "relative": None if stages.relative is None else stages.relative.tolist(),
         "difference": difference,
         "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
     }

@@ -10,7 +10,8 @@ function divisorOf({ root }, stored) {
 // What follows from dividing q · k by a number: {logits, weights, output, contribution}.
 function weighed({ header, numbers }, divisor) {
   const [model, keys, , v] = header.sizes;
-  const logits = Float64Array.from(numbers.dots, (dot) => dot / divisor);
+  const relative = header.relative; // what a distance adds, in models with relative positions
+  const logits = Float64Array.from(numbers.dots, (dot, j) => dot / divisor + (relative ? relative[j] : 0));
   const top = logits.reduce((most, e, j) => (header.mask[j] ? Math.max(most, e) : most), -Infinity);
   const weights = logits.map((e, j) => (header.mask[j] ? Math.exp(e - top) : 0));
   const sum = weights.reduce((all, each) => all + each, 0);

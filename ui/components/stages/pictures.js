@@ -114,14 +114,15 @@ const pens = {
     const ghost = { values: numbers.dots, ghost: true };
     keyBars(row, at, {
       series: [...(at.divisor === 1 ? [] : [ghost]), { values: used, colour: signedBar(at) }],
-      ...range(numbers.dots),
+      ...range([...numbers.dots, ...used]),
     });
     row.tell = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: ${fourDigits(numbers.dots[j])}`;
+      const far = header.relative ? ` + ${fourDigits(header.relative[j])} for its distance` : "";
       return at.divisor === 1
-        ? `${start}, not divided`
-        : `${start} / ${divisorName(at)} = ${fourDigits(used[j])}`;
+        ? `${start}, not divided${far && `${far} = ${fourDigits(used[j])}`}`
+        : `${start} / ${divisorName(at)}${far} = ${fourDigits(used[j])}`;
     };
   },
 

@@ -1,0 +1,132 @@
+"""The shape of a model of one stack, and what it was trained to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from transformer.config import ConfigError, ModelConfig
+from transformer.files.safe import parse_json
+from transformer.types import AttentionKind
+
+#: What a stack was trained to do: continue a text token by token (GPT, Radford et al. 2018), fill
+#: in hidden tokens (BERT, Devlin et al. 2019), or continue a source with its translation.
+Task = Literal["continue", "fill", "translate"]
+
+#: Settings that say nothing about one stack; its config leaves them out.
+_OF_TWO_STACKS = (
+    "tgt_vocab_size", "n_decoder_heads", "decoder_d_ff", "n_encoder_layers", "n_decoder_layers",
+    "tie_embeddings", "suppressed_ids", "renormalise", "forced_eos",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StackConfig:
+    """Shape of a stack of self-attention and feed-forward blocks.
+
+    Attributes:
+        task: see `Task`.
+        n_layers: depth N.
+        blocks: all other settings, as in an encoder of that shape; embedding and output matrix are
+            one.
+    """
+
+    task: Task
+    n_layers: int
+    blocks: ModelConfig
+
+    def __post_init__(self) -> None:
+        if self.task not in get_args(Task):
+            allowed = ", ".join(get_args(Task))
+            raise ConfigError(f"task={self.task!r} is not one of: {allowed}")
+        if self.blocks.tie_embeddings != "all" or self.blocks.n_decoder_heads is not None:
+            raise ConfigError("one stack has one embedding and one number of heads")
+        if self.blocks.positions not in ("sinusoidal", "learned"):
+            raise ConfigError(
+                f"positions={self.blocks.positions!r} is not one of: sinusoidal, learned"
+            )
+        depths = (self.blocks.n_encoder_layers, self.blocks.n_decoder_layers)
+        if depths != (self.n_layers, self.n_layers):
+            depth = {"n_encoder_layers": self.n_layers, "n_decoder_layers": self.n_layers}
+            object.__setattr__(self, "blocks", self.blocks.replace(**depth))
+
+    @property
+    def causal(self) -> bool:
+        """Whether a token sees only itself and those before it."""
+        return self.task != "fill"
+
+    @property
+    def kind(self) -> AttentionKind:
+        """The kind of maps: of a decoder's self-attention, or of an encoder's."""
+        return "decoder_self" if self.causal else "encoder_self"
+
+    @cached_property
+    def n_parameters(self) -> int:
+        """Number of trainable parameters, computed without building the model."""
+        blocks = self.blocks
+        d, d_k = blocks.d_model, blocks.d_k or blocks.d_model // blocks.n_heads
+        d_v = blocks.d_v or blocks.d_model // blocks.n_heads
+        attention = d * blocks.n_heads * (2 * d_k + 2 * d_v)
+        if blocks.attention_bias:
+            attention += blocks.n_heads * (2 * d_k + d_v) + d
+        layer = attention + 2 * d * blocks.d_ff + blocks.d_ff + d + 4 * d
+        rest = d * blocks.vocab_size + 2 * d * (blocks.norm == "pre")
+        if blocks.positions == "learned":
+            rest += d * blocks.max_positions
+        return self.n_layers * layer + rest + blocks.vocab_size * blocks.output_bias
+
+    @property
+    def d_model(self) -> int:
+        """Width of the residual stream."""
+        return self.blocks.d_model
+
+    @property
+    def pad_id(self) -> int:
+        """Id of padding."""
+        return self.blocks.pad_id
+
+    @property
+    def max_positions(self) -> int:
+        """Rows of a learned table, and the longest text accepted."""
+        return self.blocks.max_positions
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for `from_dict`."""
+        shape = dataclasses.asdict(self.blocks)
+        for name in _OF_TWO_STACKS:
+            del shape[name]
+        return {"task": self.task, "n_layers": self.n_layers} | shape
+
+    def to_json(self) -> str:
+        """Return the config as indented JSON, one field per line."""
+        return json.dumps(self.to_dict(), indent=2) + "\n"
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> StackConfig:
+        """Build a config from untrusted values; raises `ConfigError` naming the one at fault."""
+        shape = dict(values)
+        task, n_layers = shape.pop("task", None), shape.pop("n_layers", None)
+        for name in _OF_TWO_STACKS:
+            if name in shape:
+                raise ConfigError(f"{name} says nothing about a model of one stack")
+        depth = {"n_encoder_layers": n_layers, "n_decoder_layers": n_layers}
+        try:
+            blocks = ModelConfig.from_dict(shape | depth)
+        except ConfigError as error:
+            raise ConfigError(str(error).replace("n_encoder_layers", "n_layers")) from None
+        return cls(task, n_layers, blocks)  # checked on construction
+
+    @classmethod
+    def from_json(cls, text: str) -> StackConfig:
+        """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
+        try:
+            values = parse_json(text)
+        except ValueError as error:
+            raise ConfigError(f"not valid JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise ConfigError("expected a JSON object with the fields of a model of one stack")
+        return cls.from_dict(values)

@@ -1,0 +1,123 @@
+"""A stack of the paper's blocks alone: what remains if the encoder or the decoder is left out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.descendants.config import StackConfig
+from transformer.hooks import Hooks, Stack, tap
+from transformer.layers import EncoderLayer
+from transformer.machinery.initialisation import initialise
+from transformer.machinery.kernels import Dropout, causal_mask
+from transformer.machinery.stored_positions import make_positions
+from transformer.types import AttentionKind
+
+
+class Text(NamedTuple):
+    """Texts as the stack reads them.
+
+    Attributes:
+        ids: [B, T] token ids; padding may stand anywhere.
+        numbers: [B, T], the position of each token, padding not counted.
+        mask: [B, 1, T, T] bool; True = may attend. None for all.
+    """
+
+    ids: Tensor
+    numbers: Tensor
+    mask: Tensor | None
+
+
+class OneStack(nn.Module):
+    """Tokens in, logits at every position out: of the next token, or of a hidden one.
+
+    Each layer is the paper's encoder layer (section 3.1), whose self-attention a causal stack
+    masks like its decoder's (section 3.2.3). A decoder without cross-attention is the same thing.
+    """
+
+    def __init__(self, config: StackConfig) -> None:
+        super().__init__()
+        self.config = config
+        blocks = config.blocks
+        self.embedding = nn.Embedding(blocks.vocab_size, blocks.d_model)
+        self.positions = make_positions(blocks)
+        self.layers = nn.ModuleList(EncoderLayer(blocks) for _ in range(config.n_layers))
+        pre = blocks.norm == "pre"
+        self.norm = nn.LayerNorm(blocks.d_model, blocks.layer_norm_eps) if pre else nn.Identity()
+        self.generator = nn.Linear(blocks.d_model, blocks.vocab_size, bias=blocks.output_bias)
+        self.dropout = Dropout(blocks.dropout)
+        initialise(self, blocks.d_model)
+        self.generator.weight = self.embedding.weight
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of trainable parameters, shared ones counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """Read src [B, S] and tgt_in [B, T] as one text: logits [B, T, V] of the latter.
+
+        Either may be empty; only a translator is trained with both.
+        """
+        hidden = self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)
+        return self.logits(hidden[:, src.size(1) :])
+
+    def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
+        """Return the block that makes the maps of one layer; there is but one kind."""
+        assert kind == self.config.kind
+        found = self.layers[layer]
+        assert isinstance(found, EncoderLayer)
+        return found.self_attention
+
+    def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> None:
+        """Return None: positions are added to the embeddings."""
+        return
+
+    def read(self, ids: Tensor, *, hooks: Hooks | None = None) -> Tensor:
+        """Map texts [B, T], padded anywhere, to hidden states [B, T, d_model].
+
+        Args: hooks: as in `transformer.model.Transformer`; a causal stack's sites are the
+            decoder's, another's the encoder's.
+        """
+        stack: Stack = "decoder" if self.config.causal else "encoder"
+        text, ends = self.text(ids), tap(hooks, stack)
+        x = ends.block("embedding")("hidden", self.embed(text))
+        for index, layer in enumerate(self.layers):
+            x = layer(x, text.mask, tap(hooks, stack, index))
+        hidden: Tensor = ends.block("final")("hidden", self.norm(x))
+        return hidden
+
+    def text(self, ids: Tensor) -> Text:
+        """Number the tokens of texts [B, T], and say which may attend to which."""
+        real = ids != self.config.pad_id  # [B, T]
+        numbers = (real.cumsum(1) - 1).clamp(min=0)
+        mask = real[:, None, None, :]  # [B, 1, 1, T]
+        if self.config.causal:
+            mask = mask & causal_mask(ids.size(1), ids.size(1), ids.device)
+        return Text(ids, numbers, mask)
+
+    def embed(self, text: Text) -> Tensor:
+        """What enters the first layer: embeddings (section 3.4) plus positions (section 3.5)."""
+        output: Tensor = self.dropout(self.content(text.ids) + self.places_of(text.numbers))
+        return output
+
+    def content(self, ids: Tensor) -> Tensor:
+        """Embeddings of tokens [..., T], scaled if the config says so: [..., T, d_model]."""
+        x: Tensor = self.embedding(ids)
+        return x * self.config.d_model**0.5 if self.config.blocks.scale_embedding else x
+
+    def places_of(self, numbers: Tensor) -> Tensor:
+        """Vectors of positions [B, T]: [B, T, d_model]."""
+        n = numbers.size(-1)
+        if not torch.compiler.is_compiling():  # a step of decoding has a number beyond its length
+            n = max(n, int(numbers.max()) + 1)
+        vectors: Tensor = self.positions(0, n)[numbers]
+        return vectors
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Logits [..., V] of hidden states [..., d_model]."""
+        logits: Tensor = self.generator(hidden)
+        return logits

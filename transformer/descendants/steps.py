@@ -1,0 +1,56 @@
+"""A causal stack as a step function: one token per row at a time, with a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transformer.descendants.model import OneStack
+from transformer.hooks import NO_TAP
+from transformer.machinery.cache import BlockCache, KeysValues
+from transformer.machinery.kernels import causal_mask
+from transformer.search.beam import StepOutput
+
+
+class StackSteps:
+    """A `transformer.search.beam.StepFunction` that continues sources, read at the start.
+
+    Attributes:
+        real: [R, n] bool, which of the tokens read so far are no padding.
+    """
+
+    def __init__(self, model: OneStack, src: Tensor) -> None:
+        """Read sources [N, S], padded at the end; S may be 0."""
+        self.model = model
+        self.caches = [BlockCache(grows=True) for _ in range(model.config.n_layers)]
+        self.real = torch.zeros(len(src), 0, dtype=torch.bool, device=src.device)
+        if src.size(1):
+            self._read(src)
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        """See `transformer.search.beam.StepFunction`."""
+        device = self.real.device
+        if parents is not None:
+            rows = torch.tensor(parents, device=device)
+            self.real = self.real[rows]
+            for cache in self.caches:
+                if cache.kept is not None:
+                    cache.kept = KeysValues(*(each[rows] for each in cache.kept))
+        hidden = self._read(torch.tensor(tokens, device=device)[:, None])
+        return StepOutput(self.model.logits(hidden[:, -1]))
+
+    def _read(self, ids: Tensor) -> Tensor:
+        """Read ids [R, t] after those before them: hidden states [R, t, d_model]."""
+        model, t = self.model, ids.size(1)
+        # A step's token may be any, `</s>` of rows that have ended among them; none is padding.
+        fresh = ids != model.config.pad_id if t > 1 else torch.ones_like(ids, dtype=torch.bool)
+        self.real = torch.cat([self.real, fresh], dim=1)
+        numbers = (self.real.cumsum(1) - 1).clamp(min=0)[:, -t:]
+        mask = self.real[:, None, None, :] & causal_mask(t, self.real.size(1), ids.device)
+        x = model.content(ids) + model.places_of(numbers)
+        for layer, cache in zip(model.layers, self.caches, strict=True):
+            x = layer(x, mask, NO_TAP, cache=cache)
+        hidden: Tensor = model.norm(x)
+        return hidden

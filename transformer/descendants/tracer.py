@@ -1,0 +1,421 @@
+"""A model of one stack as a `Tracer`: its traces, continuations, translations and guesses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.descendants.config import StackConfig
+from transformer.descendants.files import MASK, load_stack, mask_id
+from transformer.descendants.model import OneStack
+from transformer.descendants.steps import StackSteps
+from transformer.device import resolve_device
+from transformer.errors import InputError
+from transformer.hooks import Record, matching
+from transformer.search.batching import batches
+from transformer.search.beam import search
+from transformer.search.inputs import MAX_TOP_K, checked_whole
+from transformer.search.reader import EXTRA_LENGTH, Reader, Source
+from transformer.search.request import Progress, SearchOptions, search_request
+from transformer.search.sampling import Sampling
+from transformer.search.scoring import entropy_nats
+from transformer.text.tokenizer import Tokenized, Tokenizer
+from transformer.trace.records import Trace
+from transformer.trace.tracer import Ability
+from transformer.types import AttentionKind, Floats
+
+#: Beam and alpha of translations, as the paper's (section 6.1).
+BEAM_SIZE, ALPHA = 4, 0.6
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What a model expects at one place of a text.
+
+    Attributes:
+        position: of the place in the text's tokens.
+        token: what stands there, or `MASK`.
+        tokens, log_probs: [K], the most probable ones, best first.
+        log_prob: of `token`; None for a place that is hidden.
+    """
+
+    position: int
+    token: str
+    tokens: tuple[str, ...]
+    log_probs: Floats
+    log_prob: float | None
+
+
+class StackModel:
+    """A model of one stack and its tokenizer on a device.
+
+    It keeps no state between calls, so threads may share it.
+    """
+
+    def __init__(
+        self,
+        model: OneStack,
+        tokenizer: Tokenizer,
+        *,
+        device: str = "auto",
+        name: str = "model",
+        path: Path | None = None,
+        max_tokens: int = 512,
+    ) -> None:
+        """Args: max_tokens: longest text; less if the model has fewer positions."""
+        self._device = resolve_device(device)
+        self.model = model.to(self._device).eval()
+        self.tokenizer, self.name, self.path = tokenizer, name, path
+        self.max_tokens = max_tokens
+        if self.config.blocks.positions == "learned":
+            self.max_tokens = min(max_tokens, self.config.max_positions)
+        self._reader = Reader(self.config.blocks, tokenizer, self.max_tokens, EXTRA_LENGTH)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> StackModel:
+        """Read a checkpoint folder. Raises `CheckpointError`, `InputError` like `Translator`."""
+        resolve_device(device)
+        found = load_stack(path)
+        return cls(
+            found.model, found.tokenizer, device=device, name=found.path.resolve().name,
+            path=found.path, max_tokens=max_tokens,
+        )  # fmt: skip
+
+    @property
+    def config(self) -> StackConfig:
+        """Shape and task of the model."""
+        return self.model.config
+
+    @property
+    def device(self) -> str:
+        """The device's name, "cpu" or "cuda"."""
+        return self._device.type
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights in memory."""
+        return 4 * self.config.n_parameters
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The one kind of maps in a trace."""
+        return (self.config.kind,)
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Return None for an ability the model has, else one plain sentence why it has not."""
+        if ability in ("heads", "any_sentence"):
+            return None
+        if ability == "search":
+            return {
+                "continue": "This model continues a text and translates nothing.",
+                "fill": "This model fills in hidden words and writes nothing.",
+                "translate": "This model's trace is one pass over source and translation, "
+                "without a record of its search.",
+            }[self.config.task]
+        if ability == "steering":
+            return "This model has one stack; steering is made for an encoder and a decoder."
+        return "This model has one stack; this page is made for an encoder and a decoder."
+
+    def tokenize(self, sentence: str) -> Tokenized:
+        """Split a sentence into pieces. Raises `InputError` for a long one."""
+        return self._reader.tokenize(sentence)
+
+    def trace(
+        self,
+        sentence: str,
+        target: str | None = None,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        top_k: int = 10,
+        *,
+        new_tokens: int = 0,
+        prefix: Any = None,
+        sampling: Sampling | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> Trace:
+        """Read one text in one pass, with every map.
+
+        A model that fills in has the text, `<s>` to `</s>`, in `src_tokens`. Others have it in
+        `tgt_tokens`: each token is predicted from those before it, and the last prediction is the
+        model's own. A translator's text is the source, `</s>`, `<s>` and the translation.
+
+        Args:
+            sentence: the text, or a translator's source.
+            target: a translation to follow instead of searching for one.
+            beam_size, alpha: of a translator's search; None is 4 and 0.6.
+            top_k: alternatives recorded for every step, at most the vocabulary.
+            new_tokens: tokens by which a model that continues goes on, at most; greedily or drawn.
+            prefix: not supported, see `lacks`.
+            sampling: draw the new tokens.
+            progress: called with (step, longest step); may raise to stop.
+            options: others of `Translator.trace`.
+
+        Raises: `InputError` for a blank or too long text or a bad setting; `TypeError` for an
+            option of another name.
+        """
+        unknown = options.keys() - SearchOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        if prefix is not None:
+            raise InputError(self.lacks("steering") or "")
+        task = self.config.task
+        if target is not None and task != "translate":
+            raise InputError("this model reads one text; it takes no target beside it")
+        source = self._reader.source(sentence)
+        if not source.ids:
+            raise InputError("the sentence is blank; type at least one character")
+        top_k = checked_whole("top_k", top_k, MAX_TOP_K)
+        bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
+        with torch.inference_mode():
+            if task == "fill":
+                return self._filled(source, self._fitting((bos, *source.ids)))
+            if task == "continue":
+                given = (bos, *source.ids[:-1])
+                written: tuple[int, ...] = ()
+                if new_tokens:
+                    written = self._continued(given, new_tokens, sampling, progress)
+                text = self._fitting((*given, *written))
+                return self._recorded(source, text, len(given), top_k, None, forced=not written)
+            limit = options.get("max_length")
+            if target is not None:
+                given_target = self._reader.target(target)
+                text = self._fitting((*source.ids, bos, *given_target[:-1]))
+                return self._recorded(source, text, len(text), top_k, eos, forced=True)
+            settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
+            best = self._found([source], *settings, limit, sampling, progress)[0]
+            text = self._fitting((*source.ids, bos, *best[:-1]))
+            return self._recorded(source, text, len(source.ids) + 1, top_k, best[-1])
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        beam_size: int = BEAM_SIZE,
+        alpha: float = ALPHA,
+        *,
+        on_translated: Progress | None = None,
+    ) -> list[str]:
+        """Translate sentences by beam search; a blank one is an empty translation.
+
+        Raises: `InputError` for a model that does not translate, or a bad sentence or setting.
+        """
+        if self.config.task != "translate":
+            raise InputError(self.lacks("search") or "")
+        sources = self._reader.sources(sentences)
+        results, done = [""] * len(sources), 0
+        for batch in batches([len(source.ids) for source in sources], beam_size):
+            with torch.inference_mode():
+                found = self._found([sources[index] for index in batch], beam_size, alpha)
+            for index, ids in zip(batch, found, strict=True):
+                results[index] = self.tokenizer.decode(ids)
+            done += len(batch)
+            if on_translated is not None:
+                on_translated(done, len(sources))
+        return results
+
+    def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
+        """Return what a model that fills in expects at every hidden place of a trace.
+
+        If nothing is hidden, every word is hidden in turn, the others in sight.
+
+        Raises: `InputError` for a model with another task.
+        """
+        if self.config.task != "fill":
+            raise InputError("this model fills in nothing")
+        hidden, ids = mask_id(self.tokenizer), list(trace.src_ids)
+        places = [place for place, each in enumerate(ids) if each == hidden]
+        rows = [ids]
+        if alone := not places:
+            special = {self.config.blocks.bos_id, self.config.blocks.eos_id}
+            places = [place for place, each in enumerate(ids) if each not in special]
+            rows = [[*ids[:place], hidden, *ids[place + 1 :]] for place in places]
+        with torch.inference_mode():
+            text = torch.tensor(rows, device=self._device)
+            states = self.model.read(text)  # [1 or P, T, d_model]
+            chosen = states[range(len(places)), places] if alone else states[0, places]
+            logits = self.model.logits(chosen).float()  # [P, V]
+            logits[:, [hidden, self.config.pad_id]] = -torch.inf
+            every = logits.log_softmax(-1)
+        best, order = every.topk(min(checked_whole("top_k", top_k, MAX_TOP_K), every.size(1)))
+        return tuple(
+            Guesses(
+                place,
+                MASK if ids[place] == hidden else trace.src_tokens[place],
+                self.tokenizer.shown(order[row].tolist(), None),
+                best[row].cpu().numpy(),
+                None if ids[place] == hidden else float(every[row, ids[place]]),
+            )
+            for row, place in enumerate(places)
+        )
+
+    def _found(
+        self,
+        sources: Sequence[Source],
+        beam_size: int,
+        alpha: float,
+        max_length: int | None = None,
+        sampling: Sampling | None = None,
+        progress: Progress | None = None,
+    ) -> list[tuple[int, ...]]:
+        """Return the best translations' ids, ending in `</s>` unless cut."""
+        options: SearchOptions = {"max_length": max_length, "sampling": sampling}
+        request = search_request(self._reader, 1 if sampling else beam_size, alpha, options)
+        # Source, `<s>` and translation share the positions.
+        limits = [
+            min(request.limit(len(source.ids)), self.max_tokens - len(source.ids))
+            for source in sources
+        ]
+        if min(limits) < 1:
+            longest = max(len(source.ids) for source in sources)
+            raise InputError(
+                f"the sentence has {longest} tokens, which leaves no room for a translation; "
+                f"at most {self.max_tokens} are allowed in all"
+            )
+        found = search(
+            StackSteps(self.model, self._padded([source.ids for source in sources])),
+            limits,
+            request.settings,
+            progress=progress,
+        )
+        return [each.hypotheses[0].ids for each in found]
+
+    def _continued(
+        self,
+        given: tuple[int, ...],
+        new_tokens: int,
+        sampling: Sampling | None,
+        progress: Progress | None,
+    ) -> tuple[int, ...]:
+        new_tokens = checked_whole("new_tokens", new_tokens)
+        if len(given) + new_tokens > self.max_tokens:
+            raise InputError(
+                f"new_tokens {new_tokens} after {len(given)} is too long; "
+                f"at most {self.max_tokens} tokens are allowed in all"
+            )
+        options: SearchOptions = {"sampling": sampling}
+        settings = search_request(self._reader, 1, 0.0, options).settings
+        prompt, nothing = list(given[1:]), torch.zeros(1, 0, dtype=torch.long, device=self._device)
+        found = (
+            search(
+                StackSteps(self.model, nothing),
+                [len(prompt) + new_tokens],
+                settings,
+                prefixes=[prompt],
+                progress=progress,
+            )[0]
+            .hypotheses[0]
+            .ids
+        )
+        return tuple(found[len(prompt) :])
+
+    def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"the text has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
+            )
+        return ids
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        width, pad = max(map(len, rows)), self.config.pad_id
+        padded = [[*row, *[pad] * (width - len(row))] for row in rows]
+        return torch.tensor(padded, device=self._device)
+
+    def _filled(self, source: Source, ids: tuple[int, ...]) -> Trace:
+        maps, _ = self._pass(ids)
+        n = len(ids)
+        return _trace(
+            source,
+            src_tokens=self.tokenizer.shown(ids),
+            src_ids=ids,
+            encoder_self=maps,
+            decoder_self=np.zeros((0, maps.shape[1], 0, 0), np.float32),
+            cross=np.zeros((0, maps.shape[1], 0, n), np.float32),
+            src_unknown=tuple(place + 1 for place in source.unknown),
+            src_special=(0, n - 1),
+        )
+
+    def _recorded(
+        self,
+        source: Source,
+        ids: tuple[int, ...],
+        n_given: int,
+        top_k: int,
+        last: int | None,
+        *,
+        forced: bool = False,
+    ) -> Trace:
+        """Record a causal pass.
+
+        Args:
+            n_given: the first tokens, which were given.
+            last: the token after the text; None for the model's own choice.
+        """
+        maps, logits = self._pass(ids)
+        every = logits.float().log_softmax(-1)  # [T, V]
+        if last is None:
+            last = int(every[-1].argmax())
+        predicted = (*ids[1:], last)
+        wanted = torch.tensor(predicted, device=self._device)
+        top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
+        log_probs = every.gather(1, wanted[:, None])[:, 0]
+        bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
+        start = ids.index(bos)
+        written = ids[1:] if self.config.task == "continue" else predicted[start:]
+        shown, own = self.tokenizer.shown, slice(n_given - 1, None)
+        score = float(log_probs[own].double().sum()) / max(len(predicted[own]), 1)
+        return _trace(
+            source,
+            tgt_tokens=shown(ids),
+            predicted_tokens=shown(predicted),
+            tgt_ids=ids,
+            predicted_ids=predicted,
+            encoder_self=np.zeros((0, maps.shape[1], 0, 0), np.float32),
+            decoder_self=maps,
+            cross=np.zeros((0, maps.shape[1], len(ids), 0), np.float32),
+            log_probs=_array(log_probs),
+            top_ids=top_ids.cpu().numpy(),
+            top_log_probs=_array(top_log_probs),
+            top_tokens=tuple(
+                tuple(shown((token,), before)[0] for token in row)
+                for row, before in zip(top_ids.tolist(), ids, strict=True)
+            ),
+            entropy=_array(entropy_nats(every)),
+            text=self.tokenizer.decode(written),
+            score=score,
+            tgt_special=tuple(place for place, each in enumerate(ids) if each in (bos, eos)),
+            complete=last == eos,
+            forced=forced,
+            n_forced=n_given - 1,
+        )
+
+    def _pass(self, ids: tuple[int, ...]) -> tuple[Floats, Tensor]:
+        """Return the maps [L, H, T, T] of a text and its logits [T, V]."""
+        record = Record(matching(name="weights"))
+        hidden = self.model.read(torch.tensor([ids], device=self._device), hooks=record)
+        maps = record.layers(self.config.kind)[:, 0]
+        return _array(maps), self.model.logits(hidden[0])
+
+
+def _trace(source: Source, **values: Any) -> Trace:
+    nothing: dict[str, Any] = {
+        "src_tokens": (), "tgt_tokens": (), "predicted_tokens": (), "src_ids": (), "tgt_ids": (),
+        "predicted_ids": (), "log_probs": np.zeros(0, np.float32),
+        "top_ids": np.zeros((0, 0), np.int64), "top_log_probs": np.zeros((0, 0), np.float32),
+        "top_tokens": (), "entropy": np.zeros(0, np.float32), "text": "", "score": 0.0,
+    }  # fmt: skip
+    made = Trace(source=source.text, **(nothing | values))
+    for each in vars(made).values():
+        if isinstance(each, np.ndarray):
+            each.setflags(write=False)
+    return made
+
+
+def _array(tensor: Tensor) -> Floats:
+    array: Floats = np.ascontiguousarray(tensor.float().cpu().numpy())
+    return array

@@ -1,0 +1,91 @@
+"""What models learn: how one is built, what a batch asks of it, how it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.descendants.files import mask_id, save_stack
+from transformer.descendants.model import OneStack
+from transformer.model import Transformer
+from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
+from transformer.training.data import Batch
+from transformer.training.recipe import Recipe
+
+#: BERT's share of tokens that it is asked for, and of these, those hidden and those kept as they
+#: are; the others are replaced by random ones (Devlin et al. 2019, section 3.1).
+ASKED, HIDDEN, KEPT = 0.15, 0.8, 0.1
+
+
+@dataclass(frozen=True)
+class LearningTask:
+    """What one kind of model learns.
+
+    Attributes:
+        build: makes the model.
+        ask: turns a batch of pairs into what the model reads and is to predict; draws from
+            PyTorch's generator.
+        save: writes the checkpoint: folder, model, tokenizer, metrics.
+    """
+
+    build: Callable[[ModelConfig], Transformer | OneStack]
+    ask: Callable[[Batch], Batch]
+    save: Callable[[Path, Any, Tokenizer, Mapping[str, Any]], Path]
+
+
+def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
+    """Return what a recipe's model learns."""
+    if (stack := recipe.stack) is None:
+        return LearningTask(Transformer, _translation, _save_checkpoint)
+
+    def build(blocks: ModelConfig) -> OneStack:
+        return OneStack(stack.config(blocks))
+
+    if stack.task == "translate":
+        return LearningTask(build, _translation, _save_stack)
+    if stack.task == "continue":
+        return LearningTask(build, continuation, _save_stack)
+    hidden = mask_id(tokenizer)
+    return LearningTask(build, lambda batch: gaps(batch, hidden, tokenizer.vocab_size), _save_stack)
+
+
+def _translation(batch: Batch) -> Batch:
+    return batch
+
+
+def continuation(batch: Batch) -> Batch:
+    """Leave the source out: every token of the text is predicted from those before it."""
+    return Batch(batch.src[:, :0], batch.tgt_in, batch.tgt_out)
+
+
+def gaps(batch: Batch, mask: int, vocab_size: int) -> Batch:
+    """Hide tokens of the text, `<s>` to `</s>`; these alone are to be predicted.
+
+    Args: mask: id of the piece that stands for a hidden token.
+    """
+    text = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
+    words = (text != PAD_ID) & (text != BOS_ID) & (text != EOS_ID)
+    asked = words & (torch.rand(text.shape) < ASKED)
+    draw = torch.rand(text.shape)
+    shown = text.masked_fill(asked & (draw < HIDDEN), mask)
+    others = torch.randint(EOS_ID + 2, vocab_size, text.shape)
+    shown = torch.where(asked & (draw >= HIDDEN + KEPT), others, shown)
+    return Batch(batch.src[:, :0], shown, text.masked_fill(~asked, PAD_ID))
+
+
+def _save_checkpoint(
+    path: Path, model: Transformer, tokenizer: Tokenizer, metrics: Mapping[str, Any]
+) -> Path:
+    return save_checkpoint(path, model, tokenizer, metrics=metrics)
+
+
+def _save_stack(
+    path: Path, model: OneStack, tokenizer: Tokenizer, metrics: Mapping[str, Any]
+) -> Path:
+    return save_stack(path, model, tokenizer, metrics=metrics)
