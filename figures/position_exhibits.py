@@ -201,6 +201,36 @@ def stored_exhibit(table: Floats, exact: Floats, side: str, about: str, header: 
     )
 
 
+def distances_exhibit(numbers: Floats, distances: Sequence[int], side: str, header: str) -> Exhibit:
+    """Build the figure of what relative positions add, by head and distance.
+
+    Args:
+        numbers: [H, n].  distances: [n], key less query.
+        side: "Encoder" or "Decoder".  header: Python that defines `translator`.
+    """
+    heads = tuple(str(head) for head in range(1, len(numbers) + 1))
+    return Exhibit(
+        name="positions-relative",
+        title=f"What distances add to the {side.lower()}'s logits",
+        caption="Each head of self-attention adds a trained number for the distance from query to "
+        "key, the same in every layer (Raffel et al. 2020).",
+        parts=(
+            Panel(
+                "added", numbers, heads, tuple(map(str, distances)), "head", "distance",
+                "diverging", "added",
+            ),
+        ),
+        arrays={"numbers": numbers, "distances": np.array(distances)},
+        snippet=(
+            f"{header}"
+            "\nimport numpy as np\n\n"
+            "from transformer.trace.position_vectors import distance_numbers\n\n"
+            f"distances = np.arange({distances[0]}, {distances[-1] + 1})\n"
+            f"numbers = distance_numbers(translator.model, distances)[{side!r}]\n"
+        ),
+    )  # fmt: skip
+
+
 def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
     """Return how much a map varies among the keys of a query: the RMS deviation from row means.
 

@@ -131,6 +131,26 @@ def products(
     return figure
 
 
+def distance_heatmap(numbers: Floats, distances: Sequence[int], theme: Theme) -> go.Figure:
+    """Draw what relative positions add to the logits: heads are rows, distances are columns.
+
+    Args:
+        numbers: [H, n].  distances: [n], key less query.
+    """
+    limit = max(float(np.abs(numbers).max()), 1e-6) if numbers.size else 1.0
+    n_heads = len(numbers)
+    heatmap = _signed_heatmap(
+        numbers, limit, theme,
+        hover="head %{y}, distance %{x}<br>adds %{z:.3f}<extra></extra>", title="added",
+    )  # fmt: skip
+    heatmap.update(x=list(distances), y=list(range(1, n_heads + 1)))
+    figure = go.Figure(heatmap)
+    style(figure, theme, height=150 + 26 * n_heads)
+    figure.update_xaxes(title_text="distance: position of the key less that of the query")
+    figure.update_yaxes(title_text="head", autorange="reversed", dtick=1)
+    return figure
+
+
 def cosines(table: Floats) -> Floats:
     """Return the cosine similarity of every pair of rows; 0 for rows of zeros.
 

@@ -12,6 +12,7 @@ from ui.core.url_state import HEAD, Param
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
+from ui.positions.distances import draw_distances
 from ui.positions.sections import (
     LENGTH,
     POS,
@@ -62,10 +63,10 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     if config:
         note = (
             position_vectors.stored_note(model)
-            if model
+            if model and config.positions != "relative"
             else position_vectors.unlike_the_paper(config)
         )
-    if note and model:
+    if note and tables:
         note += (
             " The end of this page shows it, and one of its dimensions stands among the curves "
             "beyond training; all other pictures are the paper's formula."
@@ -80,9 +81,12 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     draw_products(d_model, n_positions, layout)
     draw_shift(d_model, layout)
     kind = config.positions if config and model else "learned"
-    draw_beyond(view, d_model, n_positions, trained, tables, kind)
+    beyond = "learned" if kind == "relative" else kind
+    draw_beyond(view, d_model, n_positions, trained, tables, beyond)
     if model is None:
         say_nothing_learned(view)
+    elif kind == "relative":
+        draw_distances(view, model)
     elif kind == "stored":
         draw_stored(view, model)
     else:

@@ -33,6 +33,8 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
     for name, parameter in model.named_parameters():
         if "attention" in name or "embedding" in name:
             parameter.mul_(2.0)
+        if "distances" in name:
+            parameter.normal_()
     if model.generator.bias is not None:
         model.generator.bias[config.eos_id] = 2.0  # so that translations end
     return model

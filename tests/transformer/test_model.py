@@ -32,6 +32,10 @@ CONFIGS = {
         n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="decoder",
         position_layout="concatenated", scale_embedding=False, activation="silu",
     ),
+    "relative positions": ModelConfig(
+        vocab_size=30, d_model=24, n_heads=3, n_decoder_heads=4, d_ff=20, positions="relative",
+        n_encoder_layers=2, n_decoder_layers=3, norm="pre", max_positions=7,
+    ),
     "a decoder of its own shape": ModelConfig(
         vocab_size=30, d_model=20, n_heads=5, n_decoder_heads=2, d_ff=12, decoder_d_ff=28,
         n_encoder_layers=2, n_decoder_layers=1, attention_bias=True,

@@ -10,12 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.checkpoint.position_tables import about_stored
-from transformer.config import ModelConfig, PositionLayout
+from transformer.config import DISTANCE_BUCKETS, ModelConfig, PositionLayout
 from transformer.machinery.stored_positions import StoredPositions, make_positions
 from transformer.positions import (
+    FURTHEST,
     LearnedPositions,
+    RelativePositions,
     SinusoidalPositions,
     angular_frequencies,
+    distance_buckets,
     shift_matrix,
     sinusoidal,
 )
@@ -160,3 +163,34 @@ def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
     row = positions(5, 1)[0]
     assert row[at[0]].item() == pytest.approx(math.sin(angle), abs=1e-6)
     assert row[at[1]].item() == pytest.approx(math.cos(angle), abs=1e-6)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_near_distances_are_told_apart_and_far_ones_share(causal: bool) -> None:
+    """By hand: half of the classes hold one distance each, the last all from 128 on."""
+    apart = torch.arange(-300, 301)
+    classes = dict(
+        zip(apart.tolist(), distance_buckets(apart, causal=causal).tolist(), strict=True)
+    )
+    assert set(classes.values()) == set(range(DISTANCE_BUCKETS)) - ({16} - {16 * causal})
+    exact = 16 if causal else 8
+    assert [classes[-n] for n in range(exact)] == list(range(exact))
+    assert len({classes[-n] for n in range(FURTHEST, 301)}) == 1
+    back = [classes[-n] for n in range(301)]
+    assert back == sorted(back)
+    if causal:
+        assert {classes[n] for n in range(301)} == {0}
+    else:
+        # 16 + log(n / 8) / log(128 / 8) * 8 of the classes for keys ahead
+        assert [classes[n] - classes[-n] for n in range(1, 301)] == [16] * 300
+        assert classes[-64] == 8 + int(math.log(64 / 8) / math.log(16) * 8)
+
+
+def test_relative_positions_depend_on_distance_alone() -> None:
+    """The numbers of a shorter text are a part of a longer one's, and of a cached step's."""
+    module = RelativePositions(3, causal=True)
+    torch.nn.init.normal_(module.table)
+    whole = module(9, 9)
+    assert torch.equal(whole[:, :, :5, :5], module(5, 5))
+    assert torch.equal(whole[:, :, 7:], module(2, 9))
+    assert torch.equal(whole[0, :, 4, 1], whole[0, :, 7, 4])

@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from transformer.checkpoint.position_tables import about_stored
 from transformer.config import ModelConfig, PositionLayout
 from transformer.model import Transformer
-from transformer.positions import TablePositions, angular_frequencies, shift_matrix, sinusoidal
+from transformer.positions import (
+    TablePositions,
+    angular_frequencies,
+    distance_buckets,
+    shift_matrix,
+    sinusoidal,
+)
 from transformer.types import Floats
 
 
@@ -113,6 +119,28 @@ def tables_of(model: Transformer) -> dict[str, Floats]:
     }
 
 
+def distance_numbers(
+    model: Transformer, distances: Sequence[int] | NDArray[np.int64]
+) -> dict[str, Floats]:
+    """Return what relative positions add to logits by stack, "Encoder" and "Decoder".
+
+    Args: distances: [n], position of the key less that of the query.
+
+    Returns: [H, n] each; NaN where a stack masks the key. {} for models without them.
+    """
+    if model.config.positions != "relative":
+        return {}
+    apart = torch.tensor(np.asarray(distances), dtype=torch.long)
+    found: dict[str, Floats] = {}
+    for side, module in (("Encoder", model.src_distances), ("Decoder", model.tgt_distances)):
+        table = module.table.detach().float().cpu()
+        numbers = table[distance_buckets(apart, causal=module.causal)].T.contiguous().numpy()
+        if module.causal:
+            numbers[:, np.asarray(distances) > 0] = np.nan
+        found[side] = numbers
+    return found
+
+
 _NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
 
 
@@ -128,6 +156,12 @@ def stored_note(model: Transformer) -> str:
 
 def unlike_the_paper(config: ModelConfig) -> str:
     """Say how a model's sinusoids differ from the paper's, in a sentence; "" if they do not."""
+    if config.positions == "relative":
+        return (
+            "This model adds nothing for positions to its embeddings: each head adds a number for "
+            "the distance of two tokens to their logit. The end of this page shows these numbers; "
+            "all other pictures are the paper's formula."
+        )
     parts = []
     if config.position_offset:
         parts.append(f"counts its positions from {config.position_offset}")

@@ -26,6 +26,11 @@ from transformer.types import AttentionKind, Floats
 
 def why_not(config: ModelConfig) -> str | None:
     """Return why the split is not exact for this config, in a sentence, or None if it is."""
+    if config.positions == "relative":
+        return (
+            "This model adds no positions to its embeddings: each head adds a number for the "
+            "distance of two tokens to their logit, which the other part of this page shows."
+        )
     if config.norm == "pre":
         return (
             "This model is pre-norm: a LayerNorm stands between the sum of embedding and position "

@@ -41,6 +41,8 @@ def own_positions(model: Translator, side: Side, n: int) -> OwnPositions:
 
 def about(config: ModelConfig) -> str:
     """Return the kind of a model's positions, in a few words."""
+    if config.positions == "relative":
+        return "nothing is added, heads count distances"
     if config.positions != "sinusoidal":
         return f"{config.positions}, a table of {config.max_positions:,} × {config.d_model}"
     shifted = "" if not config.position_offset else f", counted from {config.position_offset}"

@@ -18,6 +18,8 @@ def _whose(scene: Scene) -> str:
         return "This checkpoint learned its positions (table 3, row E); take the paper's sines. "
     if scene.config.positions == "stored":
         return "This checkpoint keeps its positions as a table of numbers; take the paper's sines. "
+    if scene.config.positions == "relative":
+        return "This checkpoint adds no positions to its embeddings; take the paper's sines. "
     unlike = position_vectors.unlike_the_paper(scene.config)
     return unlike and f"{unlike} "
 

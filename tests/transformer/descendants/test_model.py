@@ -78,9 +78,7 @@ def test_padding_anywhere_changes_nothing(
     text = ids(1, 9)
     padded = torch.cat([text[:, :4], torch.zeros(1, 3, dtype=torch.long), text[:, 4:]], dim=1)
     kept = [0, 1, 2, 3, 7, 8, 9, 10, 11]
-    torch.testing.assert_close(
-        model.read(text), model.read(padded)[:, kept], rtol=1e-5, atol=1e-5
-    )
+    torch.testing.assert_close(model.read(text), model.read(padded)[:, kept], rtol=1e-5, atol=1e-5)
 
 
 def test_its_layers_are_the_encoders(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> None:

@@ -131,7 +131,7 @@ def test_what_they_refuse(reader: StackModel, writer: StackModel) -> None:
             model.trace(TEXT, prefix="x")
         with pytest.raises(TypeError, match="colour"):
             model.trace(TEXT, colour=1)
-        with pytest.raises(InputError, match="continues|fills"):
+        with pytest.raises(InputError, match=r"continues|fills"):
             model.translate([TEXT])
     with pytest.raises(InputError, match="fills in nothing"):
         writer.guesses(writer.trace(TEXT))

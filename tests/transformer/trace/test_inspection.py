@@ -30,6 +30,7 @@ CHANGES = {
     "pre-norm": {"norm": "pre"},
     "biases": {"attention_bias": True},
     "learned positions": {"positions": "learned", "max_positions": 60},
+    "relative positions": {"positions": "relative"},
     "one wide head": {"n_heads": 1, "d_k": 17, "d_v": 5},
     "pre-norm, biases, separate tables": {
         "norm": "pre", "attention_bias": True, "tie_embeddings": "none", "scale_embedding": False,
@@ -68,13 +69,16 @@ def check(stages: HeadStages, trace: Trace) -> None:
     np.testing.assert_allclose(
         stages.products.sum(axis=1, dtype=np.float64), stages.dots, rtol=1e-6, atol=1e-6 * size
     )
-    np.testing.assert_allclose(stages.scaled.logits, stages.dots / math.sqrt(d_k), rtol=1e-6)
-    np.testing.assert_array_equal(stages.unscaled.logits, stages.dots)
+    relative = 0.0 if stages.relative is None else stages.relative
+    np.testing.assert_allclose(
+        stages.scaled.logits, stages.dots / math.sqrt(d_k) + relative, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_array_equal(stages.unscaled.logits, stages.dots + relative)
     np.testing.assert_allclose(
         stages.scaled.weights, maps[stages.layer, stages.head, stages.query], rtol=0, atol=1e-5
     )
     # Dot products over the model's own divisor give the recorded map.
-    again = divided(stages.dots, stages.mask, math.sqrt(d_k))
+    again = divided(stages.dots + math.sqrt(d_k) * relative, stages.mask, math.sqrt(d_k))
     np.testing.assert_allclose(again, stages.scaled.weights, rtol=0, atol=1e-6)
     np.testing.assert_allclose(
         stages.gate * stages.scaled.output @ stages.w_o, stages.scaled.contribution, **close
