@@ -21,7 +21,7 @@ from ui.core.widgets import draw_questions
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadChoice
 from ui.head.downloads import offer
-from ui.head.exhibits import KINDS, names_of
+from ui.head.exhibits import name_of_kind, names_of
 from ui.head.settings import (
     KEY,
     KIND,
@@ -104,7 +104,7 @@ def body(view: View) -> None:
     """Draw the controls and stages; a fragment, so a choice here reruns only this."""
     shown = get_trace(view)
     kinds, more = st.columns([3, 2], vertical_alignment="center")
-    draw_kinds(kinds)
+    draw_kinds(kinds, shown)
     place = place_now(view, shown)
     draw_controls(shown, place)
     query, keys = names_of(place, shown)
@@ -113,11 +113,12 @@ def body(view: View) -> None:
         with st.popover("What is this?", type="tertiary"):
             explain()
         offer(view, place, chosen)
-    heading = f"**{KINDS[place.kind][0]}, layer {place.layer + 1}, head {place.head + 1}.** "
+    named = name_of_kind(place.kind, shown)
+    heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(
             f"{heading}The query {code(plain_token(query))} looks at the {keys}. "
-            f":small[{word_start(shown.src_tokens)}]",
+            f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]",
             width="content",
         )
         draw_way_back(place)

@@ -46,8 +46,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.export", "ui.hosting"),
     ("ui.frame",),
     (
-        "ui.attention", "ui.beam", "ui.complexity", "ui.head", "ui.models", "ui.parsing",
-        "ui.positions", "ui.tokens", "ui.translate",
+        "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head", "ui.models",
+        "ui.parsing", "ui.positions", "ui.tokens", "ui.translate",
     ),
     ("ui.compare", "ui.floor", "ui.tours", "ui.training"),
     ("headlight",),

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from transformer.commands import (
     ablations,
+    align,
     complexity,
     data,
     evaluate,
@@ -32,7 +33,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, parse, trace, show, train, data, publish, snapshots, measure,
+    translate, evaluate, typed, parse, trace, show, train, data, publish, snapshots, measure, align,
     complexity, ablations, import_, info,
 )  # fmt: skip
 

@@ -54,12 +54,14 @@ class Entry(CheckpointEntry):
         about: a short description, "" if `config` says it all.
         unused: its generation settings that Headlight does not follow, as `name=value`.
         updates: of the snapshot that this is, None for a model as it is stored.
+        stack: shape and task of a model of one stack, else None.
     """
 
     kind: Kind = "checkpoint"
     about: str = ""
     unused: tuple[str, ...] = ()
     updates: int | None = None
+    stack: StackConfig | None = None
 
     @property
     def whole(self) -> str:
@@ -209,20 +211,23 @@ def _read_entry(path: Path, mark: str) -> Entry:
             metrics=found.metrics, history=found.history, kind=kind, updates=split_path(path)[1],
         )  # fmt: skip
     metrics: Mapping[str, Any] = {}
+    stack: StackConfig | None = None
     try:
         if kind == "foreign":
             raise CheckpointError(_import_first(path))
         if kind == "archive":
             about = _about_arrays(path)
         elif kind == "descendant":
-            about, metrics = _about_stack(check_stack(path)), read_metrics(path)
+            stack, metrics = check_stack(path), read_metrics(path)
+            about = _about_stack(stack)
         else:
             about, unused = _about_huggingface(path)
     except CheckpointError as wrong:
         error = str(wrong)
     return Entry(
-        name, path, None, error, mark, kind=kind, about=about, unused=unused, metrics=metrics
-    )
+        name, path, None, error, mark, kind=kind, about=about, unused=unused, metrics=metrics,
+        stack=stack,
+    )  # fmt: skip
 
 
 def _counts(path: Path) -> bool:

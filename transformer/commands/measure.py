@@ -34,8 +34,15 @@ def add(commands: Any) -> None:
 def _measure(options: argparse.Namespace) -> None:
     from tqdm import tqdm
 
-    from transformer.evaluation.measure import measure
+    from transformer.evaluation.descendants import remeasure_stack
+    from transformer.evaluation.measure import measure, read_metrics
 
+    if read_metrics(Path(options.path))[0].stack is not None:
+        folder = Path(options.path)
+        print(
+            remeasure_stack(folder, Path(options.data), device=options.device, notes=options.note)
+        )
+        return
     with tqdm(delay=1, disable=None, file=sys.stderr) as bar:
 
         def report(what: str, done: int, total: int) -> None:

@@ -49,7 +49,11 @@ def _publish(options: argparse.Namespace) -> None:
     from transformer.evaluation.publish import publish
     from transformer.training.treebank import TREE
 
-    if read_metrics(Path(options.run_folder))[0].data.tgt == TREE:
+    recipe, _ = read_metrics(Path(options.run_folder))
+    if recipe.stack is not None:
+        _publish_stack(options)
+        return
+    if recipe.data.tgt == TREE:
         _publish_parser(options)
         return
     folder = publish(
@@ -63,6 +67,24 @@ def _publish(options: argparse.Namespace) -> None:
         made_by=options.made_by,
         notes=options.note,
         mix=Path(options.mix) if options.mix else None,
+    )
+    print(folder)
+
+
+def _publish_stack(options: argparse.Namespace) -> None:
+    from transformer.config import ConfigError
+    from transformer.evaluation.descendants import publish_stack
+
+    if options.mix:
+        raise ConfigError("--mix is for a model of two stacks")
+    folder = publish_stack(
+        Path(options.run_folder),
+        Path(options.data),
+        Path(options.out),
+        device=options.device,
+        dtype=options.dtype,
+        made_by=options.made_by,
+        notes=options.note,
     )
     print(folder)
 

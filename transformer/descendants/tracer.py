@@ -22,6 +22,7 @@ from transformer.search.batching import batches
 from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Reader, Source
+from transformer.search.records import Hypothesis, Translation
 from transformer.search.request import Progress, SearchOptions, search_request
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import entropy_nats
@@ -189,7 +190,7 @@ class StackModel:
                 text = self._fitting((*source.ids, bos, *given_target[:-1]))
                 return self._recorded(source, text, len(text), top_k, eos, forced=True)
             settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
-            best = self._found([source], *settings, limit, sampling, progress)[0]
+            best = self._found([source], *settings, limit, sampling, progress)[0].ids
             text = self._fitting((*source.ids, bos, *best[:-1]))
             return self._recorded(source, text, len(source.ids) + 1, top_k, best[-1])
 
@@ -200,20 +201,30 @@ class StackModel:
         alpha: float = ALPHA,
         *,
         on_translated: Progress | None = None,
-    ) -> list[str]:
-        """Translate sentences by beam search; a blank one is an empty translation.
+    ) -> list[Translation]:
+        """Translate sentences by beam search; a blank one gives an empty translation.
 
         Raises: `InputError` for a model that does not translate, or a bad sentence or setting.
         """
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
         sources = self._reader.sources(sentences)
-        results, done = [""] * len(sources), 0
+        results = [Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())] * len(sources)
+        done = 0
         for batch in batches([len(source.ids) for source in sources], beam_size):
             with torch.inference_mode():
                 found = self._found([sources[index] for index in batch], beam_size, alpha)
-            for index, ids in zip(batch, found, strict=True):
-                results[index] = self.tokenizer.decode(ids)
+            for index, best in zip(batch, found, strict=True):
+                n_words = len(best.ids) - best.complete
+                results[index] = Translation(
+                    text=self.tokenizer.decode(best.ids[:n_words]),
+                    tokens=best.tokens[:n_words],
+                    ids=best.ids[:n_words],
+                    score=best.score,
+                    log_probs=best.log_probs,
+                    complete=best.complete,
+                    unknown=sources[index].unknown_text,
+                )
             done += len(batch)
             if on_translated is not None:
                 on_translated(done, len(sources))
@@ -262,8 +273,8 @@ class StackModel:
         max_length: int | None = None,
         sampling: Sampling | None = None,
         progress: Progress | None = None,
-    ) -> list[tuple[int, ...]]:
-        """Return the best translations' ids, ending in `</s>` unless cut."""
+    ) -> list[Hypothesis]:
+        """Return the best translations; their ids end in `</s>` unless cut."""
         options: SearchOptions = {"max_length": max_length, "sampling": sampling}
         request = search_request(self._reader, 1 if sampling else beam_size, alpha, options)
         # Source, `<s>` and translation share the positions.
@@ -281,9 +292,10 @@ class StackModel:
             StackSteps(self.model, self._padded([source.ids for source in sources])),
             limits,
             request.settings,
+            piece=self._piece,
             progress=progress,
         )
-        return [each.hypotheses[0].ids for each in found]
+        return [each.hypotheses[0] for each in found]
 
     def _continued(
         self,
@@ -313,6 +325,9 @@ class StackModel:
             .ids
         )
         return tuple(found[len(prompt) :])
+
+    def _piece(self, token: int, before: int) -> str:
+        return self.tokenizer.pieces[token]
 
     def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
         if len(ids) > self.max_tokens:

@@ -31,6 +31,7 @@ from transformer.checkpoint.training_text import (
     kind_of,
 )
 from transformer.config import ConfigError
+from transformer.descendants.tracer import StackModel
 from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
 from transformer.evaluation.scores import PROTOCOLS, score
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
@@ -214,7 +215,10 @@ def _tests(
 
 
 def measure_test(
-    translator: Translator, pairs: Sequence[Pair], decoding: Decoding, language: str | None
+    translator: Translator | StackModel,
+    pairs: Sequence[Pair],
+    decoding: Decoding,
+    language: str | None,
 ) -> dict[str, Any]:
     """Measure one test set.
 

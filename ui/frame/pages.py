@@ -88,6 +88,9 @@ PAGES: tuple[PageSpec, ...] = (
     ),
     PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
+        "pages/family_page.py", "family", "Family", ":material/family_history:", needs_model=False
+    ),
+    PageSpec(
         "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
     ),
     PageSpec(

@@ -25,9 +25,17 @@ KINDS: dict[AttentionKind, tuple[str, str]] = {
 }
 
 
+def name_of_kind(kind: AttentionKind, trace: Trace) -> str:
+    """Return the name of a kind in this trace; one stack is neither encoder nor decoder of two."""
+    if trace.src_tokens and trace.tgt_tokens:
+        return KINDS[kind][0]
+    return "Masked self-attention" if kind == "decoder_self" else "Self-attention"
+
+
 def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
     """Return the label of the query's row, and the text that the keys come from."""
-    return query_labels(trace, place.kind)[place.query], KINDS[place.kind][1]
+    keys = KINDS[place.kind][1] if trace.src_tokens and trace.tgt_tokens else "text"
+    return query_labels(trace, place.kind)[place.query], keys
 
 
 def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:

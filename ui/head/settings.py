@@ -6,6 +6,7 @@ opened here. A mean over layers or heads has no inside; the page then picks a he
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -65,10 +66,23 @@ def bound_kind() -> dict[str, Any]:
 
 def place_now(view: View, trace: Trace) -> HeadChoice:
     """Return the stored place, with defaults for anything not set or not in this trace."""
-    kind = next(kind for kind in ATTENTION_KINDS if kind == url_state.get(KIND))
+    kind = kind_now(trace)
     n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
     layer, head = _stored_index(LAYER, n_layers), _stored_index(HEAD, n_heads)
     return place_of(view, trace, kind, layer, head, _stored_index(QUERY, n_queries))
+
+
+def shared_kinds(traces: Sequence[Trace]) -> tuple[AttentionKind, ...]:
+    """Return the kinds of maps that all traces have; a model of one stack has one."""
+    return tuple(
+        kind for kind in ATTENTION_KINDS if all(each.attention(kind).size for each in traces)
+    )
+
+
+def kind_now(*traces: Trace) -> AttentionKind:
+    """Return the stored kind, or the last that all of these traces have; there has to be one."""
+    kinds = shared_kinds(traces)
+    return next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
 
 
 def place_of(
@@ -129,7 +143,7 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
     step = url_state.get(STEP)
     if step is not None and step <= n_queries:
         return step - 1
-    if watched:
+    if watched and trace.cross.size:
         return int(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1).argmax())
     return n_queries // 2
 

@@ -6,26 +6,27 @@ from collections.abc import Callable
 
 from streamlit.delta_generator import DeltaGenerator
 
-from transformer.trace.records import HeadStages
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.trace.records import HeadStages, Trace
 from ui.components.stages import Chosen
 from ui.components.stages.mount import head_stages
-from ui.core import url_state
 from ui.core.side import Side
 from ui.core.view import View
 from ui.head.choice import HeadChoice
-from ui.head.exhibits import KINDS, difference, names_of, stages_of
-from ui.head.settings import KIND, bound_kind
+from ui.head.exhibits import KINDS, difference, name_of_kind, names_of, stages_of
+from ui.head.settings import bound_kind, shared_kinds
 from ui.work.cache import Computation, computed
 
 
-def draw_kinds(where: DeltaGenerator) -> AttentionKind:
-    """Draw the control for the kind of attention, and return the kind."""
-    where.segmented_control(
-        "Kind of attention", ATTENTION_KINDS, format_func=lambda kind: KINDS[kind][0],
-        label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
-    )  # fmt: skip
-    return next(kind for kind in ATTENTION_KINDS if kind == url_state.get(KIND))
+def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
+    """Draw the control for the kinds of attention that all traces have, if there are several."""
+    kinds = shared_kinds(traces)
+    if len(kinds) > 1:
+        where.segmented_control(
+            "Kind of attention", kinds, format_func=lambda kind: KINDS[kind][0],
+            label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
+        )  # fmt: skip
+    elif kinds:
+        where.markdown(f"**{name_of_kind(kinds[0], traces[0])}**")
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:

@@ -14,6 +14,7 @@ from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import PARSING
+from transformer.evaluation.descendants import PREDICTIONS
 from transformer.files.safe import read_small
 from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
@@ -162,10 +163,19 @@ def card_path(entry: Entry) -> Path | None:
     return path if path.is_file() else None
 
 
+#: What a model of one stack does that does not translate.
+_TASKS = {
+    "continue": "continues an English sentence",
+    "fill": "fills in hidden words of an English sentence",
+}
+
+
 def task_of(entry: Entry) -> str:
     """Describe the task of a model in a few words."""
     if entry.kind == "archive":
         return "one recorded sentence"
+    if entry.stack is not None and entry.stack.task != "translate":
+        return _TASKS[entry.stack.task]
     if entry.kind == "huggingface":
         return "another library's model, seen through its attention"
     imported = _mapping(entry.metrics.get("imported"))
@@ -229,6 +239,13 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
     score = _mapping(metrics.get(PARSING)).get("f1")
     if _is_number(score):
         lines.append(f"labelled F1 {score:.1f} on {code('GUM dev')}")
+    for name, values in _mapping(metrics.get(PREDICTIONS)).items():
+        perplexity, right = (_mapping(values).get(key) for key in ("perplexity", "right"))
+        if _is_number(perplexity) and _is_number(right):
+            lines.append(
+                f"perplexity {perplexity:.1f} · {100 * right:.1f}% of tokens right on "
+                f"{code(str(name), 30)}"
+            )
     if not lines:
         return ["No measured figures"]
     if len(lines) > _MOST_FIGURES:

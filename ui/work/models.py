@@ -115,6 +115,8 @@ def recorded_sentence(entry: Entry) -> str | None:
 
 def writes(entry: Entry, device: str) -> bool:
     """Load an entry's model; return whether it translates, False if it cannot be loaded."""
+    if entry.stack is not None:
+        return entry.stack.task == "translate"
     try:
         return "cross" in load(entry, device).kinds
     except (CheckpointError, MemoryError, torch.OutOfMemoryError):

@@ -70,12 +70,12 @@ def test_a_translation_follows_its_source_in_one_text(translator: StackModel) ->
     bos = trace.tgt_tokens.index("<s>")
     assert trace.tgt_tokens[bos - 1] == "</s>" and trace.n_forced == bos
     assert "".join(trace.tgt_tokens[: bos - 1]).replace("▁", " ").strip() == TEXT
-    assert translator.translate([TEXT], beam_size=2) == [trace.text]
+    assert [each.text for each in translator.translate([TEXT], beam_size=2)] == [trace.text]
     again = translator.trace(TEXT, target=trace.text) if trace.complete and trace.text else trace
     assert again.text == trace.text or not trace.complete
     many = [TEXT, "", "A dog runs.", "Two men are playing guitar."]
-    alone = [translator.translate([text])[0] for text in many]
-    assert translator.translate(many) == alone and alone[1] == ""
+    alone = [translator.translate([text])[0].text for text in many]
+    assert [each.text for each in translator.translate(many)] == alone and alone[1] == ""
 
 
 def test_guesses_at_hidden_places(reader: StackModel) -> None:

@@ -29,7 +29,17 @@ from ui.core.widgets import fill
 from ui.head.choice import HeadChoice
 from ui.head.downloads import make_figure
 from ui.head.exhibits import names_of
-from ui.head.settings import KEY, KIND, QUERY, SCALING, chosen_now, keep_chosen, place_of
+from ui.head.settings import (
+    KEY,
+    KIND,
+    QUERY,
+    SCALING,
+    chosen_now,
+    keep_chosen,
+    kind_now,
+    place_of,
+    shared_kinds,
+)
 from ui.head.views import draw_kinds, draw_stages, get_stages
 
 _LAYERS: Mapping[str, Param[Any]] = {"A": LAYER, "B": OTHER_LAYER}
@@ -53,7 +63,12 @@ def _draw(pair: Pair) -> Download | None:
     if not pair.shown:
         pair.rows(lambda side: None)
         return None
-    kind = draw_kinds(pair.controls)
+    traces = [side.trace for side in pair.shown]
+    if not shared_kinds(traces):
+        st.info("One model reads and the other writes: they have no kind of attention in common.")
+        return None
+    draw_kinds(pair.controls, *traces)
+    kind = kind_now(*traces)
     same_queries, same_keys = _same_axes(pair, kind)
     places = _places_of(pair, kind, same_queries=same_queries)
     key_params = {side.letter: KEY if same_keys else side.own(KEY) for side in pair.shown}
@@ -165,7 +180,9 @@ def _said(stages: HeadStages, chosen: Chosen, query: str) -> str:
     weights = stages.scaled.weights
     if chosen.divisor is not None:
         most_of = 2 * math.sqrt(len(stages.q))  # where the slider ends
-        weights = divided(stages.dots, stages.mask, min(chosen.divisor, most_of))
+        divisor = min(chosen.divisor, most_of)
+        added = 0.0 if stages.relative is None else divisor * stages.relative
+        weights = divided(stages.dots + added, stages.mask, divisor)
     most = int(weights.argmax())
     facts = spread(weights)
     return (

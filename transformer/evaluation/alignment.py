@@ -1,0 +1,143 @@
+"""How well each head aligns words: its error against links drawn by people.
+
+The gold links are those of RWTH Aachen for German and English sentences of the European
+Parliament, tokenised. A model follows the given translation, so that each of its heads gives one
+map a sentence.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from transformer.descendants.tracer import StackModel
+from transformer.measures.alignment import (
+    Gold,
+    Link,
+    Row,
+    alignment_error,
+    by_words,
+    links,
+    word_numbers,
+)
+from transformer.measures.one_stack import source_block
+from transformer.trace.records import Trace
+from transformer.training.data import DataError, corpus_folder
+from transformer.translator import Translator
+from transformer.types import Floats
+
+#: Key in metrics.json.
+ALIGNMENT = "alignment"
+
+#: Folder of the gold links under --data.
+FOLDER = "alignment-de-en"
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Sentence pairs with their gold links."""
+
+    pairs: tuple[tuple[str, str], ...]
+    gold: tuple[Gold, ...]
+
+
+def read_gold(data: Path, src: str) -> Aligned:
+    """Read the gold links.
+
+    Args: src: language of the sources, "en" or "de"; the targets are the other.
+
+    Raises: `DataError` naming the file, or the language if it is neither.
+    """
+    if src not in ("en", "de"):
+        raise DataError(f"the gold links are of German and English, not of {src!r}")
+    folder = corpus_folder(FOLDER, data)
+    german, english, drawn = (_lines(folder / f"dev.{end}.gz") for end in ("de", "en", "talp"))
+    if not len(german) == len(english) == len(drawn):
+        raise DataError(f"{folder}: the files have different numbers of lines")
+    sides = (english, german) if src == "en" else (german, english)
+    gold = tuple(_links(line, swap=src == "en", where=folder) for line in drawn)
+    return Aligned(tuple(zip(*sides, strict=True)), gold)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [" ".join(line.split()) for line in file]
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _links(line: str, *, swap: bool, where: Path) -> Gold:
+    """Read `3-4` (sure) and `2p3` (possible), German first, from 1."""
+    sure: set[Link] = set()
+    possible: set[Link] = set()
+    for each in line.split():
+        try:
+            first, second = (int(number) - 1 for number in each.replace("p", "-").split("-"))
+        except ValueError:
+            raise DataError(f"{where}: {each!r} is not a link such as 3-4 or 3p4") from None
+        link = (second, first) if swap else (first, second)
+        possible.add(link)
+        if "p" not in each:
+            sure.add(link)
+    return Gold(frozenset(sure), frozenset(possible))
+
+
+def word_maps(trace: Trace, row: Row) -> Floats:
+    """Return the weights of every head of a translation over words, [L, H, targets, sources].
+
+    Of a translator of one stack, the part of its map that lies on the source.
+    """
+    if trace.cross.size:
+        weights, sources, targets = trace.cross, trace.src_tokens, trace.tgt_tokens
+    else:
+        block = source_block(trace)
+        weights, sources, targets = block.weights, block.src_tokens, block.tgt_tokens
+    columns = word_numbers(sources, {len(sources) - 1})
+    numbers = word_numbers(targets, {0})
+    last = trace.predicted_tokens[-1]
+    if row == "predicting":
+        ahead = word_numbers([*targets[1:], last], {len(targets) - 1} if last == "</s>" else ())
+        numbers = ahead
+    return by_words(weights, numbers, columns)
+
+
+def head_errors(
+    model: Translator | StackModel,
+    aligned: Aligned,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Return the alignment error rate of every head, as in metrics.json.
+
+    Returns: "sentences", and for "reading" and "predicting" rows a table [L][H].
+    """
+    found: dict[Row, list[list[list[frozenset[Link]]]]] = {row: [] for row in get_args(Row)}
+    for count, (source, target) in enumerate(aligned.pairs, 1):
+        trace = model.trace(source, target)
+        for row, every in found.items():
+            maps = word_maps(trace, row)
+            every.append([[links(head) for head in layer] for layer in maps])
+        if progress is not None:
+            progress(count, len(aligned.pairs))
+    table: dict[str, Any] = {"sentences": len(aligned.pairs)}
+    for row, every in found.items():
+        table[row] = [
+            [
+                round(alignment_error([each[layer][head] for each in every], aligned.gold), 4)
+                for head in range(len(every[0][layer]))
+            ]
+            for layer in range(len(every[0]))
+        ]
+    return table
+
+
+def best_head(errors: Sequence[Sequence[float]]) -> tuple[int, int, float]:
+    """Return layer and head with the smallest error, from 0, and the error."""
+    table = np.array(errors)
+    layer, head = (int(each) for each in np.unravel_index(table.argmin(), table.shape))
+    return layer, head, float(table[layer, head])

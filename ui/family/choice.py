@@ -1,0 +1,72 @@
+"""The Family page's choices, and which models it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from transformer.catalogue import Entry
+from transformer.evaluation.alignment import ALIGNMENT, best_head
+from ui.core import url_state
+from ui.core.url_state import Param
+from ui.core.view import View
+
+PARTS = {
+    "expects": "What it expects",
+    "stacks": "One stack or two",
+    "changes": "What changed since 2017",
+}
+PART: Param[str] = Param("part", url_state.one_of(PARTS), "expects")
+#: A place in the text, from 1; 0 is the page's choice.
+PLACE: Param[int] = Param("place", url_state.whole(0, 99_999), 0)
+#: How many tokens a model that continues adds.
+LENGTHS = (0, 5, 10, 20)
+MORE: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
+#: Seed of drawn tokens; 0 takes the most probable ones.
+SEED: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
+#: Layer and head of both sides, from 1; 0 is the best aligner.
+LAYERS = {side: Param(f"layer_{side}", url_state.whole(0, 999), 0) for side in ("two", "one")}
+HEADS = {side: Param(f"head_{side}", url_state.whole(0, 999), 0) for side in ("two", "one")}
+
+
+def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:
+    """Return the usable models of one stack with one of these tasks."""
+    return [each for each in entries if each.ok and each.stack and each.stack.task in tasks]
+
+
+def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
+    """Return a translator of two stacks and one of one stack that learned from the same text."""
+    for one in members(entries, "translate"):
+        data = _data(one.metrics)
+        for two in entries:
+            if two.ok and two.kind == "checkpoint" and data and _data(two.metrics) == data:
+                return two, one
+    return None
+
+
+def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what a model was trained on, in which direction; () if unknown."""
+    found: Any = metrics
+    for name in ("training", "recipe", "data"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        return ()
+    return tuple(str(found.get(name)) for name in ("corpora", "src", "tgt"))
+
+
+def view_of(view: View, entry: Entry) -> View:
+    """Return the view of the same sentence through another model, as it translates by default."""
+    return replace(view, entry=entry, prefix=(), target=None, sampling=None)
+
+
+def best_aligner(metrics: Mapping[str, Any]) -> tuple[int, int, float] | None:
+    """Return layer and head of the best aligner of predicted words, from 0, and its error.
+
+    None where the checkpoint has no table.
+    """
+    table = metrics.get(ALIGNMENT)
+    try:
+        return best_head(table["predicting"])  # type: ignore[index]
+    except (TypeError, KeyError, ValueError, IndexError):
+        return None

@@ -1,0 +1,272 @@
+"""The parts of the Family page on what models expect, and on their differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.exhibit import Exhibit
+from figures.family import candidates, expected
+from figures.labels import plain_token
+from figures.markdown import code, plain
+from transformer.catalogue import Entry
+from transformer.descendants.files import MASK
+from transformer.descendants.tracer import Guesses
+from transformer.trace.records import Trace
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.theme import current_theme
+from ui.core.url_state import Param
+from ui.core.view import CHECKPOINT, View, ask_for
+from ui.core.widgets import bound
+from ui.export.download import download_button, source_of, trace_for
+from ui.family.cached import continued, guesses_of
+from ui.family.changes import changes
+from ui.family.choice import LENGTHS, MORE, PLACE, SEED, members
+from ui.family.exhibits import expected_figure, next_tokens
+from ui.frame.decoding import restart
+from ui.frame.steering import drop_ids
+from ui.work.cache import Plan, computed, get_trace
+from ui.work.results import result_of
+
+#: What each task is called on the buttons.
+NAMES = {"continue": "decoder only, as GPT", "fill": "encoder only, as BERT"}
+
+_TITLES = {
+    "continue": "Decoder only, as GPT (2018)",
+    "fill": "Encoder only, as BERT (2018)",
+    "translate": "One stack that translates",
+}
+
+
+def use(name: str) -> None:
+    """Make this the checkpoint of every page."""
+    url_state.put(CHECKPOINT, name)
+    url_state.forget(PLACE)
+    drop_ids()
+    restart()
+
+
+def draw_expects(view: View, entries: Sequence[Entry]) -> None:
+    """Draw what a model that continues or fills in expects of the sentence."""
+    stack = view.entry.stack
+    if stack is None or stack.task == "translate":
+        _offer(view, members(entries, "continue", "fill"))
+    elif stack.task == "fill":
+        _draw_filled(view)
+    else:
+        _draw_continued(view)
+
+
+def _offer(view: View, found: list[Entry]) -> None:
+    if not found:
+        st.info(
+            "No model here continues or fills in a text. A recipe with a table [stack] trains "
+            "one: see recipes/descendants.",
+            icon=":material/info:",
+        )
+        return
+    now = f"{code(view.checkpoint)} translates. " if view.checkpoint else ""
+    st.markdown(f"{now}These read a single text; choose one:")
+    with st.container(horizontal=True):
+        for each in found:
+            assert each.stack is not None
+            st.button(
+                f"{each.name}: {NAMES[each.stack.task]}", key=f"family_{each.name}",
+                on_click=use, args=(each.name,),
+            )  # fmt: skip
+
+
+def _draw_filled(view: View) -> None:
+    trace = get_trace(view, _ahead_of_filled)
+    wanted = guesses_of()
+    guesses = computed(view, wanted.name, wanted.args, wanted.make)
+    hidden = any(each.log_prob is None for each in guesses)
+    words, more = st.columns([5, 2], vertical_alignment="center")
+    words.markdown(
+        f"It sees both sides of a hidden word and says what stands there. Write {code(MASK)} for "
+        "a word to hide it"
+        + (
+            "."
+            if hidden
+            else "; as long as nothing is hidden, **each token is hidden in turn**, and the bars "
+            "say how probable it was."
+        )
+    )
+    example = _with_a_gap(trace)
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        if not hidden and example:
+            st.button(
+                "Hide a word", icon=":material/visibility_off:", on_click=ask_for, args=(example,)
+            )
+        _offer_download(view, len(guesses))
+    _draw_guesses(guesses, "what could stand here")
+
+
+def _ahead_of_filled(_: Trace) -> Plan:
+    yield guesses_of()
+
+
+def _with_a_gap(trace: Trace) -> str:
+    """Return the sentence with its longest word hidden, "" if it has one word only."""
+    words = trace.source.split()
+    if len(words) < 2:
+        return ""
+    longest = max(range(len(words)), key=lambda place: len(words[place].strip(".,!?")))
+    end = words[longest][len(words[longest].rstrip(".,!?")) :]
+    return " ".join([*words[:longest], MASK + end, *words[longest + 1 :]])
+
+
+def _draw_continued(view: View) -> None:
+    n, seed = url_state.get(MORE), url_state.get(SEED)
+    get_trace(view, partial(_ahead_of_continued, n, seed))
+    wanted = continued(n, seed)
+    trace = computed(view, wanted.name, wanted.args, wanted.make)
+    guesses = next_tokens(trace)
+    words, more = st.columns([5, 2], vertical_alignment="center")
+    words.markdown(
+        "It knows only what stands to the left. The bars say how probable each token was, given "
+        "those before it; **let it go on**, and it writes the next ones itself."
+    )
+    with more.container(horizontal=True, horizontal_alignment="right"):
+        _offer_download(view, len(guesses))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "Go on by", LENGTHS, required=True, width="content",
+            format_func=lambda count: f"{count} tokens" if count else "as typed", **bound(MORE),
+        )  # fmt: skip
+        st.button(
+            "Draw another" if seed else "Draw one", icon=":material/casino:",
+            on_click=_draw_again, disabled=not n,
+            help="Chooses each token at random by its probability (top-p 0.9).",
+        )  # fmt: skip
+        st.button(
+            "Most probable", icon=":material/first_page:", on_click=url_state.forget,
+            args=(SEED,), disabled=not (n and seed),
+            help="Chooses the most probable token each time, as without drawing.",
+        )  # fmt: skip
+    if n:
+        given = trace.n_forced + 1
+        typed, written = (
+            "".join(tokens).replace("\u2581", " ")
+            for tokens in (trace.tgt_tokens[1:given], trace.tgt_tokens[given:])
+        )
+        ends = " It ended the sentence." if trace.complete else ""
+        space = " " if written.startswith(" ") else ""
+        said = written.strip()
+        st.markdown(plain(typed.strip()) + space + (f"**{plain(said)}**" if said else "") + ends)
+    _draw_guesses(guesses, "what could come here")
+
+
+def _ahead_of_continued(n: int, seed: int, _: Trace) -> Plan:
+    yield continued(n, seed)
+
+
+def _draw_again() -> None:
+    url_state.put(SEED, url_state.get(SEED) + 1)
+
+
+def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
+    """Draw all places as bars, and the candidates of one."""
+    tokens = [each.token for each in guesses]
+    known = np.array(
+        [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses], np.float32
+    )
+    stored = url_state.get(PLACE)
+    hidden = next((index for index, each in enumerate(guesses) if each.log_prob is None), None)
+    first = int(np.nanargmin(known)) if hidden is None else hidden
+    chosen = stored - 1 if 1 <= stored <= len(guesses) else first
+    left, right = st.columns([5, 4], gap="large")
+    theme = current_theme()
+    said = ", ".join(
+        f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{100 * value:.0f}%'}"
+        for token, value in zip(tokens, known, strict=True)
+    )
+    left.markdown("**How probable each token was**")
+    left.altair_chart(
+        sized(expected(tokens, known, theme, chosen=chosen)), theme=None,
+        alt=f"Probability of each token: {said}.",
+    )  # fmt: skip
+    with right:
+        _choose(PLACE, f"Place: {title}", [plain_token(token) for token in tokens], chosen)
+    at = guesses[chosen]
+    shares = np.exp(at.log_probs)
+    listed = ", ".join(
+        f"{plain_token(token)} {100 * value:.1f}%"
+        for token, value in zip(at.tokens, shares, strict=True)
+    )
+    right.altair_chart(
+        sized(candidates(at.tokens, shares, theme, actual=at.token)), theme=None,
+        alt=f"Most probable tokens: {listed}.",
+    )  # fmt: skip
+
+
+def _choose(param: Param[int], label: str, names: Sequence[str], chosen: int) -> None:
+    """Draw a box for a number in the address that counts from 1."""
+    key = f"family_{param.name}_box"
+    if st.session_state.get(key) != chosen:
+        st.session_state[key] = chosen
+
+    def store() -> None:
+        url_state.put(param, st.session_state[key] + 1)
+
+    st.selectbox(
+        label, range(len(names)), key=key, on_change=store,
+        format_func=lambda index: f"{index + 1}  {names[index]}",
+    )  # fmt: skip
+
+
+def _offer_download(view: View, n_numbers: int) -> None:
+    assert view.entry.stack is not None
+    fills, n, seed = view.entry.stack.task == "fill", url_state.get(MORE), url_state.get(SEED)
+
+    def make() -> Exhibit:
+        if fills:
+            return expected_figure(
+                source_of(view), trace_for(view), result_of(view.request, guesses_of())
+            )
+        made = result_of(view.request, continued(n, seed))
+        return expected_figure(source_of(view), made, next_tokens(made), n, seed)
+
+    download_button(make, key="family_expects", name="expected-tokens", n_numbers=n_numbers)
+
+
+def draw_changes(view: View, entries: Sequence[Entry]) -> None:
+    """Draw what differs from the paper's model, for each member of the family."""
+    st.markdown(
+        "All are built from the blocks of section 3. **Little had to change**; what did stands "
+        "here, model by model. Sizes are left out: these are as small as the others here."
+    )
+    found = [each for each in entries if each.ok and (each.stack or _is_t5(each))]
+    if not found:
+        st.info("No such model is here.", icon=":material/info:")
+    for entry in found:
+        _draw_entry(st.container(border=True), view, entry)
+
+
+def _is_t5(entry: Entry) -> bool:
+    return entry.config is not None and entry.config.positions == "relative"
+
+
+def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
+    title = _TITLES[entry.stack.task] if entry.stack else "Encoder and decoder, as T5 (2019)"
+    head, button = place.columns([6, 1], vertical_alignment="center")
+    head.markdown(f"**{title}**: {code(entry.name)}")
+    with button.container(horizontal=True, horizontal_alignment="right"):
+        if entry.name == view.checkpoint:
+            st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
+        else:
+            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
+    listed = changes(entry)
+    place.table(
+        {
+            "what": [f"**{each.what}**" for each in listed],
+            "2017": [each.then for each in listed],
+            "here": [each.now for each in listed],
+        },
+        hide_index=True,
+    )  # fmt: skip
