@@ -14,6 +14,10 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from transformer.config import ModelConfig
+from transformer.descendants.config import Task
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
 from ui.models import import_jobs
 from ui.work.lru import Lru
@@ -35,6 +39,31 @@ def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint
     config = root / "wrong-shape" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "d_ff": 44}))
     return root
+
+
+@pytest.fixture(scope="session")
+def family(
+    tmp_path_factory: pytest.TempPathFactory,
+    tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer,
+    tiny_model: Transformer,
+) -> Path:
+    """A folder with a translator of two stacks, and a model of one for each task."""
+    from tests.random_stacks import SHAPES, random_stack
+    from transformer.checkpoint.folder import save_checkpoint
+    from transformer.descendants.files import save_stack
+
+    data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
+    folder = tmp_path_factory.mktemp("family")
+    save_checkpoint(folder / "two", tiny_model, tiny_tokenizer, metrics=data)
+    names: dict[str, Task] = {"writer": "continue", "reader": "fill", "one": "translate"}
+    for name, task in names.items():
+        shape = "later" if task != "translate" else "2017"
+        model, tokenizer = random_stack(task, tiny_config.replace(**SHAPES[shape]), tiny_tokenizer)
+        errors = {"sentences": 1, "predicting": [[0.9, 0.8, 0.9]] * 2 + [[0.9, 0.9, 0.3]]}
+        metrics = data if task != "translate" else {**data, "alignment": errors}
+        save_stack(folder / name, model, tokenizer, metrics=metrics)
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

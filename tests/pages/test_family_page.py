@@ -11,76 +11,48 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.transformer.descendants.conftest import SHAPES, random_stack
-from transformer.checkpoint.folder import save_checkpoint
-from transformer.config import ModelConfig
-from transformer.descendants.config import Task
-from transformer.descendants.files import MASK, save_stack
+from transformer.descendants.files import MASK
 from transformer.descendants.tracer import StackModel
-from transformer.model import Transformer
-from transformer.text.tokenizer import Tokenizer
 
 RunApp = Callable[..., AppTest]
 TEXT = "The cat sat on the mat."
-DATA = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
-
-
-@pytest.fixture(scope="module")
-def root(
-    tmp_path_factory: pytest.TempPathFactory,
-    tiny_config: ModelConfig,
-    tiny_tokenizer: Tokenizer,
-    tiny_model: Transformer,
-) -> Path:
-    """A translator of two stacks, and a model of one for each task."""
-    folder = tmp_path_factory.mktemp("family")
-    save_checkpoint(folder / "two", tiny_model, tiny_tokenizer, metrics=DATA)
-    names: dict[str, Task] = {"writer": "continue", "reader": "fill", "one": "translate"}
-    for name, task in names.items():
-        shape = "later" if task != "translate" else "2017"
-        model, tokenizer = random_stack(task, tiny_config.replace(**SHAPES[shape]), tiny_tokenizer)
-        errors = {"sentences": 1, "predicting": [[0.9, 0.8, 0.9]] * 2 + [[0.9, 0.9, 0.3]]}
-        metrics = DATA if task != "translate" else {**DATA, "alignment": errors}
-        save_stack(folder / name, model, tokenizer, metrics=metrics)
-    return folder
 
 
 def charts(app: AppTest) -> list[Any]:
     return list(app.main.get("vega_lite_chart"))
 
 
-def test_a_translator_is_offered_the_family(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="family", checkpoint="two", sentence=TEXT)
+def test_a_translator_is_offered_the_family(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="family", checkpoint="two", sentence=TEXT)
     assert not app.exception
     app.button(key="family_reader").click().run()
     assert not app.exception and app.query_params["checkpoint"] in ("reader", ["reader"])
     assert len(charts(app)) == 2
 
 
-def test_hidden_words_and_their_candidates(run_app: RunApp, root: Path) -> None:
+def test_hidden_words_and_their_candidates(run_app: RunApp, family: Path) -> None:
     sentence = f"The {MASK} sat on the mat."
-    app = run_app(root, at="family", checkpoint="reader", sentence=sentence)
+    app = run_app(family, at="family", checkpoint="reader", sentence=sentence)
     assert not app.exception
-    model = StackModel.load(root / "reader", "cpu")
+    model = StackModel.load(family / "reader", "cpu")
     guesses = model.guesses(model.trace(sentence))
-    assert app.selectbox(key="family_place_box").options == [f"1  _{MASK}".replace("_", "")] or True
     assert len(guesses) == 1 and len(charts(app)) == 2
     best = guesses[0].tokens[0].replace("\u2581", "_")
     assert any(best in str(each.proto) for each in charts(app))
 
 
-def test_a_word_is_hidden_by_a_button(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="family", checkpoint="reader", sentence=TEXT)
+def test_a_word_is_hidden_by_a_button(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="family", checkpoint="reader", sentence=TEXT)
     hide = next(each for each in app.button if each.label == "Hide a word")
     hide.click().run()
     assert not app.exception
     assert app.text_area[0].value.count(MASK) == 1
 
 
-def test_it_goes_on_and_draws(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="family", checkpoint="writer", sentence=TEXT, more="5")
+def test_it_goes_on_and_draws(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="family", checkpoint="writer", sentence=TEXT, more="5")
     assert not app.exception
-    model = StackModel.load(root / "writer", "cpu")
+    model = StackModel.load(family / "writer", "cpu")
     longer = model.trace(TEXT.rstrip("."), new_tokens=5)
     options = app.selectbox(key="family_place_box").options
     assert len(options) == len(longer.tgt_ids)
@@ -89,8 +61,8 @@ def test_it_goes_on_and_draws(run_app: RunApp, root: Path) -> None:
     assert not app.exception and app.query_params["seed"] in ("1", ["1"])
 
 
-def test_one_stack_beside_two(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="family", part="stacks", checkpoint="two", sentence=TEXT)
+def test_one_stack_beside_two(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="family", part="stacks", checkpoint="two", sentence=TEXT)
     assert not app.exception
     assert len(app.main.get("plotly_chart")) == 2
     assert app.selectbox(key="family_layer_one_box").value == 2
@@ -100,8 +72,8 @@ def test_one_stack_beside_two(run_app: RunApp, root: Path) -> None:
     assert not app.exception and app.query_params["layer_one"] in ("1", ["1"])
 
 
-def test_what_changed_is_told_for_each(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="family", part="changes", checkpoint="two", sentence=TEXT)
+def test_what_changed_is_told_for_each(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="family", part="changes", checkpoint="two", sentence=TEXT)
     assert not app.exception
     assert len(app.table) == 3
     said = " ".join(str(each.value) for each in app.table)
@@ -110,19 +82,19 @@ def test_what_changed_is_told_for_each(run_app: RunApp, root: Path) -> None:
 
 @pytest.mark.parametrize("checkpoint", ["reader", "writer", "one"])
 @pytest.mark.parametrize("page", ["attention", "head", "positions", "models", "compare", "cost"])
-def test_other_pages_open(run_app: RunApp, root: Path, page: str, checkpoint: str) -> None:
-    app = run_app(root, at=page, checkpoint=checkpoint, sentence=TEXT)
+def test_other_pages_open(run_app: RunApp, family: Path, page: str, checkpoint: str) -> None:
+    app = run_app(family, at=page, checkpoint=checkpoint, sentence=TEXT)
     assert not app.exception
 
 
 def test_a_head_of_one_stack_is_followed(
-    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
+    run_app: RunApp, family: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Any] = []
     monkeypatch.setattr("ui.head.views.head_stages", lambda stages, **how: drawn.append(stages))
     for checkpoint, kind in (("reader", "encoder_self"), ("writer", "decoder_self")):
-        run_app(root, at="head", checkpoint=checkpoint, sentence=TEXT, layer="2", head="3")
-        model = StackModel.load(root / checkpoint, "cpu")
+        run_app(family, at="head", checkpoint=checkpoint, sentence=TEXT, layer="2", head="3")
+        model = StackModel.load(family / checkpoint, "cpu")
         stages, trace = drawn[-1], model.trace(TEXT)
         assert (stages.kind, stages.layer, stages.head) == (kind, 1, 2)
         np.testing.assert_allclose(

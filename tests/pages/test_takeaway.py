@@ -50,6 +50,11 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
     "complexity": ({"cost": "path"}, {"cost": "maps"}),
     "beam": ({"panel": "compare"}, {"panel": "finished"}),
+    "family": (
+        {"checkpoint": "reader", "sentence": "The [MASK] sat on the mat."},
+        {"checkpoint": "writer", "more": "5", "seed": "2"},
+        {"part": "stacks", "layer_one": "2"},
+    ),
     "parsing": ({"layer": "1", "head": "2"},),
     "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
@@ -100,6 +105,7 @@ def test_every_figure_can_be_taken_away(
     offered: dict[str, Offered],
     random_checkpoints: Path,
     tiny_parser: Path,
+    family: Path,
     tmp_path: Path,
     spec: PageSpec,
     query: dict[str, str],
@@ -108,7 +114,9 @@ def test_every_figure_can_be_taken_away(
     root, checkpoint = random_checkpoints, "alpha"
     if spec.url_path == "parsing":
         root, checkpoint = tiny_parser.parent, tiny_parser.name
-    run_app(root, checkpoint=checkpoint, at=at, **{"sentence": SENTENCE, **query})
+    if spec.url_path == "family":
+        root, checkpoint = family, "reader"
+    run_app(root, at=at, **{"checkpoint": checkpoint, "sentence": SENTENCE, **query})
     assert offered, "a page without anything to take away"
     programs, wanted = [], {}
     for key, each in offered.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.transformer.descendants.conftest import SHAPES, random_stack
+from tests.random_stacks import SHAPES, random_stack
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError, ModelConfig
 from transformer.descendants.config import StackConfig, Task

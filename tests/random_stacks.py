@@ -1,0 +1,39 @@
+"""Models of one stack with random weights."""
+
+from __future__ import annotations
+
+import torch
+
+from transformer.config import ModelConfig
+from transformer.descendants.config import StackConfig, Task
+from transformer.descendants.files import MASK
+from transformer.descendants.model import OneStack
+from transformer.text.tokenizer import Tokenizer, with_symbols
+
+#: Blocks of the first and of later descendants.
+SHAPES = {
+    "2017": {},
+    "later": {
+        "norm": "pre", "positions": "learned", "activation": "gelu", "attention_bias": True,
+        "scale_embedding": False, "max_positions": 60,
+    },
+}  # fmt: skip
+
+
+def random_stack(
+    task: Task, config: ModelConfig, tokenizer: Tokenizer, n_layers: int = 3
+) -> tuple[OneStack, Tokenizer]:
+    """Random weights, spread wide enough that attention and predictions are far from uniform."""
+    if task == "fill":
+        tokenizer = with_symbols(tokenizer, [MASK])
+    torch.manual_seed(0)
+    blocks = config.replace(vocab_size=tokenizer.vocab_size)
+    model = OneStack(StackConfig(task, n_layers, blocks)).eval().requires_grad_(False)
+    for name, parameter in model.named_parameters():
+        if "attention" in name or "embedding" in name:
+            parameter.mul_(2.0)
+        if name == "positions.table":
+            parameter.mul_(20.0)
+    if model.generator.bias is not None:
+        model.generator.bias[blocks.eos_id] = 2.0  # so that translations end
+    return model, tokenizer
