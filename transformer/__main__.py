@@ -13,6 +13,7 @@ from typing import NoReturn
 from transformer.commands import (
     ablations,
     align,
+    complete,
     complexity,
     data,
     evaluate,
@@ -33,8 +34,8 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 #: In the order of `--help`.
 _COMMANDS = (
-    translate, evaluate, typed, parse, trace, show, train, data, publish, snapshots, measure, align,
-    complexity, ablations, import_, info,
+    translate, evaluate, typed, parse, complete, trace, show, train, data, publish, snapshots,
+    measure, align, complexity, ablations, import_, info,
 )  # fmt: skip
 
 #: Options that name files and folders; an empty one would be the folder that one is in.

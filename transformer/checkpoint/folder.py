@@ -314,6 +314,11 @@ def _read_config(folder: Path) -> ModelConfig:
     try:
         config = ModelConfig.from_json(read_config_text(folder))
     except (ConfigError, TypeError) as error:
+        if "unknown setting 'task'" in str(error):
+            raise CheckpointError(
+                f"{path}: a model of one stack, which only `complete`, `align`, `measure` and the "
+                "app open"
+            ) from None
         hint = "; if another library wrote it: `python -m transformer import`"
         foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
         raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None

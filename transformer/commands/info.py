@@ -39,13 +39,16 @@ def _info(options: argparse.Namespace) -> None:
                 "decoding": default_decoding(entry.metrics).to_dict(),
                 "config": json.loads(config.to_json()),
             }
+        if entry.stack is not None:
+            about |= {"parameters": entry.stack.n_parameters, "config": entry.stack.to_dict()}
         if entry.error is not None:
             about["error"] = entry.error
         values.append(about | {"metrics": dict(entry.metrics)})
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
     if options.table:
-        print(summary_table([entry for entry in entries if entry.kind == "checkpoint"]))
+        ours = [entry for entry in entries if entry.kind in ("checkpoint", "descendant")]
+        print(summary_table(ours))
         return
     if options.json:
         print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
@@ -58,6 +61,7 @@ def _info(options: argparse.Namespace) -> None:
             print(f"  generation settings not used: {', '.join(unused)}")
         if "parameters" in about:
             print(f"  parameters: {about['parameters']:,}")
+        if "decoding" in about:
             print(f"  default decoding: {Decoding(**about['decoding'])}")
         for name, value in (*about.get("config", {}).items(), *about["metrics"].items()):
             if value is not None and not isinstance(value, dict | list):

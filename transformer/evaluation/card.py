@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from transformer.checkpoint.folder import CheckpointEntry
+from transformer.catalogue import Entry
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.config import ModelConfig
+from transformer.descendants.config import StackConfig
 from transformer.evaluation.typed import TYPED, Verdict, by_topic, from_dict
 from transformer.search.decoding import (
     DEFAULT_DECODING,
@@ -22,6 +23,9 @@ OTHER_DECODINGS = "other_decodings"
 
 #: Key of a parser's scores on GUM dev (`transformer.parsing.evaluation`).
 PARSING = "parsing"
+
+#: Key in metrics.json of the figures of models that continue or fill in, by text.
+PREDICTIONS = "predictions"
 
 #: Origin and terms of the named corpora.
 SOURCES = {
@@ -261,7 +265,7 @@ def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def summary_table(entries: Sequence[CheckpointEntry]) -> str:
+def summary_table(entries: Sequence[Entry]) -> str:
     """Tabulate checkpoints in Markdown: shape, default decoding, and figures on every test set.
 
     Other measured decodings have their own rows. metrics.json is untrusted: invalid figures are
@@ -269,6 +273,9 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
     """
     lines = ["| checkpoint | shape | decoding | measured |", "|---|---|---|---|"]
     for entry in entries:
+        if entry.stack is not None and entry.error is None:
+            lines.append(_stack_row(entry, entry.stack))
+            continue
         if entry.config is None or entry.error is not None:
             lines.append(f"| {entry.name} | cannot be loaded | | |")
             continue
@@ -289,10 +296,26 @@ def summary_table(entries: Sequence[CheckpointEntry]) -> str:
     return "\n".join(lines)
 
 
+def _stack_row(entry: Entry, stack: StackConfig) -> str:
+    kept = "encoder" if stack.task == "fill" else "decoder"
+    layers = "1 layer" if stack.n_layers == 1 else f"{stack.n_layers} layers"
+    shape = (
+        f"{layers}, {kept} only, {stack.blocks.heads_in_words}, d_model {stack.d_model}, "
+        f"{stack.n_parameters / 1e6:.1f}M parameters"
+    )
+    decoding = default_decoding(entry.metrics) if stack.task == "translate" else ""
+    measured = _measured(entry.metrics) or "nothing measured"
+    return f"| {entry.name} | {shape} | {decoding} | {measured} |"
+
+
 def _measured(metrics: Mapping[str, Any]) -> str:
     """Return the figures of every test set and the typed sentences, "" if there are none."""
     tests = _mapping(metrics.get("tests"))
     figures = [_figures(name, _mapping(tests[name])) for name in tests]
+    for name, values in _mapping(metrics.get(PREDICTIONS)).items():
+        match values:
+            case {"perplexity": int(perplexity) | float(perplexity), "right": float(right)}:
+                figures.append(f"{name}: perplexity {perplexity:.1f}, {100 * right:.1f}% right")
     match metrics.get(PARSING):
         case {"f1": int(f1) | float(f1), "sentences": int(sentences)}:
             figures.append(f"labelled F1 {f1:.1f} on {sentences:,} sentences of GUM dev")

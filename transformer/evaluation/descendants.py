@@ -21,7 +21,7 @@ from transformer.descendants.config import StackConfig
 from transformer.descendants.files import StackCheckpoint, load_stack, save_stack
 from transformer.descendants.model import OneStack
 from transformer.descendants.tracer import ALPHA, BEAM_SIZE, StackModel
-from transformer.evaluation.card import SOURCES, part_line
+from transformer.evaluation.card import PREDICTIONS, SOURCES, part_line
 from transformer.evaluation.measure import measure_test, read_metrics
 from transformer.files.atomic import write_atomic
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
@@ -30,9 +30,6 @@ from transformer.training.corpus import encode_pairs, load_held_out, one_side
 from transformer.training.data import MULTI30K_TESTS, Corpus, Pair, collate, in_chunks
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of
-
-#: Key in metrics.json of the figures of models that continue or fill in, by text.
-PREDICTIONS = "predictions"
 
 #: Sentences of each text that are scored.
 MOST_SENTENCES = 2_000

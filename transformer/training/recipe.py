@@ -218,7 +218,7 @@ class Recipe:
                 raise ConfigError(f"[stack] needs a task: {', '.join(get_args(Task))}")
             stack = _build(StackRecipe, "stack", values["stack"])
             stack.config(config)
-            if "init" in values.get("training", {}):
+            if values.get("training", {}).get("init"):
                 raise ConfigError("[training] init begins with a model of two stacks, not of one")
         return cls(
             config,

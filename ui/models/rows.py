@@ -13,8 +13,7 @@ from figures.numbers import in_bytes, parameters
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.evaluation.card import PARSING
-from transformer.evaluation.descendants import PREDICTIONS
+from transformer.evaluation.card import PARSING, PREDICTIONS
 from transformer.files.safe import read_small
 from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state

@@ -1,0 +1,108 @@
+"""Models of one stack: recipes, what they are asked, and runs that end in checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.transformer.training.runs import log_lines, recipe, run
+from tests.transformer.training.test_resume import Killed, kill_at
+from transformer.config import ConfigError
+from transformer.descendants.files import MASK, load_stack
+from transformer.descendants.tracer import StackModel
+from transformer.text.tokenizer import EOS_ID, PAD_ID
+from transformer.training.corpus import load_corpus, one_side
+from transformer.training.data import collate
+from transformer.training.recipe import DataRecipe, Recipe
+from transformer.training.tasks import ASKED, HIDDEN, KEPT, continuation, gaps
+from transformer.training.trainer import Trainer
+
+TASKS = ("continue", "fill", "translate")
+
+
+def stacked(data: Path, task: str, more: str = "", **settings: object) -> Path:
+    """A recipe of one stack."""
+    path = recipe(data, more, **settings)
+    path.write_text(path.read_text() + f'\n[stack]\ntask = "{task}"\nn_layers = 2\n')
+    return path
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_run_learns_and_leaves_a_checkpoint(task: str, data: Path, tmp_path: Path) -> None:
+    out = run(stacked(data, task, "peak_lr = 2e-2", epochs=16, dropout=0.0), tmp_path / "out")
+    losses = [line["val_nll"] for line in log_lines(out) if line["kind"] == "epoch"]
+    assert losses[-1] < 0.95 * losses[0]
+    found = load_stack(out)
+    assert found.model.config.task == task and found.model.config.n_layers == 2
+    assert (f"▁{MASK}" in found.tokenizer.pieces) == (task == "fill")
+    assert found.metrics["training"]["recipe"]["stack"] == {"task": task, "n_layers": 2}
+    assert StackModel.load(out, "cpu").trace("anna sees ben").source == "anna sees ben"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_killed_run_goes_on_to_the_same_bits(
+    task: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = stacked(data, task, save_every=3)
+    whole = load_stack(run(path, tmp_path / "whole")).model.state_dict()
+    with monkeypatch.context() as patch:
+        kill_at(patch, Trainer, "update", 8)
+        with pytest.raises(Killed):
+            run(path, tmp_path / "killed")
+    resumed = load_stack(run(path, tmp_path / "killed", resume=True)).model.state_dict()
+    for name, tensor in whole.items():
+        assert torch.equal(resumed[name], tensor), name
+
+
+def test_one_side_holds_each_source_once(data: Path) -> None:
+    corpus = load_corpus(DataRecipe(("pairs",), val="held_out"), data)
+    alone = one_side(corpus)
+    assert [src for src, _ in alone.train] == list(dict.fromkeys(src for src, _ in corpus.train))
+    assert all(src == tgt for src, tgt in (*alone.train, *alone.val))
+
+
+def test_a_continuation_reads_the_text_alone() -> None:
+    batch = continuation(collate([[7, 8], [9]], [[7, 8], [9]]))
+    assert batch.src.shape == (2, 0) and batch.tgt_in.tolist() == [[1, 7, 8], [1, 9, 0]]
+
+
+def test_gaps_hide_keep_and_replace_as_bert_does() -> None:
+    torch.manual_seed(3)
+    mask, size = 50, 51
+    texts = [[20 + (row + place) % 20 for place in range(30)] for row in range(400)]
+    batch = gaps(collate(texts, texts), mask, size)
+    original = torch.tensor([[1, *text, EOS_ID] for text in texts])
+    asked = batch.tgt_out != PAD_ID
+    assert torch.equal(batch.tgt_out[asked], original[asked])
+    assert torch.equal(batch.tgt_in[~asked], original[~asked])
+    assert not asked[:, [0, -1]].any()
+    share = asked[:, 1:-1].float().mean()
+    assert share == pytest.approx(ASKED, abs=0.01)
+    shown = batch.tgt_in[asked]
+    hidden, kept = (shown == mask).float().mean(), (shown == original[asked]).float().mean()
+    assert hidden == pytest.approx(HIDDEN, abs=0.03)
+    assert kept == pytest.approx(KEPT, abs=0.03)
+    assert shown.min() >= 4
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ("[stack]\nn_layers = 2", "needs a task"),
+        ('[stack]\ntask = "paint"', "is not one of: continue, fill, translate"),
+        ('[stack]\ntask = "fill"\nn_layers = 0', "at least 1"),
+        ('[stack]\ntask = "fill"\ncolour = 1', "unknown setting"),
+    ],
+)
+def test_bad_stacks_are_named(table: str, reason: str, data: Path) -> None:
+    path = recipe(data)
+    path.write_text(f"{path.read_text()}\n{table}\n")
+    with pytest.raises(ConfigError, match=reason):
+        Recipe.load(str(path))
+
+
+def test_a_stack_does_not_begin_with_a_model_of_two(data: Path) -> None:
+    with pytest.raises(ConfigError, match="two stacks"):
+        Recipe.load(str(stacked(data, "fill", 'init = "somewhere"')))
