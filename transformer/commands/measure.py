@@ -36,7 +36,9 @@ def _measure(options: argparse.Namespace) -> None:
 
     from transformer.evaluation.descendants import remeasure_stack
     from transformer.evaluation.measure import measure, read_metrics
+    from transformer.evaluation.tune import grid
 
+    grid(options.beam, options.alpha)  # checks the settings before any work
     if read_metrics(Path(options.path))[0].stack is not None:
         folder = Path(options.path)
         print(
