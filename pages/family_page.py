@@ -7,7 +7,7 @@ import streamlit as st
 from ui.core import url_state
 from ui.core.view import current_entries, current_view
 from ui.core.widgets import bound
-from ui.family.choice import HEADS, LAYERS, MORE, PART, PARTS, PLACE, SEED
+from ui.family.choice import HEADS, LAYERS, MEMBER, MORE, PART, PARTS, PLACE, SEED
 from ui.family.stacks import draw_stacks
 from ui.family.views import draw_changes, draw_expects
 from ui.frame.pages import require_frame
@@ -40,7 +40,7 @@ with more.popover("What is this?", type="tertiary"):
 view, entries = current_view(), current_entries()
 part = url_state.get(PART)
 if part == "expects":
-    url_state.show(PLACE, MORE, SEED)
+    url_state.show(MEMBER, PLACE, MORE, SEED)
     draw_expects(view, entries)
 elif part == "stacks":
     url_state.show(*LAYERS.values(), *HEADS.values())

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import BrowserContext, CDPSession, Page, WebSocket, expect
 
-from tests.browser.waiting import at_rest
+from tests.browser.waiting import at_rest, eventually
 
 SENTENCE, OTHER = "The cat sat on it.", "A dog runs."
 
@@ -162,3 +162,33 @@ def test_steps_are_drawn_in_the_page(watched: tuple[Page, Traffic], address: str
     assert 1 <= len(traffic.sent) <= 3 and not traffic.requests
     assert traffic.carries(b"headlight.player") == 0
     assert traffic.received_bytes < len(traffic.sent) * opening / 3
+
+
+#: Ways in which text that became markup would run as a script.
+INJECT = """() => new Promise((tell) => {
+    const [script, image] = [document.createElement("script"), document.createElement("img")];
+    script.textContent = "window.injected = 'inline'";
+    image.setAttribute("onerror", "window.injected = 'handler'");
+    image.src = "data:image/png,";
+    document.body.append(script, image);
+    setTimeout(() => { // later, since the debugger itself may do anything
+        try {
+            (0, eval)("window.injected = 'eval'");
+            tell("no error");
+        } catch (error) {
+            tell(error.name);
+        }
+    });
+})"""
+
+
+def test_what_is_injected_does_not_run(watched: tuple[Page, Traffic], address: str) -> None:
+    """Scripts in the page, handlers in attributes, text as code: the policy refuses each."""
+    page, _ = watched
+    page.goto(f"{address}/glossary")
+    expect(page.get_by_test_id("stMain")).to_be_visible()
+    refused: list[str] = []
+    page.on("console", lambda said: refused.append(said.text))
+    assert page.evaluate(INJECT) == "EvalError"
+    eventually(page, lambda: sum("Content Security Policy" in each for each in refused) >= 2, True)
+    assert page.evaluate("window.injected ?? 'nothing'") == "nothing"

@@ -22,12 +22,14 @@ def charts(app: AppTest) -> list[Any]:
     return list(app.main.get("vega_lite_chart"))
 
 
-def test_a_translator_is_offered_the_family(run_app: RunApp, family: Path) -> None:
+def test_beside_a_translator_the_page_shows_a_member(run_app: RunApp, family: Path) -> None:
     app = run_app(family, at="family", checkpoint="two", sentence=TEXT)
-    assert not app.exception
-    app.button(key="family_reader").click().run()
-    assert not app.exception and app.query_params["checkpoint"] in ("reader", ["reader"])
-    assert len(charts(app)) == 2
+    assert not app.exception and len(charts(app)) == 2
+    assert app.button_group(key="family_member_box").value in ("reader", ["reader"])
+    app.button_group(key="family_member_box").set_value("writer").run()
+    assert not app.exception and app.query_params["member"] in ("writer", ["writer"])
+    assert app.query_params["checkpoint"] in ("two", ["two"])
+    assert any(each.label == "Draw one" for each in app.button)
 
 
 def test_hidden_words_and_their_candidates(run_app: RunApp, family: Path) -> None:

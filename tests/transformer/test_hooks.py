@@ -101,7 +101,9 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
             record[Site.of(kind, 0, name)]
             for name in ("q", "k", "v", "scores", "weights", "heads", "output")
         )
-        torch.testing.assert_close(scores, q @ k.mT / math.sqrt(q.size(-1)))
+        added = model.distances(kind, *scores.shape[-2:])
+        logits = q @ k.mT / math.sqrt(q.size(-1))
+        torch.testing.assert_close(scores, logits if added is None else logits + added)
         torch.testing.assert_close(heads, weights @ v)
         torch.testing.assert_close(output, block.w_o(heads.transpose(1, 2).flatten(2)))
 

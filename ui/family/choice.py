@@ -18,6 +18,8 @@ PARTS = {
     "changes": "What changed since 2017",
 }
 PART: Param[str] = Param("part", url_state.one_of(PARTS), "expects")
+#: Name of the model that continues or fills in; "" is the page's choice.
+MEMBER: Param[str] = Param("member", url_state.text(100), "")
 #: A place in the text, from 1; 0 is the page's choice.
 PLACE: Param[int] = Param("place", url_state.whole(0, 99_999), 0)
 #: How many tokens a model that continues adds.

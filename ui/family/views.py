@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,7 @@ from ui.core.widgets import bound
 from ui.export.download import download_button, source_of, trace_for
 from ui.family.cached import continued, guesses_of
 from ui.family.changes import changes
-from ui.family.choice import LENGTHS, MORE, PLACE, SEED, members
+from ui.family.choice import LENGTHS, MEMBER, MORE, PLACE, SEED, members, view_of
 from ui.family.exhibits import expected_figure, next_tokens
 from ui.frame.decoding import restart
 from ui.frame.steering import drop_ids
@@ -53,16 +53,7 @@ def use(name: str) -> None:
 
 def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     """Draw what a model that continues or fills in expects of the sentence."""
-    stack = view.entry.stack
-    if stack is None or stack.task == "translate":
-        _offer(view, members(entries, "continue", "fill"))
-    elif stack.task == "fill":
-        _draw_filled(view)
-    else:
-        _draw_continued(view)
-
-
-def _offer(view: View, found: list[Entry]) -> None:
+    found = {each.name: each for each in members(entries, "continue", "fill")}
     if not found:
         st.info(
             "No model here continues or fills in a text. A recipe with a table [stack] trains "
@@ -70,15 +61,34 @@ def _offer(view: View, found: list[Entry]) -> None:
             icon=":material/info:",
         )
         return
-    now = f"{code(view.checkpoint)} translates. " if view.checkpoint else ""
-    st.markdown(f"{now}These read a single text; choose one:")
-    with st.container(horizontal=True):
-        for each in found:
-            assert each.stack is not None
-            st.button(
-                f"{each.name}: {NAMES[each.stack.task]}", key=f"family_{each.name}",
-                on_click=use, args=(each.name,),
-            )  # fmt: skip
+    chosen = url_state.get(MEMBER)
+    if chosen not in found:
+        chosen = view.checkpoint if view.checkpoint in found else next(iter(found))
+    if len(found) > 1:
+        chosen = _choose_member(found, chosen)
+    entry = found[chosen]
+    assert entry.stack is not None
+    (_draw_filled if entry.stack.task == "fill" else _draw_continued)(view_of(view, entry))
+
+
+def _choose_member(found: Mapping[str, Entry], chosen: str) -> str:
+    key = "family_member_box"
+    if st.session_state.get(key) != chosen:
+        st.session_state[key] = chosen
+
+    def store() -> None:
+        url_state.put(MEMBER, st.session_state[key])
+        url_state.forget(PLACE)
+
+    def named(name: str) -> str:
+        stack = found[name].stack
+        return name if stack is None else f"{name}: {NAMES[stack.task]}"
+
+    st.segmented_control(
+        "Model", list(found), key=key, required=True, wrap=True, format_func=named,
+        label_visibility="collapsed", on_change=store,
+    )  # fmt: skip
+    return chosen
 
 
 def _draw_filled(view: View) -> None:
