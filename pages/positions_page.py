@@ -77,19 +77,19 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         st.caption(f"Sines and cosines come in pairs, so {width} dimensions become {width + 1}.")
     d_model = width + width % 2
 
+    kind = config.positions if config and model else "learned"
+    beyond = "learned" if kind == "relative" else kind
+    if model and kind == "relative":
+        draw_distances(view, model)
     draw_table(d_model, n_positions, layout, trained)
     draw_products(d_model, n_positions, layout)
     draw_shift(d_model, layout)
-    kind = config.positions if config and model else "learned"
-    beyond = "learned" if kind == "relative" else kind
     draw_beyond(view, d_model, n_positions, trained, tables, beyond)
     if model is None:
         say_nothing_learned(view)
-    elif kind == "relative":
-        draw_distances(view, model)
     elif kind == "stored":
         draw_stored(view, model)
-    else:
+    elif tables:
         draw_learned(view, tables)
 
 

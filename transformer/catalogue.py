@@ -273,9 +273,9 @@ def _size(shape: Sequence[int]) -> str:
 
 #: What a model of one stack was trained to do.
 _TASKS = {
-    "continue": "decoder only (GPT), continues a text",
-    "fill": "encoder only (BERT), fills in hidden words",
-    "translate": "decoder only, translates",
+    "continue": "Decoder only (GPT), continues a text",
+    "fill": "Encoder only (BERT), fills in hidden words",
+    "translate": "Decoder only, translates",
 }
 
 
@@ -283,7 +283,7 @@ def _about_stack(config: StackConfig) -> str:
     layers = "1 layer" if config.n_layers == 1 else f"{config.n_layers} layers"
     return (
         f"{_TASKS[config.task]}: {layers}, d_model {config.d_model:,}, "
-        f"{config.blocks.heads_in_words}, {config.n_parameters / 1e6:.1f} M parameters."
+        f"{config.blocks.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters."
     )
 
 

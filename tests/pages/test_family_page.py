@@ -57,7 +57,8 @@ def test_it_goes_on_and_draws(run_app: RunApp, family: Path) -> None:
     model = StackModel.load(family / "writer", "cpu")
     longer = model.trace(TEXT.rstrip("."), new_tokens=5)
     options = app.selectbox(key="family_place_box").options
-    assert len(options) == len(longer.tgt_ids)
+    assert len(options) == len(longer.predicted_ids)
+    assert not any("</s>" in each.value for each in app.markdown)
     assert any("The cat sat on the mat" in each.value for each in app.markdown)
     next(each for each in app.button if each.label == "Draw one").click().run()
     assert not app.exception and app.query_params["seed"] in ("1", ["1"])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -14,6 +16,7 @@ from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.position_vectors import distance_numbers
 
 RunApp = Callable[..., AppTest]
 SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
@@ -205,3 +208,21 @@ def test_the_split_opens_on_every_shipped_checkpoint(run_app: RunApp, name: str)
 def test_without_a_checkpoint_there_is_no_layer(run_app: RunApp, tmp_path: Path) -> None:
     app = run_app(tmp_path, part="model", at="positions")
     assert "No checkpoint is loaded" in app.info[0].value
+
+
+def test_distances_stand_first_where_nothing_is_added(
+    run_app: RunApp, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    model = random_model(tiny_config.replace(positions="relative", n_heads=4, d_k=None, d_v=None))
+    save_checkpoint(tmp_path / "relative", model, tiny_tokenizer)
+    app = run_app(tmp_path, at="positions", checkpoint="relative", side="Decoder")
+    assert not app.exception
+    drawn = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"][0]
+    numbers = distance_numbers(model, np.arange(-40, 1))["Decoder"]
+    assert numbers.shape == (4, 41)
+    table = model.tgt_distances.table.numpy()
+    np.testing.assert_array_equal(numbers[:, 40], table[0])
+    np.testing.assert_array_equal(numbers[:, 39], table[1])
+    assert drawn["y"] == [1, 2, 3, 4] and drawn["x"][-1] == 0
+    app = run_app(tmp_path, at="positions", checkpoint="relative", part="model")
+    assert not app.exception and "number for the distance" in app.info[0].value

@@ -182,8 +182,10 @@ class StackModel:
                 written: tuple[int, ...] = ()
                 if new_tokens:
                     written = self._continued(given, new_tokens, sampling, progress)
-                text = self._fitting((*given, *written))
-                return self._recorded(source, text, len(given), top_k, None, forced=not written)
+                # `</s>` is predicted last, and read by nobody.
+                last = eos if written[-1:] == (eos,) else None
+                text = self._fitting((*given, *written[: -1 if last else None]))
+                return self._recorded(source, text, len(given), top_k, last, forced=not written)
             limit = options.get("max_length")
             if target is not None:
                 given_target = self._reader.target(target)

@@ -66,7 +66,8 @@ def model_card(
         f"An encoder-decoder Transformer, {task}: "
         f"{model.n_encoder_layers}+{model.n_decoder_layers} layers, d_model {model.d_model}, "
         f"d_ff {model.d_ff}, {model.heads_in_words}, {model.n_parameters / 1e6:.1f}M parameters, "
-        f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}.",
+        f"{model.vocab_size:,} shared pieces, stored as {metrics['stored_as']}."
+        + _otherwise(model),
         "",
         "## Data",
         "",
@@ -96,6 +97,18 @@ def model_card(
         *_typed(metrics),
     ]
     return "\n".join(lines)
+
+
+def _otherwise(model: ModelConfig) -> str:
+    """Return what is not as in the paper, in a sentence after a space; "" if all is."""
+    parts = []
+    if model.positions == "relative":
+        parts.append("numbers for distances in place of positions")
+    elif model.positions != "sinusoidal":
+        parts.append(f"{model.positions} positions")
+    if model.norm == "pre":
+        parts.append("LayerNorm in front of each block")
+    return f" Unlike the paper's: {', '.join(parts)}." if parts else ""
 
 
 def _extra(path: str) -> str:

@@ -159,8 +159,8 @@ def unlike_the_paper(config: ModelConfig) -> str:
     if config.positions == "relative":
         return (
             "This model adds nothing for positions to its embeddings: each head adds a number for "
-            "the distance of two tokens to their logit. The end of this page shows these numbers; "
-            "all other pictures are the paper's formula."
+            "the distance of two tokens to their logit. The first picture shows these numbers; the "
+            "others are the paper's formula."
         )
     parts = []
     if config.position_offset:

@@ -29,7 +29,7 @@ def name_of_kind(kind: AttentionKind, trace: Trace) -> str:
     """Return the name of a kind in this trace; one stack is neither encoder nor decoder of two."""
     if trace.src_tokens and trace.tgt_tokens:
         return KINDS[kind][0]
-    return "Masked self-attention" if kind == "decoder_self" else "Self-attention"
+    return "Causal self-attention" if kind == "decoder_self" else "Self-attention"
 
 
 def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:

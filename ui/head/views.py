@@ -12,7 +12,7 @@ from ui.components.stages.mount import head_stages
 from ui.core.side import Side
 from ui.core.view import View
 from ui.head.choice import HeadChoice
-from ui.head.exhibits import KINDS, difference, name_of_kind, names_of, stages_of
+from ui.head.exhibits import KINDS, difference, names_of, stages_of
 from ui.head.settings import bound_kind, shared_kinds
 from ui.work.cache import Computation, computed
 
@@ -25,8 +25,6 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
             "Kind of attention", kinds, format_func=lambda kind: KINDS[kind][0],
             label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
         )  # fmt: skip
-    elif kinds:
-        where.markdown(f"**{name_of_kind(kinds[0], traces[0])}**")
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:

@@ -242,8 +242,7 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
         perplexity, right = (_mapping(values).get(key) for key in ("perplexity", "right"))
         if _is_number(perplexity) and _is_number(right):
             lines.append(
-                f"perplexity {perplexity:.1f} · {100 * right:.1f}% of tokens right on "
-                f"{code(str(name), 30)}"
+                f"perplexity {perplexity:.1f} · {100 * right:.1f}% right on {code(str(name), 30)}"
             )
     if not lines:
         return ["No measured figures"]

@@ -50,7 +50,9 @@ def test_a_continuation_is_the_most_probable_token_each_time(writer: StackModel)
     longer = writer.trace("The cat", new_tokens=5)
     given = len(plain.tgt_ids)
     assert longer.tgt_ids[:given] == plain.tgt_ids and longer.n_forced == given - 1
-    written = longer.tgt_ids[given:]
+    eos = writer.config.blocks.eos_id
+    assert eos not in longer.tgt_ids
+    written = (*longer.tgt_ids[given:], *([eos] if longer.complete else []))
     assert 1 <= len(written) <= 5
     never = [writer.config.blocks.pad_id, writer.config.blocks.bos_id, writer.config.blocks.unk_id]
     for place, token in enumerate(written, start=given):
