@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from figures.numbers import signed
 from figures.outcomes import penalty_of, why_it_went, why_the_winner_won
 from tests.pages.links import said, unlinked
+from tests.shipped import SHAPES
 from transformer.measures.beam import Tree, beam_tree, compare
 from transformer.translator import Translator
 from ui.work.lru import Lru
@@ -18,7 +19,6 @@ from ui.work.lru import Lru
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = sorted(path.parent.name for path in (ROOT / "checkpoints").glob("*/config.json"))
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None
     assert app.query_params["b"] == "none"
 
 
-@pytest.mark.parametrize("checkpoint", SHIPPED)
+@pytest.mark.parametrize("checkpoint", SHAPES)
 @pytest.mark.parametrize("beam", ["1", "4"])
 def test_every_shipped_checkpoint_has_a_tree(run_app: RunApp, checkpoint: str, beam: str) -> None:
     app = run_app(ROOT / "checkpoints", checkpoint=checkpoint, beam=beam, at="beam")

@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
+from tests.shipped import SHAPES, STACKS
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -107,13 +108,14 @@ def test_the_encoder_has_fewer_layers_than_the_decoder(
     assert drawn[-1]["stages"].layer < 2
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
+@pytest.mark.parametrize("name", [*SHAPES, *STACKS])
 def test_it_opens_on_every_shipped_checkpoint(
     run_app: RunApp, drawn: list[dict[str, Any]], name: str
 ) -> None:
     app = run_app(SHIPPED, checkpoint=name, beam="1", at="head")
     assert not app.error
-    assert re.search(r"Cross-attention, layer \d, head \d", said(app))
+    kind = "elf-attention" if name in STACKS else "Cross-attention"
+    assert re.search(rf"{kind}, layer \d, head \d", said(app))
     assert drawn[-1]["difference"] < 1e-5
     assert drawn[-1]["stages"].scaled.weights.max() > 0.2  # something stands out
 

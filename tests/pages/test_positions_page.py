@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import said
+from tests.shipped import POSITIONED
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -199,7 +200,7 @@ def test_biases_are_a_fifth_part(
     assert "biases 0.00" in text
 
 
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in SHIPPED.glob("*/config.json")))
+@pytest.mark.parametrize("name", POSITIONED)
 def test_the_split_opens_on_every_shipped_checkpoint(run_app: RunApp, name: str) -> None:
     app = run_app(SHIPPED, checkpoint=name, part="model", beam="1", at="positions")
     assert "add up to the model's own logits" in said(app)

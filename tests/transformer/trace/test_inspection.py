@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.shipped import SHAPES
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
@@ -186,7 +187,7 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(
     )
 
 
-@pytest.mark.parametrize("name", [path.parent.name for path in CHECKPOINTS.glob("*/config.json")])
+@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_a_shipped_checkpoint_says_inside_what_its_trace_says(
     name: str, kind: AttentionKind

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.shipped import POSITIONED
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.model import Transformer
@@ -102,7 +103,7 @@ def test_a_part_depends_on_its_own_side_alone(
     )
 
 
-@pytest.mark.parametrize("name", [path.parent.name for path in CHECKPOINTS.glob("*/config.json")])
+@pytest.mark.parametrize("name", POSITIONED)
 def test_it_is_exact_for_the_shipped_checkpoints(name: str) -> None:
     translator = Translator.load(CHECKPOINTS / name, device="cpu")
     trace = translator.trace("transformer" if "reverse" in name else "A dog runs.", beam_size=2)
