@@ -9,8 +9,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-#: Names that the system's package managers use.
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+#: Names that the system's package managers use. The first is Chromium without a window around the
+#: page: the same engine, at four fifths of the processor time.
+NAMES = (
+    "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+)  # fmt: skip
 
 #: No sandbox as root in a container, no calls home, and no process that imitates a graphics card,
 #: which with extensions and their like takes a sixth of the time of opening a page. One process for
@@ -97,7 +100,8 @@ def _installers() -> list[list[str]]:
     commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
         commands.append(["apt-get", "update", "-q"])
-        commands.append(["apt-get", "install", "-y", "-q", "chromium"])
+        for package in NAMES[:2]:
+            commands.append(["apt-get", "install", "-y", "-q", package])
     return commands
 
 

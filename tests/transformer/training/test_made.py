@@ -40,7 +40,7 @@ def filled(english: str, german: str, french: str, seed: int = 0) -> tuple[str, 
 def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
     assert len(PHRASES) > 500
     for phrase in PHRASES:
-        for seed in range(50 if "{" in phrase[0] else 1):
+        for seed in range(15 if "{" in phrase[0] else 1):
             for text in fill(phrase, random.Random(seed)):
                 assert not re.search(r"[{}\x00-\x1f]|  |^ | $", text), phrase
                 # "Avant de le laver": before a verb it is a pronoun.
