@@ -12,7 +12,8 @@ from pathlib import Path
 #: Names that the system's package managers use. The first is Chromium without a window around the
 #: page: the same engine, at four fifths of the processor time.
 NAMES = (
-    "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome",
+    "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome",
+    "google-chrome-stable", "chrome",
 )  # fmt: skip
 
 #: No sandbox as root in a container, no calls home, and no process that imitates a graphics card,
