@@ -3,6 +3,7 @@
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, long fuzzing
+# make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
 
 # The first of these that is Python 3.11 or later; or say make PYTHON=/path/to/python.
@@ -22,7 +23,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
 
-.PHONY: app check style types test test-under-load suite soak architecture lock clean
+.PHONY: app check style types test test-under-load suite soak architecture lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -36,6 +37,7 @@ check: style types
 style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/hadolint Dockerfile
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
@@ -91,5 +93,18 @@ lock:
 	grep ^prometheus-client== requirements-dev.txt > requirements-metrics.txt
 	rm -f .lock.all .lock.dev
 
+# What a server has installed, as CycloneDX in sbom.json, and what is known against it; the second asks
+# the package index. Both tools live in an environment of their own.
+sbom: $(VENV)/.app $(VENV)-audit/.made
+	$(VENV)-audit/bin/cyclonedx-py environment --output-reproducible -o sbom.json $(BIN)/python
+
+audit: $(VENV)-audit/.made
+	$(VENV)-audit/bin/pip-audit --no-deps --disable-pip -r requirements.txt
+
+$(VENV)-audit/.made: | $(BIN)/python
+	$(BIN)/python -m venv $(VENV)-audit
+	$(VENV)-audit/bin/python -m pip install -q --disable-pip-version-check "cyclonedx-bom>=7,<8" "pip-audit>=2.9,<3"
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit sbom.json .pytest_cache .mypy_cache .ruff_cache .hypothesis
