@@ -25,11 +25,12 @@ def charts(app: AppTest) -> list[Any]:
 def test_beside_a_translator_the_page_shows_a_member(run_app: RunApp, family: Path) -> None:
     app = run_app(family, at="family", checkpoint="two", sentence=TEXT)
     assert not app.exception and len(charts(app)) == 2
-    assert app.button_group(key="family_member_box").value in ("reader", ["reader"])
-    app.button_group(key="family_member_box").set_value("writer").run()
-    assert not app.exception and app.query_params["member"] in ("writer", ["writer"])
-    assert app.query_params["checkpoint"] in ("two", ["two"])
+    assert app.button_group(key="family_member_box").value in ("writer", ["writer"])
     assert any(each.label == "Draw one" for each in app.button)
+    app.button_group(key="family_member_box").set_value("reader").run()
+    assert not app.exception and app.query_params["member"] in ("reader", ["reader"])
+    assert app.query_params["checkpoint"] in ("two", ["two"])
+    assert any(each.label == "Hide a word" for each in app.button)
 
 
 def test_hidden_words_and_their_candidates(run_app: RunApp, family: Path) -> None:
@@ -38,7 +39,7 @@ def test_hidden_words_and_their_candidates(run_app: RunApp, family: Path) -> Non
     assert not app.exception
     model = StackModel.load(family / "reader", "cpu")
     guesses = model.guesses(model.trace(sentence))
-    assert len(guesses) == 1 and len(charts(app)) == 2
+    assert len(guesses) == 1 and len(charts(app)) == 1
     best = guesses[0].tokens[0].replace("\u2581", "_")
     assert any(best in str(each.proto) for each in charts(app))
 

@@ -33,8 +33,9 @@ HEADS = {side: Param(f"head_{side}", url_state.whole(0, 999), 0) for side in ("t
 
 
 def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:
-    """Return the usable models of one stack with one of these tasks."""
-    return [each for each in entries if each.ok and each.stack and each.stack.task in tasks]
+    """Return the usable models of one stack with one of these tasks, in the tasks' order."""
+    found = [each for each in entries if each.ok and each.stack and each.stack.task in tasks]
+    return sorted(found, key=lambda each: tasks.index(each.stack.task if each.stack else ""))
 
 
 def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:

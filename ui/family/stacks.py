@@ -81,7 +81,7 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     figure = heatmap(
         weights, rows, columns, current_theme(), query_title="translation", key_title="source"
     )
-    figure.update_layout(height=430)
+    figure.update_layout(height=370)
     draw_plot(st.container(), figure, f"family_{name}", describe(weights, rows, columns))
     if entry.stack is not None:
         share = float(weights.sum(axis=1).mean())

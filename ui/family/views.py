@@ -192,15 +192,18 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
     chosen = stored - 1 if 1 <= stored <= len(guesses) else first
     left, right = st.columns([5, 4], gap="large")
     theme = current_theme()
-    said = ", ".join(
-        f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{100 * value:.0f}%'}"
-        for token, value in zip(tokens, known, strict=True)
-    )
-    left.markdown("**How probable each token was**")
-    left.altair_chart(
-        sized(expected(tokens, known, theme, chosen=chosen)), theme=None,
-        alt=f"Probability of each token: {said}.",
-    )  # fmt: skip
+    if np.isnan(known).all():  # nothing but hidden words, of which there is no probability
+        right = left
+    else:
+        said = ", ".join(
+            f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{100 * value:.0f}%'}"
+            for token, value in zip(tokens, known, strict=True)
+        )
+        left.markdown("**How probable each token was**")
+        left.altair_chart(
+            sized(expected(tokens, known, theme, chosen=chosen)), theme=None,
+            alt=f"Probability of each token: {said}.",
+        )  # fmt: skip
     with right:
         _choose(PLACE, f"Place: {title}", [plain_token(token) for token in tokens], chosen)
     at = guesses[chosen]
