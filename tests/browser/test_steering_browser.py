@@ -12,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_translate import ENTRIES, REVERSE, player_is_ready
 from tests.browser.waiting import eventually, texts, until_passes, until_the_url_says
+from tests.shipped import TRANSLATORS
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -19,7 +20,7 @@ from ui.core.examples import examples_for
 
 OpenPage = Callable[..., Page]
 #: A model of words, whose sentences leave room for another choice.
-WORDS = next(name for name in ENTRIES if name != REVERSE)
+WORDS = next(name for name in TRANSLATORS if name != REVERSE)
 SENTENCE = examples_for(WORDS).items[2].sentence
 
 
