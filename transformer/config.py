@@ -270,13 +270,18 @@ class ModelConfig:
     @classmethod
     def from_json(cls, text: str) -> ModelConfig:
         """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
-        try:
-            values = parse_json(text)
-        except ValueError as error:
-            raise ConfigError(f"not valid JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise ConfigError("expected a JSON object with the fields of a model config")
-        return cls.from_dict(values)
+        return cls.from_dict(json_settings(text))
+
+
+def json_settings(text: str) -> dict[str, Any]:
+    """Parse a JSON object with the fields of a config. Raises `ConfigError` on anything else."""
+    try:
+        values = parse_json(text)
+    except ValueError as error:
+        raise ConfigError(f"not valid JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise ConfigError("expected a JSON object with the fields of a model config")
+    return values
 
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:

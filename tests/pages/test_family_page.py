@@ -16,6 +16,7 @@ from transformer.descendants.tracer import StackModel
 
 RunApp = Callable[..., AppTest]
 TEXT = "The cat sat on the mat."
+SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 def charts(app: AppTest) -> list[Any]:
@@ -113,3 +114,12 @@ def test_without_a_family_the_page_says_so(
     for part in ("expects", "stacks", "changes"):
         app = run_app(tmp_path, at="family", part=part, checkpoint="alone", sentence=TEXT)
         assert not app.exception and len(app.info) == 1
+
+
+def test_a_caption_is_offered_where_the_sentence_is_none(run_app: RunApp) -> None:
+    """Translators of captions say so beside another model's sentence, and offer one of theirs."""
+    app = run_app(SHIPPED, at="family", part="stacks", sentence=TEXT, checkpoint="everyday-en-de")
+    offer = next(each for each in app.button if each.label == "Try a caption")
+    offer.click().run()
+    assert not app.exception and app.text_area[0].value != TEXT
+    assert not any(each.label == "Try a caption" for each in app.button)

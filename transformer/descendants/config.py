@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from transformer.config import ConfigError, ModelConfig
-from transformer.files.safe import parse_json
+from transformer.config import ConfigError, ModelConfig, json_settings
 from transformer.types import AttentionKind
 
 #: What a stack was trained to do: continue a text token by token (GPT, Radford et al. 2018), fill
@@ -123,10 +122,4 @@ class StackConfig:
     @classmethod
     def from_json(cls, text: str) -> StackConfig:
         """Parse the output of `to_json`. Raises `ConfigError` on anything else."""
-        try:
-            values = parse_json(text)
-        except ValueError as error:
-            raise ConfigError(f"not valid JSON: {error}") from None
-        if not isinstance(values, dict):
-            raise ConfigError("expected a JSON object with the fields of a model of one stack")
-        return cls.from_dict(values)
+        return cls.from_dict(json_settings(text))

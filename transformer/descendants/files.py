@@ -88,13 +88,7 @@ def save_stack(
 def load_stack(path: str | Path) -> StackCheckpoint:
     """Read a checkpoint folder. Raises `CheckpointError` naming the file and what is wrong."""
     folder = Path(path)
-    config = read_stack_config(folder)
-    tokenizer = read_own_tokenizer(folder, config.blocks)
-    if config.task == "fill":
-        try:
-            mask_id(tokenizer)
-        except ConfigError as error:
-            raise CheckpointError(f"{folder}: {error}") from None
+    config, tokenizer = _config_and_tokenizer(folder)
     with torch.device("meta"), Undrawn():
         model = OneStack(config)
     state = _read_state(folder, model)
@@ -119,6 +113,12 @@ def read_stack_config(folder: Path) -> StackConfig:
 
 def check_stack(folder: Path) -> StackConfig:
     """Check config, tokenizer and the header of the weights without reading numbers."""
+    config, _ = _config_and_tokenizer(folder)
+    _described(folder, config)
+    return config
+
+
+def _config_and_tokenizer(folder: Path) -> tuple[StackConfig, Tokenizer]:
     config = read_stack_config(folder)
     tokenizer = read_own_tokenizer(folder, config.blocks)
     if config.task == "fill":
@@ -126,8 +126,7 @@ def check_stack(folder: Path) -> StackConfig:
             mask_id(tokenizer)
         except ConfigError as error:
             raise CheckpointError(f"{folder}: {error}") from None
-    _described(folder, config)
-    return config
+    return config, tokenizer
 
 
 def _shapes(config: StackConfig) -> dict[str, tuple[int, ...]]:

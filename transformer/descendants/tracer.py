@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from transformer.descendants.config import StackConfig
 from transformer.descendants.files import MASK, load_stack, mask_id
 from transformer.descendants.model import OneStack
+from transformer.descendants.records import Guesses, make_trace, to_array
 from transformer.descendants.steps import StackSteps
 from transformer.device import resolve_device
 from transformer.errors import InputError
@@ -33,24 +33,6 @@ from transformer.types import AttentionKind, Floats
 
 #: Beam and alpha of translations, as the paper's (section 6.1).
 BEAM_SIZE, ALPHA = 4, 0.6
-
-
-@dataclass(frozen=True)
-class Guesses:
-    """What a model expects at one place of a text.
-
-    Attributes:
-        position: of the place in the text's tokens.
-        token: what stands there, or `MASK`.
-        tokens, log_probs: [K], the most probable ones, best first.
-        log_prob: of `token`; None for a place that is hidden.
-    """
-
-    position: int
-    token: str
-    tokens: tuple[str, ...]
-    log_probs: Floats
-    log_prob: float | None
 
 
 class StackModel:
@@ -346,7 +328,7 @@ class StackModel:
     def _filled(self, source: Source, ids: tuple[int, ...]) -> Trace:
         maps, _ = self._pass(ids)
         n = len(ids)
-        return _trace(
+        return make_trace(
             source,
             src_tokens=self.tokenizer.shown(ids),
             src_ids=ids,
@@ -386,7 +368,7 @@ class StackModel:
         written = ids[1:] if self.config.task == "continue" else predicted[start:]
         shown, own = self.tokenizer.shown, slice(n_given - 1, None)
         score = float(log_probs[own].double().sum()) / max(len(predicted[own]), 1)
-        return _trace(
+        return make_trace(
             source,
             tgt_tokens=shown(ids),
             predicted_tokens=shown(predicted),
@@ -395,14 +377,14 @@ class StackModel:
             encoder_self=np.zeros((0, maps.shape[1], 0, 0), np.float32),
             decoder_self=maps,
             cross=np.zeros((0, maps.shape[1], len(ids), 0), np.float32),
-            log_probs=_array(log_probs),
+            log_probs=to_array(log_probs),
             top_ids=top_ids.cpu().numpy(),
-            top_log_probs=_array(top_log_probs),
+            top_log_probs=to_array(top_log_probs),
             top_tokens=tuple(
                 tuple(shown((token,), before)[0] for token in row)
                 for row, before in zip(top_ids.tolist(), ids, strict=True)
             ),
-            entropy=_array(entropy_nats(every)),
+            entropy=to_array(entropy_nats(every)),
             text=self.tokenizer.decode(written),
             score=score,
             tgt_special=tuple(place for place, each in enumerate(ids) if each in (bos, eos)),
@@ -416,23 +398,4 @@ class StackModel:
         record = Record(matching(name="weights"))
         hidden = self.model.read(torch.tensor([ids], device=self._device), hooks=record)
         maps = record.layers(self.config.kind)[:, 0]
-        return _array(maps), self.model.logits(hidden[0])
-
-
-def _trace(source: Source, **values: Any) -> Trace:
-    nothing: dict[str, Any] = {
-        "src_tokens": (), "tgt_tokens": (), "predicted_tokens": (), "src_ids": (), "tgt_ids": (),
-        "predicted_ids": (), "log_probs": np.zeros(0, np.float32),
-        "top_ids": np.zeros((0, 0), np.int64), "top_log_probs": np.zeros((0, 0), np.float32),
-        "top_tokens": (), "entropy": np.zeros(0, np.float32), "text": "", "score": 0.0,
-    }  # fmt: skip
-    made = Trace(source=source.text, **(nothing | values))
-    for each in vars(made).values():
-        if isinstance(each, np.ndarray):
-            each.setflags(write=False)
-    return made
-
-
-def _array(tensor: Tensor) -> Floats:
-    array: Floats = np.ascontiguousarray(tensor.float().cpu().numpy())
-    return array
+        return to_array(maps), self.model.logits(hidden[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transformer.descendants.tracer import Guesses, StackModel
+from transformer.descendants.records import Guesses
+from transformer.descendants.tracer import StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from ui.family.exhibits import TOP, opened

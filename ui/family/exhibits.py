@@ -9,7 +9,7 @@ import numpy as np
 from figures.exhibit import Exhibit
 from figures.family import guesses_exhibit, source_exhibit
 from figures.labels import row_labels
-from transformer.descendants.tracer import Guesses
+from transformer.descendants.records import Guesses
 from transformer.measures.one_stack import source_block
 from transformer.trace.records import Trace
 from transformer.types import Floats

@@ -16,7 +16,7 @@ from ui.core import url_state
 from ui.core.layout import draw_plot
 from ui.core.theme import current_theme
 from ui.core.url_state import Param
-from ui.core.view import View
+from ui.core.view import View, ask_for
 from ui.export.download import download_button, source_of, trace_for
 from ui.family.choice import HEADS, LAYERS, best_aligner, pair_of, view_of
 from ui.family.exhibits import looks, looks_figure
@@ -39,6 +39,7 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
         f"{code(one.checkpoint)} reads the source as the beginning of its own text. **Where it "
         "looks back at the source, it does what cross-attention does.**"
     )
+    _offer_caption(view, two)
     traces = get_trace(two), get_trace(one)
     columns = st.columns(2, gap="large")
     heads = []
@@ -53,6 +54,18 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
             ),
             key="family_stacks", name="one-stack-or-two",
         )  # fmt: skip
+
+
+def _offer_caption(view: View, two: View) -> None:
+    """Say what both can read, if the sentence was not chosen for models like them."""
+    known = two.examples
+    if view.examples.kind == known.kind or known.find(view.sentence) is not None:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption("They know photo captions only; of another sentence they make what they can.")
+        st.button(
+            "Try a caption", type="tertiary", on_click=ask_for, args=(known.items[2].sentence,)
+        )
 
 
 def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:

@@ -31,8 +31,8 @@ def draw_distances(view: View, model: Transformer) -> None:
         f"In {code(view.checkpoint)} a token's place is nowhere in its vector. Each head adds a "
         "number to a logit, by how far the key stands before (left) or after (right) the query; "
         "far distances share one. All layers of a stack use the same numbers, which began at 0 "
-        "(as in T5, Raffel et al. 2020). **A red stripe is a distance that the head prefers**, a "
-        "blue one that it avoids.",
+        "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
+        "blue is one that it avoids.",
     )
     place.segmented_control(
         "Stack", ["Encoder", "Decoder"], label_visibility="collapsed", required=True, **bound(SIDE)
