@@ -84,7 +84,7 @@ def main() -> None:
         presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
     if guided:
         guide.draw_bar(view, spec)
-    if spec.needs_model:
+    if spec.shows_model:
         through_time.draw_bar(view)
     why = why_not(view, spec)
     if spec.needs_model and not view.checkpoint:

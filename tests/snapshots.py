@@ -10,23 +10,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer.catalogue import kind_of
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import FILE, pack, stored_shapes
+from transformer.descendants.files import load_stack, stack_shapes
+from transformer.descendants.model import OneStack
 from transformer.model import Transformer
 
 UPDATES = (0, 3, 20)
 
 
-def drifting(model: Transformer, count: int) -> list[dict[str, Tensor]]:
+def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor]]:
     """Weights that drift away from the model's, further each time."""
     generator = torch.Generator().manual_seed(1)
     start = model.state_dict()
+    shapes = (
+        stack_shapes(model.config) if isinstance(model, OneStack) else stored_shapes(model.config)
+    )
     states = []
     for k in range(count):
         states.append({
             name: start[name] + k * 0.3 * start[name].std().nan_to_num(0.1)
             * torch.randn(shape, generator=generator)
-            for name, shape in stored_shapes(model.config).items()
+            for name, shape in shapes.items()
         })  # fmt: skip
     return states
 
@@ -35,8 +41,8 @@ def write_snapshots(
     folder: Path, fineness: float = 16.0, **changed: Any
 ) -> list[dict[str, Tensor]]:
     """Put snapshots beside a checkpoint's weights; return those that were packed."""
-    model = load_checkpoint(folder).model
-    states = drifting(model, len(UPDATES))
+    load = load_stack if kind_of(folder) == "descendant" else load_checkpoint
+    states = drifting(load(folder).model, len(UPDATES))
     arrays = pack(states, fineness) | {
         "updates": np.array(UPDATES), "val_nll": np.array([9.0, 5.0, 2.0], np.float32),
         "continues": np.array(0, np.uint8), **changed,

@@ -20,8 +20,9 @@ from transformer.checkpoint.folder import (
     fingerprint,
     inspect_checkpoint,
     read_metrics,
+    readable_history,
 )
-from transformer.checkpoint.snapshots import at, split_name, split_path
+from transformer.checkpoint.snapshots import History, at, split_name, split_path
 from transformer.descendants.config import StackConfig
 from transformer.descendants.files import check_stack
 from transformer.descendants.tracer import StackModel
@@ -108,8 +109,10 @@ def open_tracer(path: str | Path, device: str = "auto") -> Tracer:
 
 def kind_of(path: Path) -> Kind:
     """Return the kind of model at a path by its content; "checkpoint" by default."""
-    if split_path(path)[1] is not None:
-        return "checkpoint"
+    path, updates = split_path(path)
+    if updates is not None:
+        values = _config(path)
+        return "descendant" if values is not None and "task" in values else "checkpoint"
     if not path.is_dir():
         return "archive" if path.is_file() or path.suffix == ARCHIVE else "checkpoint"
     values = _config(path)
@@ -173,9 +176,7 @@ def inspect_entry(path: str | Path) -> Entry:
 
 def mark_of(path: str | Path) -> str:
     """Return a text that changes whenever one of the model's files does, like `fingerprint`."""
-    path = Path(path)
-    if split_path(path)[1] is not None:
-        return fingerprint(path)
+    path, _ = split_path(path)
     if not path.is_dir():
         try:
             status = path.stat()
@@ -202,7 +203,7 @@ _CONFIGS: FileCache[dict[str, Any]] = FileCache()
 def _read_entry(path: Path, mark: str) -> Entry:
     kind = kind_of(path)
     name = path.name if kind == "archive" else path.resolve().name
-    about, error = "", None
+    about, error, history, updates = "", None, History(), None
     unused: tuple[str, ...] = ()
     if kind == "checkpoint":
         found = inspect_checkpoint(path)
@@ -218,15 +219,16 @@ def _read_entry(path: Path, mark: str) -> Entry:
         if kind == "archive":
             about = _about_arrays(path)
         elif kind == "descendant":
-            stack, metrics = check_stack(path), read_metrics(path)
-            about = _about_stack(stack)
+            folder, updates = split_path(path)
+            stack, metrics = check_stack(path), read_metrics(folder)
+            about, history = _about_stack(stack), readable_history(folder)
         else:
             about, unused = _about_huggingface(path)
     except CheckpointError as wrong:
         error = str(wrong)
     return Entry(
         name, path, None, error, mark, kind=kind, about=about, unused=unused, metrics=metrics,
-        stack=stack,
+        history=history, updates=updates, stack=stack,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from tests.pages.links import said
 from tests.pages.test_translate import trace_of, translation
 from tests.snapshots import write_snapshots
 from transformer.catalogue import inspect_entry
+from transformer.descendants.tracer import StackModel
 from transformer.translator import Translator
 from ui.frame import through_time
 
@@ -167,3 +168,25 @@ def test_compare_puts_other_moments_first(open_page: Callable[..., AppTest]) -> 
     # A link may ask for a moment of another checkpoint.
     app = open_page(at="compare", checkpoint="beta", other="own@3")
     assert app.selectbox(key="other_widget").value == "own@3"
+
+
+def test_a_model_of_one_stack_is_seen_in_time_too(
+    run_app: RunApp, family: Path, tmp_path: Path
+) -> None:
+    found = Path(shutil.copytree(family, tmp_path / "family"))
+    write_snapshots(found / "reader")
+    app = run_app(found, at="family", checkpoint="reader@3", sentence=CAT)
+    assert slider(app).value == 3
+    assert "gives the right hidden token a probability of 0.7%" in said(app)
+    assert not [each for each in app.button if each.key == "hold_time"]
+    (model,) = (each for each in app.main.button_group if each.label == "Model")
+    assert model.value == "reader"
+    moment = StackModel.load(found / "reader@3", "cpu")
+    wanted = moment.guesses(moment.trace(CAT), 1)
+    finished = StackModel.load(found / "reader", "cpu")
+    assert np.exp(wanted[0].log_probs[0]) != pytest.approx(
+        np.exp(finished.guesses(finished.trace(CAT), 1)[0].log_probs[0]), rel=1e-3
+    )
+    listed = app.main.get("vega_lite_chart")[0].proto.alt
+    shares = [f"{100 * np.exp(each.log_prob):.0f}%" for each in wanted if each.log_prob is not None]
+    assert [each.rsplit(" ", 1)[1].strip(".") for each in listed.split(", ")] == shares

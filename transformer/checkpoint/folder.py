@@ -32,9 +32,11 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import (
     History,
     at,
+    check_moment,
     read_history,
     read_snapshot,
     split_path,
+    stored_shapes,
 )
 from transformer.checkpoint.weights import (
     SAFETENSORS,
@@ -112,7 +114,7 @@ class Checkpoint:
     @property
     def name(self) -> str:
         """The folder's name, with the updates of a snapshot."""
-        return _name_of(self.path)
+        return name_of(self.path)
 
     @property
     def config(self) -> ModelConfig:
@@ -176,7 +178,9 @@ def _load(path: Path) -> Checkpoint:
     config = _read_config(folder)
     tokenizer = read_own_tokenizer(folder, config)
     state = (
-        read_weights(folder, config) if updates is None else read_snapshot(folder, config, updates)
+        read_weights(folder, config)
+        if updates is None
+        else read_snapshot(folder, stored_shapes(config), updates)
     )
     return Checkpoint(path, _build(config, state), tokenizer, read_metrics(folder))
 
@@ -287,21 +291,22 @@ def _inspect(path: Path, mark: str) -> CheckpointEntry:
 
 
 def _read_entry(path: Path, mark: str) -> CheckpointEntry:
-    config, name = None, _name_of(path)
+    config, name = None, name_of(path)
     folder, updates = split_path(path)
     try:
         config = _read_config(folder)
         read_own_tokenizer(folder, config)
         check_weights(folder, config)
-        history = _read_history(folder)
-        if updates is not None and updates not in [each.updates for each in history.snapshots]:
-            raise CheckpointError(f"{folder}: no snapshot after {updates:,} updates")
+        history = readable_history(folder)
+        if updates is not None:
+            check_moment(folder, updates)
     except CheckpointError as error:
         return CheckpointEntry(name, path, config, str(error), mark)
     return CheckpointEntry(name, path, config, None, mark, read_metrics(folder), history)
 
 
-def _name_of(path: Path) -> str:
+def name_of(path: Path) -> str:
+    """Return a checkpoint's name: that of its folder, with the updates of a snapshot."""
     folder, updates = split_path(path)
     try:
         return at(folder.resolve().name, updates)
@@ -388,7 +393,7 @@ def read_metrics(folder: Path) -> Mapping[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-def _read_history(folder: Path) -> History:
+def readable_history(folder: Path) -> History:
     """Read snapshots.npz; a damaged one must not keep a good model from loading."""
     try:
         return read_history(folder)

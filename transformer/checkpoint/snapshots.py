@@ -130,20 +130,33 @@ def read_history(folder: Path) -> History:
     return History(snapshots, bool(np.any(found.get("continues", 0))))
 
 
-def read_snapshot(folder: Path, config: ModelConfig, updates: int) -> dict[str, Tensor]:
-    """Return the weights of one snapshot by stored name, in float32.
+def check_moment(folder: Path, updates: int) -> list[int]:
+    """Return the updates of all snapshots, among which these are.
 
-    Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that there are.
+    Raises: `CheckpointError` naming those that there are.
     """
-    path, shapes = folder / FILE, stored_shapes(config)
     moments = [each.updates for each in read_history(folder).snapshots]
     if updates not in moments:
         there = ", ".join(f"{each:,}" for each in moments) or "none"
         raise CheckpointError(
             f"{folder}: no snapshot after {updates:,} updates; there are: {there}"
         )
-    matrices = {name: shape for name, shape in shapes.items() if len(shape) > 1}
-    vectors = {name: shape for name, shape in shapes.items() if len(shape) <= 1}
+    return moments
+
+
+def read_snapshot(
+    folder: Path, shapes: Mapping[str, tuple[int, ...]], updates: int
+) -> dict[str, Tensor]:
+    """Return the weights of one snapshot by stored name, in float32.
+
+    Args:
+        shapes: of the tensors that the checkpoint's weight file holds, see `stored_shapes`.
+
+    Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that there are.
+    """
+    path, moments = folder / FILE, check_moment(folder, updates)
+    matrices = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) > 1}
+    vectors = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) <= 1}
     last = moments.index(updates)
     n_numbers = sum(map(math.prod, matrices.values()))
     changes = [f"change_{k}" for k in range(last + 1)]
@@ -205,9 +218,9 @@ def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, N
 
 
 def stored_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors that a weight file holds, sorted by name."""
+    """Return the shapes of the tensors that a weight file holds."""
     expected, tied = expected_shapes(config), stored_names(config)
-    return {name: expected[name] for name in sorted(expected) if name not in tied}
+    return {name: shape for name, shape in expected.items() if name not in tied}
 
 
 def _cut(

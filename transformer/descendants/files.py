@@ -23,7 +23,9 @@ from transformer.checkpoint.folder import (
     read_own_tokenizer,
     write_parts,
 )
+from transformer.checkpoint.folder import name_of as checkpoint_name
 from transformer.checkpoint.outline import Undrawn
+from transformer.checkpoint.snapshots import check_moment, read_snapshot, split_path
 from transformer.checkpoint.weights import (
     SAFETENSORS,
     check_stored,
@@ -45,7 +47,7 @@ from transformer.text.tokenizer import Tokenizer
 MASK = "[MASK]"
 
 #: The tied matrix, and the name under which it is stored.
-_TIED = {"generator.weight": "embedding.weight"}
+TIED = {"generator.weight": "embedding.weight"}
 
 
 def mask_id(tokenizer: Tokenizer) -> int:
@@ -58,12 +60,20 @@ def mask_id(tokenizer: Tokenizer) -> int:
 
 @dataclass(frozen=True, eq=False)
 class StackCheckpoint:
-    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
+    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU.
+
+    `path` is the folder, or that of a snapshot: `PATH@UPDATES`.
+    """
 
     path: Path
     model: OneStack
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The folder's name, with the updates of a snapshot."""
+        return checkpoint_name(self.path)
 
 
 def save_stack(
@@ -77,7 +87,7 @@ def save_stack(
 ) -> Path:
     """Write a checkpoint folder atomically; arguments as of `save_checkpoint`."""
     path = Path(path)
-    state = {name: each for name, each in model.state_dict().items() if name not in _TIED}
+    state = {name: each for name, each in model.state_dict().items() if name not in TIED}
     with replaced_folder(path, dropped=TOKENIZER_FILES) as new:
         write_parts(
             new, model.config.to_json(), state, tokenizer, metrics=metrics, dtype=dtype, card=card
@@ -86,18 +96,25 @@ def save_stack(
 
 
 def load_stack(path: str | Path) -> StackCheckpoint:
-    """Read a checkpoint folder. Raises `CheckpointError` naming the file and what is wrong."""
-    folder = Path(path)
+    """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
+    folder, updates = split_path(path)
     config, tokenizer = _config_and_tokenizer(folder)
     with torch.device("meta"), Undrawn():
         model = OneStack(config)
-    state = _read_state(folder, model)
-    model.load_state_dict(state | {name: state[kept] for name, kept in _TIED.items()}, assign=True)
+    state = (
+        _read_state(folder, model)
+        if updates is None
+        else read_snapshot(folder, stack_shapes(config), updates)
+    )
+    model.load_state_dict(state | {name: state[kept] for name, kept in TIED.items()}, assign=True)
     model.generator.weight = model.embedding.weight
     if config.blocks.positions == "sinusoidal":  # not stored, so still on the meta device
         model.positions = make_positions(config.blocks)
     return StackCheckpoint(
-        folder, model.eval().requires_grad_(False), tokenizer, read_metrics(folder)
+        Path(path), model.eval().requires_grad_(False), tokenizer, read_metrics(folder)
     )
 
 
@@ -111,10 +128,16 @@ def read_stack_config(folder: Path) -> StackConfig:
     return config
 
 
-def check_stack(folder: Path) -> StackConfig:
-    """Check config, tokenizer and the header of the weights without reading numbers."""
+def check_stack(path: Path) -> StackConfig:
+    """Check config, tokenizer and the header of the weights without reading numbers.
+
+    Raises: `CheckpointError` like `load_stack`.
+    """
+    folder, updates = split_path(path)
     config, _ = _config_and_tokenizer(folder)
     _described(folder, config)
+    if updates is not None:
+        check_moment(folder, updates)
     return config
 
 
@@ -129,14 +152,15 @@ def _config_and_tokenizer(folder: Path) -> tuple[StackConfig, Tokenizer]:
     return config, tokenizer
 
 
-def _shapes(config: StackConfig) -> dict[str, tuple[int, ...]]:
+def stack_shapes(config: StackConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the tensors that a weight file holds."""
     with torch.device("meta"), Undrawn():
         state = OneStack(config).state_dict()
-    return {name: tuple(each.shape) for name, each in state.items() if name not in _TIED}
+    return {name: tuple(each.shape) for name, each in state.items() if name not in TIED}
 
 
 def _described(folder: Path, config: StackConfig) -> dict[str, tuple[tuple[int, ...], str]]:
-    path, expected = folder / SAFETENSORS, _shapes(config)
+    path, expected = folder / SAFETENSORS, stack_shapes(config)
     described = describe_weights(path)
     for name, found in described.items():
         check_stored(path, name, found, expected)

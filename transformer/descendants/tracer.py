@@ -66,7 +66,7 @@ class StackModel:
         resolve_device(device)
         found = load_stack(path)
         return cls(
-            found.model, found.tokenizer, device=device, name=found.path.resolve().name,
+            found.model, found.tokenizer, device=device, name=found.name,
             path=found.path, max_tokens=max_tokens,
         )  # fmt: skip
 

@@ -26,10 +26,10 @@ from transformer.evaluation.measure import measure_test, read_metrics
 from transformer.files.atomic import write_atomic
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.corpus import encode_pairs, load_held_out, one_side
+from transformer.training.corpus import encode_pairs, load_held_out
 from transformer.training.data import MULTI30K_TESTS, Corpus, Pair, collate, in_chunks
 from transformer.training.recipe import Recipe
-from transformer.training.tasks import task_of
+from transformer.training.tasks import task_of, text_of
 
 #: Sentences of each text that are scored.
 MOST_SENTENCES = 2_000
@@ -164,9 +164,7 @@ def remeasure_stack(
 
 
 def _held_out(recipe: Recipe, data: Path) -> Corpus:
-    corpus = load_held_out(recipe.data, data)
-    assert recipe.stack is not None
-    return corpus if recipe.stack.task == "translate" else one_side(corpus)
+    return text_of(recipe, load_held_out(recipe.data, data))
 
 
 def stack_card(name: str, config: StackConfig, recipe: Recipe, metrics: Mapping[str, Any]) -> str:

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from transformer.device import resolve_device
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.corpus import load_corpus, make_tokenizer, one_side
+from transformer.training.corpus import load_corpus, make_tokenizer
 from transformer.training.distributed import World, repeatable
 from transformer.training.download import fetch_missing
 from transformer.training.recipe import Recipe
 from transformer.training.run_folder import RunFolder
+from transformer.training.tasks import text_of
 from transformer.training.trainer import Trainer
 
 log = logging.getLogger(__name__)
@@ -53,9 +54,7 @@ def train(
         if download and world.leads:
             fetch_missing(recipe.data.corpora, data, recipe.data.src, recipe.data.tgt)
         world.wait()
-        corpus = load_corpus(recipe.data, data)
-        if recipe.stack is not None and recipe.stack.task != "translate":
-            corpus = one_side(corpus)
+        corpus = text_of(recipe, load_corpus(recipe.data, data))
         if world.leads:
             folder.claim(recipe, corpus.fingerprint, resume=resume)
             make_tokenizer(recipe, corpus, folder.tokenizer)

@@ -8,16 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import safetensors.torch
+import torch
 from torch import Tensor
 
-from transformer.checkpoint.folder import load_checkpoint, write_atomic
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint, write_atomic
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, stored_shapes
-from transformer.checkpoint.weights import read_weights, stored_names
+from transformer.checkpoint.weights import stored_names
 from transformer.config import ConfigError
+from transformer.descendants.files import TIED, StackCheckpoint, load_stack, stack_shapes
 from transformer.errors import CheckpointError
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder
+from transformer.training.tasks import task_of, text_of
 from transformer.types import Report
 
 #: Largest file in bytes.
@@ -58,14 +61,20 @@ def keep_snapshots(
     files = sorted((run / "snapshots").glob("*.safetensors"), key=lambda file: int(file.stem))
     if not files:
         raise ConfigError(f"{run / 'snapshots'}: no snapshots; set `snapshots` in the recipe")
-    kept = load_checkpoint(checkpoint)
+    recipe = RunFolder(run).read_recipe()
+    kept: StackCheckpoint | Checkpoint
+    if recipe.stack is not None:
+        kept = load_stack(checkpoint)
+        shapes, tied = stack_shapes(kept.model.config), TIED
+    else:
+        kept = load_checkpoint(checkpoint)
+        shapes, tied = stored_shapes(kept.config), stored_names(kept.config)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
-    shapes = stored_shapes(kept.config)
     states = [_read(file, shapes) for file in files]
     arrays = {
         "updates": np.array([int(file.stem) for file in files]),
-        "continues": np.array(_same(states[-1], read_weights(checkpoint, kept.config)), np.uint8),
+        "continues": np.array(_same(states[-1], kept.model.state_dict()), np.uint8),
         "val_nll": np.full(len(files), np.nan, np.float32),
     }
     for fineness in FINENESS:
@@ -79,15 +88,18 @@ def keep_snapshots(
     del states
     target = checkpoint / FILE
     write_atomic(target, _archive(packed))
-    corpus = load_corpus(RunFolder(run).read_recipe().data, data)
-    val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, kept.config.max_positions)
+    task = task_of(recipe, kept.tokenizer)
+    corpus = text_of(recipe, load_corpus(recipe.data, data))
+    val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
     for k, file in enumerate(files):
         if progress is not None:
             progress(k, len(files))
-        state = read_snapshot(checkpoint, kept.config, int(file.stem))
-        tied = {name: state[stored] for name, stored in stored_names(kept.config).items()}
-        kept.model.load_state_dict({**state, **tied}, strict=False)
-        packed["val_nll"][k] = validation_loss(kept.model, *val)
+        state = read_snapshot(checkpoint, shapes, int(file.stem))
+        state |= {name: state[stored] for name, stored in tied.items()}
+        kept.model.load_state_dict(state, strict=False)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # the same hidden tokens every time
+            packed["val_nll"][k] = validation_loss(kept.model, *val, ask=task.ask)
     write_atomic(target, _archive(packed))
     return target
 

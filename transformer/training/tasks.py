@@ -15,7 +15,8 @@ from transformer.descendants.files import mask_id, save_stack
 from transformer.descendants.model import OneStack
 from transformer.model import Transformer
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
-from transformer.training.data import Batch
+from transformer.training.corpus import one_side
+from transformer.training.data import Batch, Corpus
 from transformer.training.recipe import Recipe
 
 #: BERT's share of tokens that it is asked for, and of these, those hidden and those kept as they
@@ -53,6 +54,13 @@ def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
         return LearningTask(build, continuation, _save_stack)
     hidden = mask_id(tokenizer)
     return LearningTask(build, lambda batch: gaps(batch, hidden, tokenizer.vocab_size), _save_stack)
+
+
+def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
+    """Return the text that a recipe's model learns: the pairs, or for GPT and BERT the sources."""
+    if recipe.stack is None or recipe.stack.task == "translate":
+        return corpus
+    return one_side(corpus)
 
 
 def _translation(batch: Batch) -> Batch:

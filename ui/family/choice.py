@@ -59,8 +59,12 @@ def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
 
 
 def view_of(view: View, entry: Entry) -> View:
-    """Return the view of the same sentence through another model, as it translates by default."""
-    return replace(view, entry=entry, prefix=(), target=None, sampling=None)
+    """Return the view of the same sentence through another model, as it translates by default.
+
+    The checkpoint whose training is on screen is seen at the moment chosen there.
+    """
+    now = view.entry if view.entry.whole == entry.name else entry
+    return replace(view, entry=now, prefix=(), target=None, sampling=None)
 
 
 def best_aligner(metrics: Mapping[str, Any]) -> tuple[int, int, float] | None:

@@ -81,10 +81,11 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     layer, head, notes = 0, 0, []
     if best is not None and best[0] < n_layers and best[1] < n_heads:
         layer, head = best[0], best[1]
-        notes.append(
-            f"Of its {n_layers * n_heads} heads, layer {layer + 1}, head {head + 1} aligns words "
-            f"best, with an error of {100 * best[2]:.0f}%"
-        )
+        if entry.updates is None:  # the errors are those of the finished model
+            notes.append(
+                f"Of its {n_layers * n_heads} heads, layer {layer + 1}, head {head + 1} aligns "
+                f"words best, with an error of {100 * best[2]:.0f}%"
+            )
     boxes = st.columns(2)
     with boxes[0]:
         layer = _choose(LAYERS[name], "Layer", n_layers, layer)

@@ -63,7 +63,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
         return
     chosen = url_state.get(MEMBER)
     if chosen not in found:
-        chosen = view.checkpoint if view.checkpoint in found else next(iter(found))
+        chosen = view.entry.whole if view.entry.whole in found else next(iter(found))
     if len(found) > 1:
         chosen = _choose_member(found, chosen)
     entry = found[chosen]
@@ -270,7 +270,7 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
     head, button = place.columns([6, 1], vertical_alignment="center")
     head.markdown(f"**{title}**: {code(entry.name)}")
     with button.container(horizontal=True, horizontal_alignment="right"):
-        if entry.name == view.checkpoint:
+        if entry.name == view.entry.whole:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))

@@ -41,7 +41,8 @@ class PageSpec:
         file: relative to app.py.
         url_path: its path in the URL; not the file's stem, which Streamlit serves by itself.
         title, icon: in the navigation.
-        needs_model: whether there is anything to see without a checkpoint.
+        needs_model: whether there is nothing to see without a checkpoint.
+        shows_model: whether the chosen checkpoint is on screen, and with it its training.
         needs: abilities that the model must have; if one is missing, the frame says why.
         maps: kinds of attention that its traces must contain.
     """
@@ -51,6 +52,7 @@ class PageSpec:
     title: str
     icon: str
     needs_model: bool = True
+    shows_model: bool = True
     needs: tuple[Ability, ...] = ()
     maps: tuple[AttentionKind, ...] = ()
 
@@ -84,25 +86,29 @@ PAGES: tuple[PageSpec, ...] = (
         "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
     ),
     PageSpec(
-        "pages/complexity_page.py", "complexity", "Cost", ":material/speed:", needs_model=False
+        "pages/complexity_page.py", "complexity", "Cost", ":material/speed:",
+        needs_model=False, shows_model=False,
     ),
     PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
     PageSpec(
         "pages/family_page.py", "family", "Family", ":material/family_history:", needs_model=False
     ),
     PageSpec(
-        "pages/models_page.py", "models", "Models", ":material/deployed_code:", needs_model=False
+        "pages/models_page.py", "models", "Models", ":material/deployed_code:",
+        needs_model=False, shows_model=False,
     ),
     PageSpec(
         "pages/training_page.py", "training", "Training", ":material/model_training:",
-        needs_model=False,
+        needs_model=False, shows_model=False,
     ),
     PageSpec(
-        "pages/tours_page.py", "tours", "Tours", ":material/tour:", needs_model=False,
+        "pages/tours_page.py", "tours", "Tours", ":material/tour:",
+        needs_model=False, shows_model=False,
         needs=("any_sentence", "search", "internals"),
     ),
     PageSpec(
-        "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:", needs_model=False
+        "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:",
+        needs_model=False, shows_model=False,
     ),
 )  # fmt: skip
 

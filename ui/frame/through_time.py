@@ -90,7 +90,7 @@ def draw_bar(view: View) -> None:
             "Trained for", stops, key="time_slider", format_func=in_updates, on_change=_move,
             args=(name,), label_visibility="collapsed",
         )  # fmt: skip
-        if view.target is None and not is_blank(view.sentence):
+        if entry.stack is None and view.target is None and not is_blank(view.sentence):
             row.button(
                 "Hold translation", icon=":material/lock:", type="tertiary", key="hold_time",
                 on_click=_hold, args=(view,),
@@ -133,8 +133,9 @@ def _about(entry: Entry, now: Moment) -> str:
         here = snapshots[-1]
     text = _moment_in_words(snapshots, now, entry.history.continues)
     if here is not None and math.isfinite(here.val_nll):
+        asked = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
-            f" On validation text it gives the right next token a probability of "
+            f" On validation text it gives the right {asked} a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
     return linked(text, "nats")

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from tests.transformer.training.runs import log_lines, recipe, run
 from tests.transformer.training.test_resume import Killed, kill_at
+from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError
 from transformer.descendants.files import MASK, load_stack
 from transformer.descendants.tracer import StackModel
+from transformer.errors import CheckpointError
 from transformer.text.tokenizer import EOS_ID, PAD_ID
 from transformer.training.corpus import load_corpus, one_side
 from transformer.training.data import collate
 from transformer.training.recipe import DataRecipe, Recipe
+from transformer.training.snapshots import keep_snapshots
 from transformer.training.tasks import ASKED, HIDDEN, KEPT, continuation, gaps
 from transformer.training.trainer import Trainer
 
@@ -30,8 +34,11 @@ def stacked(data: Path, task: str, more: str = "", **settings: object) -> Path:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_learns_and_leaves_a_checkpoint(task: str, data: Path, tmp_path: Path) -> None:
-    out = run(stacked(data, task, "peak_lr = 2e-2", epochs=16, dropout=0.0), tmp_path / "out")
+def test_a_run_learns_and_leaves_a_checkpoint_and_its_moments(
+    task: str, data: Path, tmp_path: Path
+) -> None:
+    path = stacked(data, task, "snapshots = 3\npeak_lr = 2e-2", epochs=16, average=1, dropout=0.0)
+    out = run(path, tmp_path / "out")
     losses = [line["val_nll"] for line in log_lines(out) if line["kind"] == "epoch"]
     assert losses[-1] < 0.95 * losses[0]
     found = load_stack(out)
@@ -39,6 +46,30 @@ def test_a_run_learns_and_leaves_a_checkpoint(task: str, data: Path, tmp_path: P
     assert (f"▁{MASK}" in found.tokenizer.pieces) == (task == "fill")
     assert found.metrics["training"]["recipe"]["stack"] == {"task": task, "n_layers": 2}
     assert StackModel.load(out, "cpu").trace("anna sees ben").source == "anna sees ben"
+    keep_snapshots(out, out, data)
+    _check_moments(out, losses[-1])
+
+
+def _check_moments(out: Path, val_nll: float) -> None:
+    """The snapshots of a run are checkpoints; the last one is the run's own end."""
+    whole = inspect_entry(out)
+    updates = [each.updates for each in whole.history.snapshots]
+    assert whole.history.continues and len(updates) == 3 and updates[0] == 0
+    measured = [each.val_nll for each in whole.history.snapshots]
+    assert measured[0] > measured[-1] == pytest.approx(val_nll, abs=0.02)
+    entry = whole.after(0)
+    assert inspect_entry(entry.path) == entry and entry.kind == "descendant"
+    finished, first, last = (
+        open_tracer(whole.after(each).path, "cpu") for each in (None, 0, updates[-1])
+    )
+    assert first.name == "out@0"
+    maps = [  # of the first tokens, which are the same for all
+        each.trace("anna sees ben").attention(finished.kinds[0])[..., :3, :3]
+        for each in (finished, first, last)
+    ]
+    assert np.abs(maps[1] - maps[0]).max() > 5 * np.abs(maps[2] - maps[0]).max()
+    with pytest.raises(CheckpointError, match="no snapshot after 777 updates"):
+        open_tracer(out.with_name("out@777"))
 
 
 @pytest.mark.parametrize("task", TASKS)
