@@ -40,18 +40,34 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Shuffle files, then tests within each file, alike in all processes of a run."""
+    """Shuffle files, then tests within each file, alike in all processes of a run.
+
+    Tests on one value of a fixture that a file shares stay together, so it is made once.
+    """
     seed = config.getoption("--order-seed")
     if seed is None:
         return
-    by_file: dict[Path, list[pytest.Item]] = defaultdict(list)
+    by_file: dict[Path, dict[Any, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
     for item in items:
-        by_file[item.path].append(item)
+        by_file[item.path][_shared(item)].append(item)
     rng = random.Random(seed)
     files = sorted(by_file)
     rng.shuffle(files)
     files.sort(key=lambda file: "browser" not in file.parts)  # the longest share comes first
-    items[:] = [item for file in files for item in rng.sample(by_file[file], len(by_file[file]))]
+    items.clear()
+    for file in files:
+        groups = list(by_file[file].values())
+        for group in rng.sample(groups, len(groups)):
+            items += rng.sample(group, len(group))
+
+
+def _shared(item: pytest.Item) -> tuple[tuple[str, int], ...]:
+    """Return which values of parametrised fixtures a test shares with others of its file."""
+    call = getattr(item, "callspec", None)
+    scopes = getattr(call, "_arg2scope", {})  # has no public name; without it, none is shared
+    return tuple(
+        (name, call.indices[name]) for name in sorted(scopes) if scopes[name].value != "function"
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
