@@ -35,7 +35,10 @@ parts.segmented_control(
     "Part", list(PARTS), format_func=PARTS.__getitem__, label_visibility="collapsed",
     required=True, wrap=True, **bound(PART),
 )  # fmt: skip
-with more.popover("What is this?", type="tertiary"):
+with (
+    more.container(horizontal=True, horizontal_alignment="right"),
+    st.popover("What is this?", type="tertiary"),
+):
     explain()
 view, entries = current_view(), current_entries()
 part = url_state.get(PART)

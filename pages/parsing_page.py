@@ -10,8 +10,8 @@ from ui.core.layout import draw_by_pointer
 from ui.core.url_state import HEAD, LAYER
 from ui.core.view import current_entries, current_view
 from ui.frame.pages import require_frame
-from ui.parsing.settings import NODE, as_words
-from ui.parsing.views import draw_parse, explain, offer_parsers, reading_of
+from ui.parsing.settings import NODE, as_words, through_parser
+from ui.parsing.views import draw_borrowed, draw_parse, explain, offer_parsers, reading_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
 
 require_frame()
@@ -31,11 +31,14 @@ with (
     st.popover("What is this?", type="tertiary"),
 ):
     explain()
-now = current_view()
-if not is_parser(get_translator(now)):
-    offer_parsers(now, current_entries())
+now, entries = current_view(), current_entries()
+parser = now if is_parser(get_translator(now)) else through_parser(now, entries)
+if parser is None:
+    offer_parsers(now, entries)
 else:
-    view, split = as_words(now)
+    if parser is not now:
+        draw_borrowed(now, parser)
+    view, split = as_words(parser)
 
     def ahead(_: object) -> Plan:
         """Read the tree in the same job as the trace."""

@@ -68,6 +68,9 @@ views.segmented_control(
     "View", list(VIEWS), format_func=VIEWS.__getitem__, label_visibility="collapsed",
     required=True, wrap=True, **bound(VIEW),
 )  # fmt: skip
-with more.popover("What is this?", type="tertiary"):
+with (
+    more.container(horizontal=True, horizontal_alignment="right"),
+    st.popover("What is this?", type="tertiary"),
+):
     st.markdown(ABOUT[url_state.get(VIEW)])
 {"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[url_state.get(VIEW)]()

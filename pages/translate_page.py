@@ -68,7 +68,7 @@ def body(view: View) -> None:
     caption.caption(
         "Light marks where the decoder looks while it picks the next token. Step through it" + also
     )
-    with units:
+    with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words, steerable=view.kind == "checkpoint")
     st.caption(

@@ -50,7 +50,9 @@ def test_click_compare_and_keys(open_page: OpenPage, address: str, tree: Tree) -
     table = page.get_by_test_id("stTable")
     expect(table).to_contain_text(signed(dropped.total, 3))
     expect(table).to_contain_text(signed(dropped.score, 3))
-    expect(page.locator(".lens canvas.cells")).to_have_count(2)
+    lenses = page.locator(".lens")
+    expect(lenses.locator("canvas.cells")).to_have_count(2)
+    expect(lenses.locator(".query-title")).to_have_text(["query", "query"])  # a row is not higher
     expect(page).to_have_url(re.compile(f"a={re.escape(name_of(dropped))}&b=none"))
 
     # A second one, with shift, brings the comparison.

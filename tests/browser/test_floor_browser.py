@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.waiting import eventually, note, noted, until_idle
+from tests.browser.waiting import at_rest, eventually, note, noted, until_idle
 from transformer.measures.stream import block_shares
 from transformer.translator import Translator
 
@@ -42,6 +42,14 @@ def test_blocks_say_their_numbers_and_open_their_views(
     expect(page).to_have_url(re.compile("layer=1"))
     plan.locator(".tokens.source button").nth(2).click()
     expect(page).to_have_url(re.compile("source=3"))
+    # The drawing grows with the window and ends inside it.
+    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
+    drawing = plan.locator("svg")
+    small = at_rest(page, lambda: drawing.evaluate("svg => svg.clientHeight"))
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    eventually(page, lambda: drawing.evaluate("svg => svg.clientHeight") > 1.2 * small, True)
+    end = plan.locator(".tokens.target").evaluate("row => row.getBoundingClientRect().bottom")
+    assert end < 1080
 
 
 def test_it_plays_once_and_leads_to_other_pages(open_page: OpenPage, address: str) -> None:

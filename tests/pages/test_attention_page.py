@@ -245,6 +245,8 @@ def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Tra
     key = app.selectbox(key="find_key_box")
     key.set_value(key.options[0]).run()
     assert (app.query_params["queries"], app.query_params["keys"]) == ("4", "1")
+    app.selectbox(key="find_widget").set_value("next").run()  # cross-attention cannot have it
+    assert "if a head looked at all keys alike" in said(app) and "tokens of two" not in said(app)
 
 
 def test_lines_open_on_one_head_and_say_which(run_app: RunApp) -> None:

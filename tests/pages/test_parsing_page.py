@@ -51,9 +51,21 @@ def test_the_tree_and_its_brackets(
     assert parse_chosen(True, 5) is None and parse_chosen(4, 5) == 4
 
 
-def test_a_translator_is_told_apart(run_app: RunApp, root: Path) -> None:
+def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) -> None:
     app = run_app(root, at="parsing", checkpoint="alpha", sentence="A dog runs.")
-    assert "writes a tree instead" in app.info[0].value
+    assert any("this tree is by `parser`" in each.value for each in app.caption)
+    assert len(app.main.get("download_button")) == 7  # the tree is there
     app.button(key="parser parser").click().run()
     assert not app.exception and app.query_params["checkpoint"] in ("parser", ["parser"])
-    assert not app.info
+    assert not any("this tree is by" in each.value for each in app.caption)
+
+
+def test_parsers_are_offered_where_the_model_reads_another_language(
+    run_app: RunApp, root: Path
+) -> None:
+    metrics = root / "alpha" / "metrics.json"
+    metrics.write_text('{"training": {"recipe": {"data": {"src": "de", "tgt": "en"}}}}')
+    app = run_app(root, at="parsing", checkpoint="alpha", sentence="Ein Hund rennt.")
+    assert "writes a tree instead" in app.info[0].value
+    app.button(key="parser parser").click().run()
+    assert not app.exception and not app.info

@@ -64,7 +64,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
         _draw_tokens(get_maps(view, trace, choice), choice)
     else:
-        kinds = _draw_kinds(trace, choice)
+        kinds = _draw_kinds(trace, choice, pattern)
     found: list[tuple[float, AttentionKind, Head]] = []
     notes = []
     for kind in kinds:
@@ -98,11 +98,18 @@ def open_head(kind: AttentionKind, head: Head, display: str) -> None:
         choose_heads((head,))
 
 
-def _draw_kinds(trace: Trace, choice: AttentionChoice) -> tuple[AttentionKind, ...]:
-    """Draw the parts to search if there are several; by default the one on screen."""
+def _draw_kinds(
+    trace: Trace, choice: AttentionChoice, pattern: Pattern
+) -> tuple[AttentionKind, ...]:
+    """Draw the parts to search if there are several; by default the one on screen.
+
+    Where that one cannot have the pattern, the parts that can.
+    """
     kinds = kinds_of(trace)
     wanted = url_state.get(FIND_IN)
-    chosen = tuple(kind for kind in kinds if kind in wanted) or (choice.kind,)
+    can = tuple(kind for kind in kinds if _can(pattern, kind))
+    default = (choice.kind,) if choice.kind in can or not can else can
+    chosen = tuple(kind for kind in kinds if kind in wanted) or default
     if len(kinds) == 1:
         return chosen
     fill("find_in_widget", list(chosen))
@@ -149,11 +156,18 @@ def _mask(pattern: Pattern, kind: AttentionKind, maps: Maps, choice: AttentionCh
     )  # fmt: skip
 
 
+def _can(pattern: Pattern, kind: AttentionKind) -> bool:
+    """Return whether a map of this kind can have the pattern, whatever the text."""
+    if kind == "cross":
+        return pattern not in ("previous", "next", "itself")
+    return not (pattern == "next" and kind == "decoder_self")
+
+
 def _why(pattern: Pattern, kind: AttentionKind) -> str:
     """Return why no row of this kind has the pattern."""
-    if pattern in ("previous", "next", "itself") and kind == "cross":
+    if kind == "cross" and not _can(pattern, kind):
         return "queries and keys are tokens of two texts."
-    if pattern == "next" and kind == "decoder_self":
+    if not _can(pattern, kind):
         return "impossible, the next token is masked."
     if pattern == "end":
         return "there is no such token among the keys."

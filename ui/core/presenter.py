@@ -1,6 +1,6 @@
 """Presenter mode, with larger type and fewer controls for a projector, and keyboard shortcuts.
 
-While presenting, sidebar and header are hidden, captions keep to one line, and the root font is
+While presenting, sidebar and header are hidden, and the root font is
 `SCALE` times as large, so that sizes in rem grow with it. Sizes in px, such as text on a canvas,
 are multiplied by the CSS variable `--hl-scale`, which is 1 otherwise.
 """

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading
+from transformer.search.decoding import default_decoding
 from transformer.training.treebank import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
@@ -25,10 +27,29 @@ NODE: Param[int | None] = Param(
 
 def writes_trees(entry: Entry) -> bool:
     """Whether a checkpoint's own record says that it writes trees; anyone may have written it."""
+    return _side(entry, "tgt") == TREE
+
+
+def _side(entry: Entry, side: str) -> object:
+    """Return what a model was trained to read ("src") or write ("tgt"), None if unknown."""
     value: object = entry.metrics
-    for name in ("training", "recipe", "data", "tgt"):
+    for name in ("training", "recipe", "data", side):
         value = value.get(name) if isinstance(value, dict) else None
-    return value == TREE
+    return value
+
+
+def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
+    """Return the view of the same sentence through the first parser, as it parses by default.
+
+    None where there is no parser, or the view's model reads another language than parsers do.
+    """
+    if _side(view.entry, "src") not in (None, "en"):
+        return None
+    for entry in entries:
+        if entry.error is None and writes_trees(entry):
+            own = default_decoding(entry.metrics)
+            return replace(view, entry=entry, beam_size=own.beam_size, alpha=own.alpha)
+    return None
 
 
 def as_words(view: View) -> tuple[View, tuple[str, ...]]:

@@ -61,7 +61,7 @@ def _box(name: str, param: url_state.Param[int | None], count: int) -> None:
     key, stored = f"parsing_{param.name}_box", url_state.get(param)
     fill(key, stored if stored is not None and stored <= count else 0)
     st.selectbox(
-        name, range(count + 1), key=key, width=150, label_visibility="collapsed",
+        name, range(count + 1), key=key, width=190, label_visibility="collapsed",
         format_func=lambda value: f"{name} {value}" if value else f"{name}: mean",
         on_change=lambda: url_state.put(param, st.session_state[key] or None),
     )  # fmt: skip
@@ -120,6 +120,19 @@ def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
                 f"Open {plain(entry.name)}", key=f"parser {entry.name}", type="primary",
                 on_click=choose_checkpoint, args=(entry.name,),
             )  # fmt: skip
+
+
+def draw_borrowed(view: View, parser: View) -> None:
+    """Say that another model than the chosen one parses here, and offer it for every page."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(
+            f"{code(view.checkpoint)} translates; this tree is by {code(parser.checkpoint)}.",
+            width="content",
+        )
+        st.button(
+            "Use it on every page", key=f"parser {parser.checkpoint}", type="tertiary",
+            icon=":material/account_tree:", on_click=choose_checkpoint, args=(parser.checkpoint,),
+        )  # fmt: skip
 
 
 def explain() -> None:

@@ -8,6 +8,7 @@
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
+const SMALLEST_TYPE = 11; // px of the labels
 const SMALLEST_GAP = 12; // px of cell side below which cells touch and are drawn as one image
 const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
@@ -128,13 +129,29 @@ function layOut(root, map, parts) {
   const pen = parts.canvas.getContext("2d");
   const fontSize = parseFloat(style.fontSize);
   pen.font = `${fontSize}px ${style.fontFamily}`;
-  const wide = (text) => pen.measureText(text).width;
+  const measured = new Map();
+  const wide = (text) => {
+    if (!measured.has(text)) measured.set(text, pen.measureText(text).width);
+    return measured.get(text);
+  };
+  // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
+  for (let size = fontSize; size > SMALLEST_TYPE; size -= 1) {
+    const frame = frameOf(root, map, parts, wide, fontSize, size);
+    if (frame.side * 0.95 >= size) return place(map, parts, frame);
+  }
+  return place(map, parts, frameOf(root, map, parts, wide, fontSize, SMALLEST_TYPE));
+}
+
+// The measures of a map whose labels have `size` px; `wide` measures text of `fontSize` px.
+function frameOf(root, map, parts, wide, fontSize, size) {
+  const width = root.clientWidth;
+  const label = (text) => (wide(text) * size) / fontSize;
   const titleBand = fontSize * 1.9;
   const spare = width - titleBand - 14 - SMALLEST_LABEL * 1.1 * map.keys; // cells keep their labels
-  const left = fitRows(parts.plot, map.query_tokens, wide, Math.max(width * 0.3, spare)) + 10 + titleBand;
-  const cornered = pen.measureText(map.key_title).width < left - 12; // beside the slanted labels
+  const left = fitRows(parts.plot, map.query_tokens, label, Math.max(width * 0.3, spare)) + 10 + titleBand;
+  const cornered = wide(map.key_title) < left - 12; // beside the slanted labels
   const slant = Math.PI / 3;
-  const longest = Math.min(widestRow(map.key_tokens, wide), width * 0.35);
+  const longest = Math.min(widestRow(map.key_tokens, label), width * 0.35);
   const top = longest * Math.sin(slant) + fontSize + (cornered ? 0 : titleBand);
   const overhang = longest * Math.cos(slant); // the last label leans out to the right
   const room = (width - left - 4) / map.keys;
@@ -145,10 +162,17 @@ function layOut(root, map, parts) {
   const scrolls = onPhone() && fits < FINGER;
   const cell = scrolls ? FINGER : fits;
   const side = cell > 8 ? Math.floor(cell) : cell;
-  const [w, h] = [side * map.keys, side * map.queries];
+  const whole = wide(map.query_title);
+  const title = whole > side * map.queries ? map.query_title.split(":")[0] : map.query_title;
+  return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
+}
 
-  const titleLength = pen.measureText(map.query_title).width;
-  const height = top + Math.max(h, titleLength);
+// Puts every part in its place. Returns: the side of a cell in px.
+function place(map, parts, frame) {
+  const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
+  const [w, h] = [side * map.keys, side * map.queries];
+  const height = top + Math.max(h, frame.titled);
+  parts.queryTitle.textContent = frame.title;
   parts.plot.style.height = parts.margin.style.height = `${height}px`;
   parts.plot.style.width = scrolls ? `${left + w + overhang}px` : "";
   parts.margin.style.width = `${left - 6}px`;
@@ -158,7 +182,7 @@ function layOut(root, map, parts) {
   setBox(parts.keyTitle, left, cornered ? top : 0);
   setBox(parts.queryTitle, 0, top);
   const every = Math.ceil(SMALLEST_LABEL / side);
-  parts.plot.style.setProperty("--label", `${Math.max(11, Math.min(fontSize, side * 0.95))}px`);
+  parts.plot.style.setProperty("--label", `${frame.size}px`);
   parts.rows.forEach((label, i) => {
     label.hidden = i % every !== 0;
     setBox(label, titleBand, top + side * (i + 0.5), left - titleBand - 8);

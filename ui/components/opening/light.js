@@ -35,8 +35,11 @@ Object.assign(Opening.prototype, {
     this.words.forEach((word, i) => {
       if (word === from || (weights[i] ?? 0) < FAINT) return;
       const end = this.boxOf(word, box);
-      if (this.words.includes(from)) arc(pen, start, end, strength * weights[i]);
-      else beam(pen, start, end, strength * weights[i]);
+      if (this.words.includes(from)) {
+        const said = word.lastChild; // the weight, below which the arc ends
+        const bottom = said.textContent ? this.boxOf(said, box).bottom : end.bottom;
+        arc(pen, start, { ...end, bottom }, strength * weights[i]);
+      } else beam(pen, start, end, strength * weights[i]);
     });
   },
 
@@ -72,7 +75,7 @@ function arc(pen, start, end, weight) {
   const depth = Math.max(start.bottom, end.bottom) + Math.min(70, 24 + Math.abs(x1 - x0) / 8);
   pen.save();
   pen.globalAlpha = 0.2 + 0.7 * weight;
-  pen.lineWidth = 2 + 14 * weight;
+  pen.lineWidth = 2 + 9 * weight;
   pen.lineCap = "round";
   pen.beginPath();
   pen.moveTo(x0, start.bottom);

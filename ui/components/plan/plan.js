@@ -5,6 +5,8 @@
 // a page of its own is reported as "open". Token text only ever becomes textContent. Positions are
 // computed in layout.js, the numbers beside the drawing in panel.js, the motion in travel.js.
 
+const SCALES = [1.35, 1.25, 1.15, 1.05, 1, 0.95, 0.9, 0.85, 0.8, 0.75]; // of type, largest first
+
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".plan");
@@ -28,6 +30,7 @@ export default function (component) {
   const draw = () => {
     if (!root.clientWidth) return;
     view.halt();
+    fitWindow(view);
     drawTokens(view);
     drawPlan(view);
     showBlock(view, view.shown);
@@ -148,6 +151,24 @@ function drawTokens(view) {
       }
     });
   }
+}
+
+// Type, and the whole drawing with it, as large as lets the drawing end within the window; on a
+// phone and where the panel stands below, as large as the page's.
+function fitWindow(view) {
+  const { root, svg, rows } = view;
+  root.style.fontSize = "";
+  const whole = rows[1].parentElement.parentElement; // the drawing with its tokens
+  if (onPhone() || whole.offsetWidth > 0.9 * root.clientWidth) return;
+  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
+  const room = window.innerHeight - (root.getBoundingClientRect().top + scrolled) - 12;
+  const own = parseFloat(getComputedStyle(root).fontSize);
+  const heightAt = (scale) => {
+    root.style.fontSize = `${own * scale}px`;
+    const tokens = Math.max(rows[1].offsetHeight, rows[2].offsetHeight) + rows[0].offsetHeight;
+    return tokens + 4 + layOut(view, svg.parentElement.clientWidth, (own * scale) / 14).height;
+  };
+  SCALES.find((scale) => heightAt(scale) <= room);
 }
 
 // The blocks and lines of the present layout.

@@ -17,10 +17,11 @@ Object.assign(Player.prototype, {
     const ctx = this.matrix.getContext("2d");
     ctx.font = this.labelFont();
     const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(plain(text)).width));
-    const room = Math.max(84, 0.26 * width);
+    const scale = this.labelSize() / LABEL;
+    const room = Math.max(84 * scale, 0.26 * width);
     const rowLabels = rowColumns(rows, (text) => ctx.measureText(text).width, room);
-    const wantLeft = 26 + rowLabels.width;
-    const wantTop = Math.min(78, 20 + longest([...source, ...keys]) * 0.72);
+    const wantLeft = 26 * scale + rowLabels.width;
+    const wantTop = Math.min(78 * scale, 20 * scale + longest([...source, ...keys]) * 0.72);
     const label = this.labelSize();
     const most = MOST_CELL * tallness();
     const scrolls = onPhone() && T <= MOST_SCROLLED;
@@ -28,11 +29,11 @@ Object.assign(Player.prototype, {
       ? wantTop + 6 + T * FINGER
       : this.matrixHeight(wantTop + 6 + T * label, wantTop + 6 + T * most);
     // If rows or columns are too thin for labels, only some numbers are written.
-    const rowsFit = (height - wantTop - 6) / T >= label;
+    const rowsFit = (height - wantTop - 6) / T > label - 0.01; // both come from the same sums
     const columns = source.length + keys.length;
     const columnsFit = scrolls || (width - wantLeft - BLOCK_GAP - 24) / columns >= label;
-    const left = rowsFit ? wantLeft : 30;
-    const top = columnsFit ? wantTop : 30;
+    const left = rowsFit ? wantLeft : 40 * scale;
+    const top = columnsFit ? wantTop : 30 * scale;
     // Slanted labels of the last columns lean out to the right.
     const right = columnsFit ? Math.min(44, top * 0.6) : 8;
     const fits = Math.min(2 * most, (width - left - right - BLOCK_GAP) / columns);
@@ -62,9 +63,10 @@ Object.assign(Player.prototype, {
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
-  /** Size of labels in px; larger while presenting. */
+  /** Size of labels in px; larger while presenting, and in a tall window, whose cells are larger. */
   labelSize() {
-    return LABEL * (Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1);
+    const scale = Number(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
+    return LABEL * scale * Math.min(1.25, tallness());
   },
 
   labelFont() {
@@ -147,7 +149,7 @@ Object.assign(Player.prototype, {
     ctx.globalAlpha = 0.72;
     ctx.textAlign = "left";
     ctx.save();
-    ctx.translate(7, top + cell.h * T);
+    ctx.translate(0.64 * this.labelSize(), top + cell.h * T);
     ctx.rotate(-Math.PI / 2);
     ctx.fillText(fitted(ctx, `← query: ${title}`, cell.h * T + top - 16), 0, 0);
     ctx.restore();
@@ -167,12 +169,12 @@ Object.assign(Player.prototype, {
       ctx.translate(left + (c + 0.5) * cell.w, top - 6);
       if (columnsFit) ctx.rotate(-Math.PI / 4);
       else ctx.textAlign = "center";
-      const text = columnsFit ? fitted(ctx, plain(labels[c]), (top - 18) / 0.72) : String(c + 1);
+      const text = columnsFit ? fitted(ctx, plain(labels[c]), (top - 1.64 * this.labelSize()) / 0.72) : String(c + 1);
       ctx.fillText(text, 0, 0);
       ctx.restore();
     }
     ctx.globalAlpha = 0.72;
-    ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, room - left)), left, 7);
+    ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, room - left)), left, 0.64 * this.labelSize());
     ctx.globalAlpha = 1;
   },
 

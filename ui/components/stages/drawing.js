@@ -2,7 +2,7 @@
 // with one number per key uses the same columns, so that a key stays in place.
 
 const LONGEST_LABEL = 92; // px
-const WIDEST_COLUMN = 44; // px
+const WIDEST_COLUMN = 68; // px
 
 // A canvas as wide as the picture. Returns: its context, in CSS pixels.
 function canvasOf(row, at, height) {

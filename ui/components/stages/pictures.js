@@ -219,7 +219,7 @@ pens.bench = pens.softmax;
 // How sharp the softmax is now, and beside it as the model has it, or without the division.
 function facts(table, at) {
   const names = [["entropy", "entropy", " bit"], ["largest", "largest weight", ""],
-                 ["slope", "slope Σ ∂a/∂e", ""]];
+                 ["slope", "slope, Σ a(1 − a)", ""]];
   const line = (cells, tag) => {
     const row = make("tr", "");
     row.append(...cells.map(([text, used]) => make(tag, used ? "used" : "", text)));

@@ -6,7 +6,7 @@
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
-const LEAST_ZOOM = 0.9; // to open with, where that shows all steps
+const LEAST_ZOOM = 0.85; // to open with, where that shows all steps
 const LEGIBLE_ZOOM = 0.8; // "Fit" goes no smaller while shorter columns make room
 const LEAST_COLUMN = 34; // px that still hold the beginning of a word
 const MOST_HEIGHT = 430; // px of tree before it scrolls
