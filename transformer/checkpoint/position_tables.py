@@ -27,13 +27,13 @@ def off_formula(table: Tensor, config: ModelConfig) -> float:
 def about_stored(tables: Mapping[str, Tensor], config: ModelConfig) -> str:
     """Describe the stacks' stored tables [n, d_model] in one sentence."""
     kinds = {stack: about_table(table, config) for stack, table in tables.items()}
-    told = (
+    contents = (
         f"it holds {next(iter(kinds.values()))}"
         if len(set(kinds.values())) == 1
         else ", ".join(f"the {stack}'s holds {kind}" for stack, kind in kinds.items())
     )
     size = " × ".join(f"{n:,}" for n in next(iter(tables.values())).shape)
-    return f"The positions are a stored table of {size} numbers, not computed: {told}."
+    return f"The positions are a stored table of {size} numbers, not computed: {contents}."
 
 
 def about_table(table: Tensor, config: ModelConfig) -> str:

@@ -164,7 +164,7 @@ class StackModel:
                 written: tuple[int, ...] = ()
                 if new_tokens:
                     written = self._continued(given, new_tokens, sampling, progress)
-                # `</s>` is predicted last, and read by nobody.
+                # `</s>` is predicted last, and nothing reads it.
                 last = eos if written[-1:] == (eos,) else None
                 text = self._fitting((*given, *written[: -1 if last else None]))
                 return self._recorded(source, text, len(given), top_k, last, forced=not written)

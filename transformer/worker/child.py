@@ -37,7 +37,7 @@ _EVERY = 0.1
 
 
 class StoppedError(Exception):
-    """Raised in a job that nobody waits for any more."""
+    """Raised in a job whose caller has gone."""
 
 
 class Child:
@@ -118,7 +118,7 @@ def main() -> None:
     os.dup2(2, 1)  # what a library prints must not get among the answers
     with suppress(BrokenPipeError, pickle.UnpicklingError):  # the server was killed
         Child(answers).serve(sys.stdin.buffer)
-    os._exit(0)  # jobs that still run have nobody to answer
+    os._exit(0)  # callers of running jobs have gone
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ def is_page(path: str) -> bool:
 
 
 def _encrypted(scope: MutableMapping[str, Any]) -> bool:
-    told = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
-    return scope.get("scheme") == "https" or told == b"https"
+    forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
+    return scope.get("scheme") == "https" or forwarded == b"https"
 
 
 async def _ready(send: Send) -> None:
