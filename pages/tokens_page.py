@@ -14,7 +14,7 @@ from transformer.trace.embeddings import Side as TextSide
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.layout import section, sized
+from ui.core.layout import section
 from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View, current_view
@@ -26,6 +26,7 @@ from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
+from ui.work.pictures import drawn
 from ui.work.progress import fragment
 
 require_frame()
@@ -60,7 +61,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
         column.altair_chart(
-            sized(neighbour_bars(nearest.ids, names, nearest.cosines, current_theme())), theme=None,
+            drawn(neighbour_bars, nearest.ids, names, nearest.cosines, current_theme()), theme=None,
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(plain_token, names[:5]))}.",
         )  # fmt: skip
     offer_neighbours(place, view, side, token, number)
@@ -80,15 +81,16 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
         "Frequent pieces behind them", 0, 2_000, step=100, **bound(settings.BACKGROUND),
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
     )  # fmt: skip
-    chart = plane(
-        found.content, found.entering, found.tokens, found.axes.shares.tolist(), current_theme(),
+    chart = drawn(
+        plane, found.content, found.entering, found.tokens, found.axes.shares.tolist(),
+        current_theme(),
         added=next(each for each in ADDED if each == url_state.get(settings.SHOWN)),
         chosen=[i for i, each in enumerate(found.ids) if each == token],
         background=found.background,
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
     )  # fmt: skip
     place.altair_chart(
-        sized(chart), theme=None,
+        chart, theme=None,
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
     offer_plane(place, view, side, number)

@@ -21,6 +21,6 @@ def test_charts_are_valid(
         drawn.append(self._chart.to_dict(validate=True))
         return dict(drawn[-1])
 
-    monkeypatch.setattr(layout._Ready, "to_dict", validated)
+    monkeypatch.setattr(layout._Unchecked, "to_dict", validated)
     run_app(at=page, checkpoint="alpha", sentence="The cat sat on the mat.")
     assert drawn

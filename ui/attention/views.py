@@ -44,6 +44,7 @@ from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
 from ui.work.cache import get_trace, get_tracer
+from ui.work.pictures import drawn
 
 #: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5
@@ -276,7 +277,8 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
         f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
         f"the mean is {values.mean():.2f}."
     )
-    st.altair_chart(sized(head_table(values, current_theme())), key="sums", theme=None, alt=alt)
+    chart = drawn(head_table, values, current_theme())
+    st.altair_chart(chart, key="sums", theme=None, alt=alt)
     st.caption(alt.partition(". ")[2])
 
 

@@ -36,7 +36,6 @@ from ui.components.tree import branch_colours, encode
 from ui.components.tree.mount import beam_tree_view, branches
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
-from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.units import in_units
 from ui.core.url_state import Param
@@ -44,6 +43,7 @@ from ui.core.view import View
 from ui.core.widgets import bound
 from ui.frame.steering import begin_with
 from ui.work.cache import Computation, computed, get_translator
+from ui.work.pictures import drawn
 
 #: The tree of a search.
 TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tree(trace))
@@ -210,15 +210,14 @@ def compare_panel(search: Search) -> None:
         strict=True,
     ):
         column.altair_chart(
-            sized(
-                branch_curves(
-                    values,
-                    tokens,
-                    both.shared,
-                    branch_colours(theme),
-                    theme,
-                    title=f"{title} (nats)",
-                )
+            drawn(
+                branch_curves,
+                values,
+                tokens,
+                both.shared,
+                branch_colours(theme),
+                theme,
+                title=f"{title} (nats)",
             ),
             theme=None,
             alt=f"{title} of A and B after every step; A ends at {values['A'][-1]:.2f}, "
@@ -344,7 +343,7 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     scores = np.array([[score_at(node, alpha, tree.rule) for node in shown] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(shown) + 1)]
     st.altair_chart(
-        sized(lead_by_alpha(alphas, scores, names, tree.alpha, current_theme())),
+        drawn(lead_by_alpha, alphas, scores, names, tree.alpha, current_theme()),
         theme=None,
         alt=f"Score of {len(shown)} translations minus the winner's, for α from 0 to 2; the search "
         f"used {tree.alpha:g}",

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeVar, cast
 
 import streamlit as st
+from plotly.basedatatypes import BaseFigure
 from plotly.graph_objects import Figure
+from plotly.io import to_json
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 
 from figures.charts import grow
 from ui.core.presenter import SCALE, presenting
@@ -34,11 +37,18 @@ def draw_by_pointer(name: str, mouse: str, touch: str) -> None:
 
 def sized(chart: T) -> T:
     """Return a chart or figure, ready to draw, with text of the page's current size."""
-    made = grow(chart, SCALE if presenting() else 1)
-    return made if isinstance(made, Figure) else cast("T", _Ready(made))
+    if isinstance(chart, ReadyChart | ReadyFigure):
+        return chart
+    made = grow(chart, text_scale())
+    return made if isinstance(made, Figure) else cast("T", _Unchecked(made))
 
 
-class _Ready:
+def text_scale() -> float:
+    """Return how many times as large as usual the page's text is."""
+    return SCALE if presenting() else 1
+
+
+class _Unchecked:
     """A chart as Streamlit asks for it, without validating its specification again.
 
     That takes a third of the time of a page with charts, and tests validate every kind of chart.
@@ -51,6 +61,35 @@ class _Ready:
         """Return the chart's specification."""
         spec: dict[str, Any] = self._chart.to_dict(validate=False)
         return spec
+
+
+class ReadyChart:
+    """A chart that was written out before, its data in Arrow's format."""
+
+    def __init__(self, chart: Any) -> None:
+        self._spec: dict[str, Any] = _convert_altair_to_vega_lite_spec(chart)
+        self.nbytes = len(repr(self._spec))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the chart's specification, in which only the first level may be changed."""
+        return dict(self._spec)
+
+
+class ReadyFigure(BaseFigure):  # type: ignore[misc]
+    """A Plotly figure that was written out before; it cannot be changed."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._spec: dict[str, Any] = figure.to_dict()
+        self._size = len(to_json(self._spec, validate=False))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the figure as it is sent."""
+        return self._size
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figure's specification."""
+        return self._spec
 
 
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:

@@ -19,6 +19,7 @@ from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.export.programs import about_model, header
 from ui.positions.sections import SIDE
+from ui.work.pictures import drawn
 
 #: Distances drawn to both sides.
 _REACH = 40
@@ -43,7 +44,7 @@ def draw_distances(view: View, model: Transformer) -> None:
     numbers = distance_numbers(model, distances)[side]
     n_heads = len(numbers)
     draw_plot(
-        place, distance_heatmap(numbers, distances.tolist(), current_theme()), "distances",
+        place, drawn(distance_heatmap, numbers, distances.tolist(), current_theme()), "distances",
         f"What each of {n_heads} heads of the {side.lower()} adds for distances of up to "
         f"{_REACH} tokens.",
     )  # fmt: skip

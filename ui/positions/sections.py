@@ -8,24 +8,26 @@ from dataclasses import replace
 
 import numpy as np
 import streamlit as st
+from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
 from figures import position_exhibits as exhibits
 from figures.markdown import code
+from figures.palette import Theme
 from figures.positions import cosines, curves, encoding_heatmap, products
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state
-from ui.core.layout import draw_plot, section, sized
+from ui.core.layout import draw_plot, section
 from ui.core.theme import current_theme
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound
 from ui.export.download import download_button, source_of
 from ui.export.programs import about_model, header
-from ui.work.results import once
+from ui.work.pictures import drawn
 
 #: How many positions are shown.
 LENGTH: Param[int] = Param("positions", url_state.whole(8, 512), 100)
@@ -73,9 +75,14 @@ def draw_positions(
         trained: positions of the longest training sentence, marked.
         limit: where the scale ends, see `figures.positions.encoding_heatmap`.
     """
-    figure = encoding_heatmap(table, current_theme(), trained=trained, limit=limit)
-    figure.update_layout(height=height)
-    draw_plot(place, figure, key, alt)
+    draw_plot(place, drawn(_heatmap, table, current_theme(), height, trained, limit), key, alt)
+
+
+def _heatmap(
+    table: Floats, theme: Theme, height: int, trained: int | None, limit: float | None
+) -> Figure:
+    figure = encoding_heatmap(table, theme, trained=trained, limit=limit)
+    return figure.update_layout(height=height)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
@@ -97,13 +104,8 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     )  # fmt: skip
     table = position_vectors.encoding(n, d_model, layout)
     names = position_vectors.dimension_names(d_model, layout)
-    # Drawing takes most of a run of this page, and most runs change few pictures. `draw_plot` and
-    # `sized` leave a kept figure as it is.
-    drawn = (n, d_model, layout, current_theme(), trained)
-    heatmap = once(
-        ("positions", *drawn), lambda: encoding_heatmap(table, drawn[3], trained=trained)
-    )
-    draw_plot(place, heatmap, "table",
+    theme = current_theme()
+    draw_plot(place, drawn(encoding_heatmap, table, theme, trained=trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     with place:
@@ -124,10 +126,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = _labels(chosen, d_model, layout)
-    figure = once(
-        ("position waves", *drawn, *chosen),
-        lambda: curves(np.arange(n), table[:, chosen], labels, drawn[3], trained=trained),
-    )
+    figure = drawn(curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
     draw_plot(
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
@@ -149,17 +148,10 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
     theme = current_theme()
     left, right = place.columns(2)
-    matrix = once(
-        ("position products", len(shown), d_model, layout, theme),
-        lambda: products(shown @ shown.T, theme, limit=d_model / 2, height=360),
-    )
+    matrix = drawn(products, shown @ shown.T, theme, limit=d_model / 2, height=360)
     draw_plot(left, matrix, "products", "PE times its transpose: every diagonal has one value.")
-    lines = once(
-        ("products by offset", d_model, theme),
-        lambda: product_by_offset(np.arange(_OFFSETS), values, _STARTS, theme),
-    )
     right.altair_chart(
-        sized(lines),
+        drawn(product_by_offset, np.arange(_OFFSETS), values, _STARTS, theme),
         theme=None,
         alt="Dot products along the offset: curves from three positions coincide.",
     )
@@ -194,7 +186,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         array[pairs] for array in (result.before, result.after, result.expected)
     )
     place.altair_chart(
-        sized(clocks(before, after, expected, names, current_theme())), theme=None,
+        drawn(clocks, before, after, expected, names, current_theme()), theme=None,
         alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
     )  # fmt: skip
     rows = {
@@ -244,7 +236,7 @@ def draw_beyond(
     )
     positions = np.arange(2 * limit)
     values, names = position_vectors.around(limit, d_model, tables, kind)
-    figure = curves(positions, values, names, current_theme(), trained=limit)
+    figure = drawn(curves, positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
     pairs = position_vectors.pairs_around(limit, d_model)
     with place:
@@ -284,12 +276,16 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     left, right = place.columns(2)
     left.caption("Learned")
     tables = {"learned": cosines(rows)}
-    figure = products(tables["learned"], current_theme(), limit=1, title="cosine", height=360)
+    figure = drawn(
+        products, tables["learned"], current_theme(), limit=1, title="cosine", height=360
+    )
     draw_plot(left, figure, "learned", "Cosine similarity between learned positions.")
     right.caption("Sinusoids of the same size")
     even = rows.shape[1] + rows.shape[1] % 2
     tables["formula"] = cosines(position_vectors.encoding(len(rows), even, "interleaved"))
-    figure = products(tables["formula"], current_theme(), limit=1, title="cosine", height=360)
+    figure = drawn(
+        products, tables["formula"], current_theme(), limit=1, title="cosine", height=360
+    )
     draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
     with place:
         download_button(

@@ -15,7 +15,7 @@ from transformer.trace.embeddings import Side as TextSide
 from ui.components.cut.mount import other_cuts, sentence_pieces
 from ui.core import url_state
 from ui.core.glossary import linked, term
-from ui.core.layout import section, sized
+from ui.core.layout import section
 from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View
@@ -30,6 +30,7 @@ from ui.tokens.views import (
     pieces_shown,
 )
 from ui.work.cache import computed
+from ui.work.pictures import drawn
 
 #: Maximum number of rows in the list of pieces.
 _MOST_ROWS = 500
@@ -130,7 +131,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     said = f"{len(found):,} of {len(pieces):,} pieces{shown}{of}"
     left.caption(linked(said, "log p", "nats"))
     right.altair_chart(
-        sized(length_bars(length_counts(pieces, kinds), current_theme())), theme=None,
+        drawn(length_bars, length_counts(pieces, kinds), current_theme()), theme=None,
         alt="How many pieces have each length, those that start a word and those that do not.",
     )  # fmt: skip
     offer_lengths(place, view, side)
