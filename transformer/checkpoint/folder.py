@@ -49,7 +49,8 @@ from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.file_cache import FileCache
-from transformer.files.folders import replaced_folder, restore
+from transformer.files.folders import replaced_folder
+from transformer.files.leftovers import restore
 from transformer.files.safe import (
     MAX_CONFIG,
     MAX_LAYERS,

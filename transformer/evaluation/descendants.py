@@ -7,7 +7,6 @@ Perplexities of models with different pieces do not compare. A translator is sco
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,15 +14,14 @@ from typing import Any
 
 import torch
 
-from transformer.checkpoint.folder import CARD, METRICS, STORED_DTYPES
+from transformer.checkpoint.folder import STORED_DTYPES
 from transformer.config import ConfigError
 from transformer.descendants.config import StackConfig
 from transformer.descendants.files import StackCheckpoint, load_stack, save_stack
 from transformer.descendants.model import OneStack
 from transformer.descendants.tracer import ALPHA, BEAM_SIZE, StackModel
 from transformer.evaluation.card import PREDICTIONS, SOURCES, part_line
-from transformer.evaluation.measure import measure_test, read_metrics
-from transformer.files.atomic import write_atomic
+from transformer.evaluation.measure import measure_test, read_metrics, write_figures
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.corpus import encode_pairs, load_held_out
@@ -156,10 +154,8 @@ def remeasure_stack(
     metrics |= measured(found, recipe, _held_out(recipe, data), device)
     if notes is not None:
         metrics["notes"] = list(notes)
-    text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
     card = stack_card(checkpoint.resolve().name, found.model.config, recipe, metrics)
-    write_atomic(checkpoint / METRICS, text.encode())
-    write_atomic(checkpoint / CARD, card.encode())
+    write_figures(checkpoint, metrics, card)
     return checkpoint
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from transformer.checkpoint.folder import METRICS
+from transformer.checkpoint.folder import CARD, METRICS
 from transformer.checkpoint.training_text import (
     COVERED,
     KINDS,
@@ -44,6 +44,7 @@ from transformer.evaluation.typed import (
     typed_sentences,
 )
 from transformer.files.atomic import write_atomic
+from transformer.files.folders import replaced_folder
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -97,10 +98,8 @@ def measure(
     metrics = with_texts(translator, recipe, data, metrics)
     if notes is not None:
         metrics["notes"] = list(notes)
-    write_atomic(
-        checkpoint / METRICS, (json.dumps(metrics, indent=2, ensure_ascii=False) + "\n").encode()
-    )
-    write_card(checkpoint, translator, recipe, metrics)
+    card = model_card(checkpoint.resolve().name, translator.config, recipe, metrics)
+    write_figures(checkpoint, metrics, card)
     return checkpoint
 
 
@@ -174,12 +173,12 @@ def _length_covering(sources: list[str], tokenizer: Tokenizer) -> int:
     return int(np.quantile(lengths, COVERED, method="inverted_cdf"))
 
 
-def write_card(
-    folder: Path, translator: Translator, recipe: Recipe, metrics: Mapping[str, Any]
-) -> None:
-    """Write the model card into a checkpoint's folder."""
-    card = model_card(folder.resolve().name, translator.config, recipe, metrics)
-    write_atomic(folder / "README.md", card.encode())
+def write_figures(checkpoint: Path, metrics: Mapping[str, Any], card: str) -> None:
+    """Write metrics.json and the card that states its figures, both or neither."""
+    with replaced_folder(checkpoint) as new:
+        text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(new / METRICS, text.encode())
+        write_atomic(new / CARD, card.encode())
 
 
 def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import glob
 import os
-import re
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from transformer.files.atomic import TEMPORARY, sync_folder, write_atomic
+from transformer.files.leftovers import own_prefix, sweep
 
 #: Errors for a folder that cannot be renamed: a mount point, or a read-only parent.
 _FIXED = (errno.EXDEV, errno.EBUSY, errno.EACCES, errno.EPERM, errno.EROFS)
 #: Errors where the system or file system has no atomic exchange of names.
 _NO_EXCHANGE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-
-_HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 
 
 @contextmanager
@@ -45,13 +41,16 @@ def replaced_folder(
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
-    fixed = False
+    prefix, fixed = own_prefix(f".{path.name}."), False
     try:
-        new = Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=".new", dir=path.parent))
+        new = Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=path.parent))
     except OSError as error:
         if error.errno not in _FIXED or not path.is_dir():
             raise
-        fixed, new = True, Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=".new", dir=path))
+        fixed, new = (
+            True,
+            Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=path)),
+        )
     try:
         yield new
         new.chmod(path.stat().st_mode & 0o7777 if path.is_dir() else 0o777 & ~_umask())
@@ -66,47 +65,6 @@ def replaced_folder(
         sync_folder(path.parent)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-
-
-def restore(path: Path) -> None:
-    """Restore a folder that a killed process had moved aside, if any."""
-    with suppress(OSError, ValueError, RuntimeError):
-        if not os.path.lexists(path):
-            path = path.resolve()
-            for left in _leftovers(path):
-                if left.suffix == ".old":
-                    os.rename(left, path)
-                    return
-
-
-def sweep(path: Path) -> None:
-    """Restore a folder, then remove what killed processes left beside it."""
-    restore(path)
-    for left in _leftovers(path):
-        shutil.rmtree(left, ignore_errors=True)
-
-
-def _leftovers(path: Path) -> Iterator[Path]:
-    """Yield the temporary folders of dead processes on this machine that were replacing `path`."""
-    prefix = f".{path.name}.{_HOST}-"
-    for left in path.parent.glob(f"{glob.escape(prefix)}*"):
-        found = re.fullmatch(r"(\d+)\.\w+\.(new|old)", left.name.removeprefix(prefix))
-        if found is not None and not _alive(int(found[1])):
-            yield left
-
-
-def _prefix(path: Path) -> str:
-    return f".{path.name}.{_HOST}-{os.getpid()}."
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 def _umask() -> int:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from transformer.errors import CheckpointError
+from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
 from transformer.types import Report
 
 #: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.
@@ -293,7 +294,8 @@ def fetched(
 ) -> Iterator[Path]:
     """Yield a temporary folder in `beside` with a model's files."""
     beside.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=".fetched.", dir=beside))
+    remove_stages(beside, FETCHED)
+    folder = Path(tempfile.mkdtemp(prefix=own_prefix(FETCHED), dir=beside))
     try:
         fetch(model, folder, report, endpoint=endpoint)
         yield folder

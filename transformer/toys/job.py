@@ -1,12 +1,14 @@
 """A training job: one or two toy models, an update of each in turn, steered by its folder.
 
-    python -m transformer.toys.job FOLDER
+    python -m transformer.toys.job FOLDER PARENT
 
-The job runs whether anybody watches or not, and ends when the process that started it ends.
+The job runs whether anybody watches or not, and ends when the process PARENT, which started it,
+ends. It is told the number, since that process may have ended before this one can ask for it.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import sys
@@ -27,6 +29,9 @@ LOG_EVERY, MEASURE_EVERY = 5, 25
 MOST_PAUSE = 300.0
 #: Seconds between looks at control.json while paused.
 _LOOK = 0.05
+
+#: Exit status of a job that could not write its files, not even why.
+DISK_FULL = 28
 
 
 class Job:
@@ -128,7 +133,11 @@ def run_job(
         log.warning("%s", error)
         reason = error.strerror if isinstance(error, OSError) else None
         update = job.update if job else 0
-        folder.tell(Status("failed", update, (reason or str(error)).splitlines()[0]))
+        failed = Status("failed", update, (reason or str(error)).splitlines()[0])
+        try:
+            folder.tell(failed)
+        except OSError:  # no room for the reason either
+            return failed
     return folder.status()
 
 
@@ -148,13 +157,15 @@ def _patience(parent: int) -> Callable[[], bool]:
 
 
 def main() -> None:
-    """Run the job whose folder the command line names."""
+    """Run the job that the command line names."""
     import torch
 
     torch.set_num_threads(1)
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    parent = os.getppid()
-    run_job(Path(sys.argv[1]), _patience(parent), lambda: os.getppid() == parent)
+    parent = int(sys.argv[2])
+    status = run_job(Path(sys.argv[1]), _patience(parent), lambda: os.getppid() == parent)
+    if status.error == os.strerror(errno.ENOSPC):
+        sys.exit(DISK_FULL)
 
 
 if __name__ == "__main__":

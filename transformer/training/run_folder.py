@@ -30,11 +30,13 @@ from torch import Tensor, nn
 from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.files.atomic import write_atomic
+from transformer.files.atomic import TEMPORARY, write_atomic
 from transformer.training.recipe import Recipe
 
 log = logging.getLogger(__name__)
 
+#: Name of state.pt while it is written.
+_PARTIAL = "state.pt.partial"
 #: Key of the training text's fingerprint in recipe.json.
 _TEXT = "text"
 #: Settings that may change between a run and its continuation.
@@ -80,9 +82,23 @@ class RunFolder:
                 raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
             self._check_same(wanted, text)
         self.path.mkdir(parents=True, exist_ok=True)
+        self._take_away_begun()
         write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
         if not self.state.exists():  # lines of a run that has to start over
             self.metrics.unlink(missing_ok=True)
+
+    def _take_away_begun(self) -> None:
+        """Remove the files that a killed process had begun; they may be as large as whole ones."""
+        begun = [
+            file
+            for folder in (self.path, self.path / "epochs", self.path / "snapshots")
+            for file in folder.glob("*")
+            if TEMPORARY.fullmatch(file.name) or file.name == _PARTIAL
+        ]
+        for file in begun:
+            file.unlink(missing_ok=True)
+        if begun:
+            log.info("%s: removed %d files that were not finished", self.path, len(begun))
 
     def read_recipe(self) -> Recipe:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
@@ -125,16 +141,20 @@ class RunFolder:
             "progress": dataclasses.asdict(progress),
             "threads": torch.get_num_threads(),
         }
-        temporary = self.state.with_name("state.pt.partial")
+        temporary = self.state.with_name(_PARTIAL)
         try:
             with open(temporary, "wb") as file:
                 torch.save(state, file)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self.state)
-        except OSError as error:  # such as a full disk, on which this would occupy space
-            temporary.unlink(missing_ok=True)
-            raise OSError(error.errno, error.strerror or str(error), str(self.state)) from None
+        except (OSError, RuntimeError) as error:
+            temporary.unlink(missing_ok=True)  # on a full disk it would occupy space
+            # PyTorch closes its archive with an error of its own, which hides the system's.
+            cause = error.__context__ if isinstance(error, RuntimeError) else error
+            if not isinstance(cause, OSError):
+                raise
+            raise OSError(cause.errno, cause.strerror or str(cause), str(self.state)) from None
 
     def load_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device
@@ -161,8 +181,11 @@ class RunFolder:
         line: dict[str, Any] = {"kind": kind, "update": progress.update, "epoch": progress.epoch}
         line |= {name: round(value, 6) for name, value in values.items()}
         line |= {"seconds": round(progress.seconds, 1), "tokens": progress.tokens}
-        with open(self.metrics, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            with open(self.metrics, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise OSError(error.errno, error.strerror or str(error), str(self.metrics)) from None
 
     def drop_lines_after(self, progress: Progress) -> None:
         """Remove the lines of metrics.jsonl that a run resumed here will write again."""

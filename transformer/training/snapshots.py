@@ -17,6 +17,7 @@ from transformer.checkpoint.weights import stored_names
 from transformer.config import ConfigError
 from transformer.descendants.files import TIED, StackCheckpoint, load_stack, stack_shapes
 from transformer.errors import CheckpointError
+from transformer.files.folders import replaced_folder
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder
@@ -86,22 +87,22 @@ def keep_snapshots(
             f"{run}: {len(files)} snapshots take more than {max_bytes:,} bytes; keep fewer"
         )
     del states
-    target = checkpoint / FILE
-    write_atomic(target, _archive(packed))
     task = task_of(recipe, kept.tokenizer)
     corpus = text_of(recipe, load_corpus(recipe.data, data))
     val = encode_pairs(corpus.val[:_VAL_PAIRS], kept.tokenizer, recipe.model.max_positions)
-    for k, file in enumerate(files):
-        if progress is not None:
-            progress(k, len(files))
-        state = read_snapshot(checkpoint, shapes, int(file.stem))
-        state |= {name: state[stored] for name, stored in tied.items()}
-        kept.model.load_state_dict(state, strict=False)
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # the same hidden tokens every time
-            packed["val_nll"][k] = validation_loss(kept.model, *val, ask=task.ask)
-    write_atomic(target, _archive(packed))
-    return target
+    with replaced_folder(checkpoint) as new:
+        write_atomic(new / FILE, _archive(packed))
+        for k, file in enumerate(files):
+            if progress is not None:
+                progress(k, len(files))
+            state = read_snapshot(new, shapes, int(file.stem))
+            state |= {name: state[stored] for name, stored in tied.items()}
+            kept.model.load_state_dict(state, strict=False)
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)  # the same hidden tokens every time
+                packed["val_nll"][k] = validation_loss(kept.model, *val, ask=task.ask)
+        write_atomic(new / FILE, _archive(packed))
+    return checkpoint / FILE
 
 
 def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:

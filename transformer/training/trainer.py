@@ -288,6 +288,10 @@ class Trainer:
         self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
         if self.world.leads:
             self.folder.drop_lines_after(self.progress)
+            log.info(
+                "%s: found the state after update %d, in epoch %d; going on from there",
+                self.folder.path, self.progress.update, self.progress.epoch + 1,
+            )  # fmt: skip
 
     def finish(self) -> Path:
         """Average the last epochs' weights and write the checkpoint (section 6.1)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 
 from streamlit import config
@@ -12,6 +13,9 @@ from ui.hosting.headers import frames
 from ui.hosting.quiet_log import quieten
 from ui.hosting.visitors import VISITORS, most_visitors
 from ui.work.budget import limit
+from ui.work.leftovers import put_in_order
+
+log = logging.getLogger(__name__)
 
 
 def problems() -> list[str]:
@@ -34,13 +38,15 @@ def problems() -> list[str]:
 
 
 def prepare() -> None:
-    """Set limits, and serve counters where they are asked for.
+    """Set limits, put in order what a killed server left, and serve counters if asked for.
 
     Raises: `ValueError`, one line, if counters cannot be served.
     """
     VISITORS.most = most_visitors()
     quieten()
     more_descriptors()
+    for line in put_in_order():
+        log.warning("Headlight: %s", line)
     serve_counters()
 
 

@@ -11,13 +11,13 @@ import re
 import shutil
 import tempfile
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, fetched
+from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.importers.finish import put_in_place
 from transformer.importers.registry import FORMATS
 from ui.models.import_plan import Plan, check_name, check_room
@@ -25,12 +25,8 @@ from ui.work.roots import checkpoints_root, within_roots, without_root
 
 log = logging.getLogger(__name__)
 
-#: Begins the name of a folder in which an import works; listings leave such names out.
-PREFIX = ".importing."
 #: Folders in which an import works, in front of a file's name.
 _HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
-#: Folders of unfinished imports are deleted after this time, in seconds.
-_ABANDONED = 24 * 3600
 #: Imports that may wait for the running one.
 MOST_WAITING = 4
 
@@ -92,6 +88,8 @@ class Job:
             end, self.error = "failed", _HIDDEN.sub("", without_root(str(error)))
         except MemoryError:
             end, self.error = "failed", f"{self.plan.called}: not enough memory"
+        except OSError as error:  # such as a full disk
+            end, self.error = "failed", f"{self.plan.called}: {error.strerror or error}"
         except Exception:
             log.exception("the import of %s failed", self.plan.called)
             end, self.error = "failed", f"{self.plan.called}: the import failed, see the log"
@@ -104,8 +102,8 @@ class Job:
         check_room(plan)
         root = checkpoints_root()
         root.mkdir(parents=True, exist_ok=True)
-        _sweep(root)
-        stage = Path(tempfile.mkdtemp(prefix=PREFIX, dir=root))
+        remove_stages(root, STAGE)
+        stage = Path(tempfile.mkdtemp(prefix=own_prefix(STAGE), dir=root))
         try:
             with ExitStack() as stack:
                 if isinstance(plan.source, HubModel):
@@ -145,14 +143,3 @@ def _forget(job: Job) -> None:
     with _LOCK:
         if _JOBS.get(job.plan.name) is job:
             del _JOBS[job.plan.name]
-
-
-def _sweep(root: Path) -> None:
-    """Delete what imports left behind when their server stopped."""
-    for stage in root.glob(f"{PREFIX}*"):
-        try:
-            old = time.time() - stage.stat().st_mtime > _ABANDONED
-        except OSError:
-            continue
-        if old and stage.is_dir() and not stage.is_symlink():
-            shutil.rmtree(stage, ignore_errors=True)

@@ -20,19 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transformer.errors import CheckpointError
+from transformer.files.leftovers import STAGE, own_prefix
 from transformer.importers.finish import put_in_place
 from transformer.toys.files import KEPT, JobFolder, Status
+from transformer.toys.job import DISK_FULL
 from transformer.toys.settings import ToySettings
 from ui.core import public
 from ui.models.import_plan import check_name
+from ui.work.leftovers import TRAINING
 from ui.work.roots import checkpoints_root
 
 VARIABLE = "HEADLIGHT_TRAIN"
 
 #: Jobs whose files are kept; the oldest goes first.
 MOST_JOBS = 6
-#: Prefix of a folder in which a checkpoint is being written; listings leave it out.
-_STAGE = ".importing."
 _HOUSE = Path(__file__).resolve().parents[2]
 
 
@@ -54,7 +55,9 @@ class RunningJob:
         ended = self.process.poll() is not None
         status = self.folder.status()
         if ended and status.live:
-            return Status("failed", status.update, "the training process was ended")
+            full = self.process.returncode == DISK_FULL
+            why = "the server's disk is full" if full else "the training process was ended"
+            return Status("failed", status.update, why)
         return status
 
 
@@ -120,7 +123,7 @@ def keep(job: RunningJob, lane: int, name: str) -> None:
         raise CheckpointError("this model was not kept")
     try:
         root.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=_STAGE, dir=root))
+        stage = Path(tempfile.mkdtemp(prefix=own_prefix(STAGE), dir=root))
         try:
             put_in_place(Path(shutil.copytree(made, stage / name)), root / name)
         finally:
@@ -134,7 +137,7 @@ def _start(folder: JobFolder) -> subprocess.Popen[bytes]:
     nice = ["nice", "-n", "10"] if shutil.which("nice") else []
     paths = os.pathsep.join([str(_HOUSE), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
-        [*nice, sys.executable, "-m", "transformer.toys.job", str(folder.path)],
+        [*nice, sys.executable, "-m", "transformer.toys.job", str(folder.path), str(os.getpid())],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -145,7 +148,7 @@ def _start(folder: JobFolder) -> subprocess.Popen[bytes]:
 @functools.cache
 def _place() -> Path:
     """Make the folder of this server's jobs, deleted when the server ends."""
-    place = Path(tempfile.mkdtemp(prefix="headlight-training-"))
+    place = Path(tempfile.mkdtemp(prefix=own_prefix(TRAINING)))
     atexit.register(_end, place)
     return place
 

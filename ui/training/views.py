@@ -162,11 +162,14 @@ def _draw_controls(job: RunningJob, status: Status) -> None:
 
 
 def _ask(job: RunningJob, control: Control) -> None:
-    job.folder.ask(control)
+    try:
+        job.folder.ask(control)
+    except OSError as error:  # a full disk, or a job whose files are gone
+        st.toast(plain(f"The run was not told: {error.strerror}."), icon=":material/error:")
 
 
 def _change_rate(job: RunningJob) -> None:
-    job.folder.ask(replace(job.folder.asked(), factor=float(st.session_state.rate_training)))
+    _ask(job, replace(job.folder.asked(), factor=float(st.session_state.rate_training)))
 
 
 def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:

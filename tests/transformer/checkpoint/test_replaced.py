@@ -16,6 +16,7 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.files import folders
 from transformer.files.folders import replaced_folder
+from transformer.files.leftovers import own_prefix
 from transformer.text.tokenizer import Tokenizer
 
 
@@ -105,7 +106,7 @@ def test_a_folder_that_cannot_be_renamed_is_filled(
 def test_only_what_dead_processes_left_is_taken_away(tmp_path: Path) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait()
-    prefix = f".it.{folders._HOST}-"
+    prefix = own_prefix(".it.").rpartition("-")[0] + "-"
     names = [
         f"{prefix}{dead.pid}.ab.new",
         f"{prefix}{os.getpid()}.ab.new",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -18,6 +19,7 @@ from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.training_text import TrainingText, training_text
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.evaluation import measure as measuring
 from transformer.evaluation.card import summary_table
 from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
@@ -311,3 +313,24 @@ def test_what_cannot_be_measured_is_one_line(
 def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not record the training"):
         publish(tmp_path, tmp_path, tmp_path / "out")
+
+
+def test_figures_and_card_are_written_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("metrics.json", "README.md")
+    for name in names:
+        (tmp_path / "it").mkdir(exist_ok=True)
+        (tmp_path / "it" / name).write_text("old")
+    write, wrote = measuring.write_atomic, []
+
+    def once(path: Path, data: bytes) -> None:
+        if wrote:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, data)
+        wrote.append(path)
+
+    monkeypatch.setattr(measuring, "write_atomic", once)
+    with pytest.raises(OSError, match="No space"):
+        measuring.write_figures(tmp_path / "it", {"bleu": 1}, "new")
+    assert wrote and [(tmp_path / "it" / name).read_text() for name in names] == ["old", "old"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import torch
 
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
+from transformer.toys import job
 from transformer.toys.files import (
     KEPT,
     Control,
@@ -149,3 +152,28 @@ def test_settings_out_of_bounds_are_refused() -> None:
             TINY.replace(**wrong)
     with pytest.raises(ConfigError):
         ToySettings.from_dict({"path": "/"})
+
+
+def test_a_job_without_room_for_its_files_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = JobFolder.create(tmp_path / "job", [TINY])
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(JobFolder, "tell", full)
+    assert run_job(folder.path, never).error == "No space left on device"
+    monkeypatch.setattr(job.sys, "argv", ["job", str(folder.path), str(os.getppid())])
+    with pytest.raises(SystemExit) as ended:
+        job.main()
+    assert ended.value.code == job.DISK_FULL
+
+
+def test_a_job_whose_server_was_killed_before_it_began_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = JobFolder.create(tmp_path / "job", [TINY])
+    monkeypatch.setattr(job.sys, "argv", ["job", str(folder.path), str(os.getpid())])
+    job.main()
+    assert folder.status().phase == "stopped" and folder.status().update == 0

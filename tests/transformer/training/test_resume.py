@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +229,31 @@ def test_progress_is_what_it_was(tmp_path: Path) -> None:
     optimizer = torch.optim.Adam(model.parameters())
     folder.save_state(model, optimizer, progress)
     assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
+
+
+def test_a_full_disk_that_pytorch_tells_in_its_own_words(tmp_path: Path) -> None:
+    """An archive that cannot be closed raises a RuntimeError that hides the system's."""
+    model = torch.nn.Linear(200, 300)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*state\.pt'"):
+            RunFolder(tmp_path).save_state(model, torch.optim.Adam(model.parameters()), Progress())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_resumed_run_says_what_it_found(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = run(recipe(data, epochs=1), tmp_path / "out")
+    for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", "state.pt.partial"):
+        (out / name).write_bytes(b"cut off")
+    with caplog.at_level("INFO"):
+        run(recipe(data, epochs=2), out, resume=True)
+    assert f"{out}: removed 3 files that were not finished" in caplog.text
+    assert "in epoch 2; going on from there" in caplog.text
+    assert not [each for each in out.rglob("*") if each.name.endswith((".new", ".partial"))]

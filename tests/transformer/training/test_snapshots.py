@@ -91,3 +91,16 @@ def test_a_run_with_the_pieces_of_a_checkpoint(trained: Path, data: Path, tmp_pa
     kept = shutil.copytree(trained, tmp_path / "kept")
     keep_snapshots(other, kept, data)
     assert not read_history(kept).continues
+
+
+def test_an_interrupted_measurement_leaves_the_checkpoint_as_it_was(
+    trained: Path, text: Path, tmp_path: Path
+) -> None:
+    kept = shutil.copytree(trained, tmp_path / "kept")
+
+    def stop(done: int, most: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep_snapshots(trained, kept, text, progress=stop)
+    assert not (kept / FILE).exists()

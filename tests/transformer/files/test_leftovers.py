@@ -1,0 +1,71 @@
+"""What killed processes left is told from what others are writing, and put in order."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from transformer.files import leftovers
+from transformer.files.folders import replaced_folder
+from transformer.files.leftovers import FETCHED, STAGE, clear_away, own_prefix, remove_stages
+
+
+@pytest.fixture(scope="module")
+def dead() -> int:
+    """The number of a process that has ended."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
+def left_by(pid: int, prefix: str) -> str:
+    return own_prefix(prefix).replace(f"-{os.getpid()}.", f"-{pid}.")
+
+
+def test_only_stages_of_dead_processes_go(
+    tmp_path: Path, dead: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = f"{STAGE}elsewhere-{dead}.ab"
+    names = [f"{left_by(pid, STAGE)}ab" for pid in (dead, os.getppid(), os.getpid())]
+    for name in (*names, theirs):
+        (tmp_path / name / "model").mkdir(parents=True)
+    os.utime(tmp_path / theirs, (0, 0))  # which another machine may be writing all the same
+    monkeypatch.setattr(leftovers.time, "time", lambda: 3600.0)
+    assert remove_stages(tmp_path, STAGE) == [names[0]]
+    assert remove_stages(tmp_path, STAGE, own=True) == [names[2]]
+    monkeypatch.setattr(leftovers.time, "time", lambda: 8 * 24 * 3600.0)
+    assert remove_stages(tmp_path, STAGE) == [theirs]
+    assert [each.name for each in tmp_path.iterdir()] == [names[1]]
+
+
+def test_a_server_puts_its_folders_in_order_and_says_what_it_found(
+    tmp_path: Path, dead: int
+) -> None:
+    root = tmp_path / "checkpoints"
+    for name in (
+        f"{left_by(dead, '.moved.')}ab.old", f"{left_by(dead, '.begun.')}cd.new", "begun",
+        f"{left_by(os.getppid(), '.busy.')}ef.new", f"{left_by(dead, STAGE)}gh",
+        f"{left_by(dead, STAGE)}ij", f"{left_by(dead, FETCHED)}kl",
+    ):  # fmt: skip
+        (root / name).mkdir(parents=True)
+    assert clear_away([root, tmp_path / "none"]) == [
+        "checkpoints/begun: took away what a killed process had begun",
+        "checkpoints/moved: put back, since who replaced it was killed",
+        "checkpoints/: took away what an import left when it was killed (2 times)",
+        "checkpoints/: took away what a download left when it was killed",
+    ]
+    assert [each.name for each in root.iterdir() if each.name.startswith(".")] == [
+        f"{left_by(os.getppid(), '.busy.')}ef.new"
+    ]
+    assert (root / "moved").is_dir() and clear_away([root]) == []
+
+
+def test_what_was_left_within_a_mount_point_goes_too(tmp_path: Path, dead: int) -> None:
+    left = tmp_path / "it" / f"{left_by(dead, '.it.')}ab.new"
+    left.mkdir(parents=True)
+    with replaced_folder(tmp_path / "it") as new:
+        (new / "x").write_text("")
+    assert [each.name for each in (tmp_path / "it").iterdir()] == ["x"]
