@@ -2,7 +2,7 @@
 # make check            style and types
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
-# make soak             kills at random moments, many sessions, races, long fuzzing
+# make soak             kills at random moments, many sessions, races, long fuzzing; LONG=1: all of it
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
 
@@ -54,9 +54,14 @@ suite: $(VENV)/.dev
 	$(PYTEST) --no-loadscope-reorder --order-seed $(SEED)
 
 # What takes long or is left to chance; files named soak_*.py, then every test with many examples.
+# LONG=1 takes 100 trials of each fault, half an hour of load, 10,000 broken inputs of each kind, and
+# other ones with SOAK_SEED=5. Figures are added to soak.jsonl.
+soak: export HEADLIGHT_SOAK = $(if $(LONG),long)
+soak: export HEADLIGHT_SOAK_SEED = $(SOAK_SEED)
+soak: export HEADLIGHT_SOAK_FIGURES = $(if $(LONG),soak.jsonl)
 soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
-	$(PYTEST) --timeout 1200 -v -o python_files='soak_*.py'
+	$(PYTEST) --timeout $(if $(LONG),14400,1200) -v -o python_files='soak_*.py'
 	$(PYTEST) --timeout 1200 -m hypothesis --hypothesis-profile=soak
 
 $(BIN)/python:

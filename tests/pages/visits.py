@@ -28,9 +28,9 @@ MOST_BYTES = 1.1 * CACHE_BYTES
 
 
 @contextmanager
-def small_caches(file: Path) -> Iterator[Server]:
-    """The app with a cache of `CACHE_BYTES`, whose size `file` records, see small_caches.py."""
-    command = ["-m", "tests.pages.small_caches", str(file), str(CACHE_BYTES)]
+def small_caches(file: Path, nbytes: int = CACHE_BYTES) -> Iterator[Server]:
+    """The app with a cache of so many bytes, whose size `file` records, see small_caches.py."""
+    command = ["-m", "tests.pages.small_caches", str(file), str(nbytes)]
     with serving(file.with_name("log.txt"), command) as running:
         yield running
 

@@ -1,0 +1,211 @@
+"""Faults in forked processes.
+
+    python -m tests.faults.trials kill|disk FOLDER TRIALS SEED [WORK ...]
+
+The imports are made once; the work of every trial, and the check after it, are copies of this
+process. Prints a line of JSON for each work.
+
+A full disk is a small tmpfs, which needs a mount namespace (`unshare --mount`); without one, or
+outside Linux, the largest file that the work may write is limited instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import torch
+
+from tests.faults.works import WORKS, Work
+
+#: Bytes of the tmpfs; more than any work here writes.
+_DISK = 16 * 2**20
+
+#: What a work may say when it has no room.
+_FULL = ("No space left on device", "File too large", "are free on the server")
+
+#: Seconds that a trial may take.
+_PATIENCE = 120
+
+
+def forked(do: Callable[[], object], log: Path, kill_after: float | None = None) -> tuple[int, str]:
+    """Call `do` in a copy of this process.
+
+    Args:
+        kill_after: seconds after which it is killed.
+
+    Returns: its exit status, negative if a signal ended it, and what it wrote.
+    """
+    child = os.fork()
+    if child == 0:
+        _as_child(do, log)
+    os.setpriority(os.PRIO_PROCESS, child, os.getpriority(os.PRIO_PROCESS, 0))
+    ends = time.monotonic() + (_PATIENCE if kill_after is None else kill_after)
+    while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
+        left = ends - time.monotonic()
+        if left <= 0:
+            os.kill(child, signal.SIGKILL)
+            found = os.waitpid(child, 0)
+            break
+        time.sleep(min(0.002, left))
+    return os.waitstatus_to_exitcode(found[1]), log.read_text(errors="replace")
+
+
+def _as_child(do: Callable[[], object], log: Path) -> None:
+    status = 1
+    try:
+        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for ours in (1, 2):
+            os.dup2(written, ours)
+        end = do()
+        status = end if isinstance(end, int) else 0
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - shown, and the status tells
+        traceback.print_exc()
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
+
+
+class Trials:
+    """Trials of one piece of work."""
+
+    def __init__(self, work: Work, folder: Path, rng: random.Random) -> None:
+        self.work, self.rng, self.log = work, rng, folder / "log.txt"
+        self.place = folder / "place"
+        self.place.mkdir()
+        self.found: Counter[str] = Counter()
+        self.kept = folder / "words.txt"
+
+    def must(self, do: Callable[[], object], what: str) -> str:
+        """Call `do` in a copy of this process, which has to succeed."""
+        status, said = forked(do, self.log)
+        assert status == 0, f"{self.work.name}, {what}: status {status}\n{said}"
+        return said
+
+    def check(self, what: str) -> str:
+        """Check the place in a copy of this process; return the word for what stands there."""
+        self.must(lambda: self.kept.write_text(self.work.check(self.place)) and 0, f"after {what}")
+        return self.kept.read_text()
+
+    def undisturbed(self, number: int) -> float:
+        """Do the work once without a fault; return the seconds that it took."""
+        self.must(lambda: self.work.begin(self.place, number), "beginning")
+        begun = time.monotonic()
+        self.must(lambda: self.work.run(self.place, number), "undisturbed")
+        took = time.monotonic() - begun
+        self.check("an undisturbed run")
+        return took
+
+    def kill(self, count: int) -> dict[str, object]:
+        """Kill the work at random moments."""
+        seconds = self.undisturbed(0)
+        killed = 0
+        for number in range(1, count + 1):
+            self.must(lambda number=number: self.work.begin(self.place, number), "beginning")
+            moment = self.rng.uniform(0, 1.1 * seconds)
+            status, said = forked(
+                lambda number=number: self.work.run(self.place, number), self.log, moment
+            )
+            assert status in (0, -signal.SIGKILL), f"status {status}\n{said}"
+            killed += status != 0
+            if status == 0:  # quicker than at first
+                seconds = min(seconds, 0.9 * moment)
+            self.found[self.check(f"a kill after {moment:.3f} s")] += 1
+        self.undisturbed(count + 1)
+        return {"trials": count, "killed": killed, "found": dict(self.found)}
+
+    def fill(self, count: int, mounted: bool) -> dict[str, object]:
+        """Let the disk be full after a random number of bytes."""
+        self.undisturbed(0)
+        needed = self.work.writes
+        failed = 0
+        for number in range(1, count + 1):
+            self.must(lambda number=number: self.work.begin(self.place, number), "beginning")
+            room = self.rng.randrange(1, needed)
+            status, said = self._with_room(room, number, mounted)
+            lines = said.strip().splitlines()
+            assert "Traceback" not in said, said
+            assert status in (0, 2), f"status {status} with {room:,} bytes\n{said}"
+            if status:
+                failed += 1
+                assert lines and any(each in lines[-1] for each in _FULL), said
+                if self.work.command:
+                    assert lines[-1].startswith("python -m transformer "), said
+            self.found[self.check(f"a disk with {room:,} bytes")] += 1
+        self.undisturbed(count + 1)
+        how = "tmpfs" if mounted else "largest file"
+        return {"trials": count, "full": failed, "found": dict(self.found), "disk": how}
+
+    def _with_room(self, room: int, number: int, mounted: bool) -> tuple[int, str]:
+        def work() -> int:
+            if not mounted:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            return self.work.run(self.place, number)
+
+        filler = self.place / "filler"
+        if mounted:
+            free = os.statvfs(self.place)
+            _fill(filler, free.f_bavail * free.f_frsize - room)
+        try:
+            return forked(work, self.log)
+        finally:
+            filler.unlink(missing_ok=True)
+
+
+def _fill(file: Path, size: int) -> None:
+    with open(file, "wb") as out:
+        os.posix_fallocate(out.fileno(), 0, max(1, size))
+
+
+def mount(place: Path) -> bool:
+    """Mount a small tmpfs in this process's own namespace; return whether that worked."""
+    command = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(place)]
+    if os.environ.get("HEADLIGHT_SOAK_MOUNT") != "1":
+        return False
+    return subprocess.run(command, check=False).returncode == 0
+
+
+#: What commands import when they run.
+_LATE = (
+    "transformer.evaluation.publish", "transformer.importers.fairseq.importer",
+    "transformer.importers.joeynmt.importer", "transformer.training.snapshots",
+    "ui.models.import_jobs", "ui.training.jobs",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run the trials that the command line names."""
+    fault, where, count, seed, *names = sys.argv[1:]
+    torch.set_num_threads(1)
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports what takes a second
+    for module in _LATE:
+        importlib.import_module(module)
+    for name in names or WORKS:
+        folder = Path(where) / name
+        (folder / "inputs").mkdir(parents=True)
+        trials = Trials(WORKS[name](folder / "inputs"), folder, random.Random(f"{seed} {name}"))
+        mounted = fault == "disk" and mount(trials.place)
+        trials.must(trials.work.prepare, "preparing")
+        found = trials.kill(int(count)) if fault == "kill" else trials.fill(int(count), mounted)
+        print(json.dumps({"work": name, "fault": fault, "seed": int(seed), **found}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

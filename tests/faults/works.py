@@ -1,0 +1,347 @@
+"""The pieces of work that a fault may end: what each needs, does, and must leave behind.
+
+Each works in a folder of its own, `place`, on what was prepared beside it. `check` runs after
+every fault and fails if anything there is torn.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+
+from tests.transformer.conftest import parallel_text
+from tests.transformer.importers import foreign
+from tests.transformer.training.runs import assert_same_bits, recipe, run
+from transformer.__main__ import main
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.snapshots import read_history
+from transformer.checkpoint.weights import describe_weights, read_tensors
+from transformer.files.leftovers import clear_away
+from transformer.importers.registry import FORMATS
+from transformer.toys.files import KEPT, JobFolder, map_updates, read_maps
+from transformer.toys.job import run_job
+from transformer.toys.settings import ToySettings
+
+#: Text that a small recipe can hold sentences out of.
+_RECIPE = """
+[model]
+d_model = 12
+d_ff = 16
+n_heads = 1
+n_encoder_layers = 1
+n_decoder_layers = 1
+max_positions = 40
+
+[tokenizer]
+vocab_size = 40
+model_type = "char"
+
+[data]
+corpora = ["pairs.tsv"]
+
+[training]
+epochs = 2
+batch_tokens = 2000
+average = 2
+precision = "float32"
+snapshots = 3
+"""
+
+_TOY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=30, warmup=4)
+
+
+class Work:
+    """A piece of work; the methods run in processes of their own."""
+
+    name: ClassVar[str]
+    #: Whether the work is a command, which reports a fault in one line with status 2.
+    command: ClassVar[bool] = True
+    #: Bytes that it writes, about; a full disk has less.
+    writes: ClassVar[int] = 200_000
+
+    def __init__(self, inputs: Path) -> None:
+        """Args: inputs: folder in which `prepare` lays what the work needs."""
+        self.inputs = inputs
+
+    def prepare(self) -> None:
+        """Make what the work needs, once."""
+
+    def begin(self, place: Path, number: int) -> None:
+        """Lay in `place` what stands there before the work; `number` counts the trials."""
+
+    def run(self, place: Path, number: int) -> int:
+        """Do the work. Returns: an exit status."""
+        raise NotImplementedError
+
+    def check(self, place: Path) -> str:
+        """Fail if anything is torn. Returns: a word for what stands there."""
+        raise NotImplementedError
+
+
+class Training(Work):
+    """`train --resume` in one folder, until the run is finished."""
+
+    name = "train"
+    writes = 400_000
+
+    def prepare(self) -> None:
+        data = parallel_text(self.inputs / "data")
+        path = recipe(data, "snapshots = 4", epochs=3, save_every=4)
+        run(path, self.inputs / "whole")
+
+    def begin(self, place: Path, number: int) -> None:
+        if (place / "run" / "model.safetensors").exists():
+            shutil.rmtree(place / "run")
+
+    def run(self, place: Path, number: int) -> int:
+        data = self.inputs / "data"
+        return main([
+            "train", str(data / "recipe.toml"), "--data", str(data), "--out", str(place / "run"),
+            "--resume", "--quiet", "--device", "cpu",
+        ])  # fmt: skip
+
+    def check(self, place: Path) -> str:
+        folder = place / "run"
+        for file in folder.glob("*/*.safetensors"):
+            assert len(list(read_tensors(file, describe_weights(file)))) > 10
+        if (folder / "recipe.json").exists():
+            json.loads((folder / "recipe.json").read_text())
+        lines = _lines(folder / "metrics.jsonl")
+        if (folder / "model.safetensors").exists():
+            load_checkpoint(folder)
+            assert [line["epoch"] for line in lines if line["kind"] == "epoch"] == [*range(1, 4)]
+            assert_same_bits(self.inputs / "whole", folder)
+            assert not _temporary(folder)
+            return "finished"
+        if (folder / "state.pt").exists():
+            torch.load(folder / "state.pt", weights_only=True)
+            return "resumable"
+        return "nothing"
+
+
+class Publishing(Work):
+    """`publish` over nothing, or over what an earlier trial published."""
+
+    name = "publish"
+    writes = 80_000
+
+    def prepare(self) -> None:
+        lines = [f"w{n % 19} x{n}\tv{n} y{n % 19}" for n in range(160)]
+        (self.inputs / "pairs.tsv").write_text("\n".join(lines) + "\n")
+        (self.inputs / "tiny.toml").write_text(_RECIPE)
+        for command in ("train tiny.toml --quiet", "publish run --beam 1 --alpha 0.6"):
+            out = "run" if command.startswith("train") else "published"
+            first, second, *rest = command.split()
+            what = str(self.inputs / second)
+            more = ["--data", str(self.inputs), "--out", str(self.inputs / out), "--device", "cpu"]
+            assert main([first, what, *rest, *more]) == 0
+
+    def begin(self, place: Path, number: int) -> None:
+        if number % 2:
+            shutil.rmtree(place / "it", ignore_errors=True)
+
+    def run(self, place: Path, number: int) -> int:
+        return main([
+            "publish", str(self.inputs / "run"), "--data", str(self.inputs), "--out",
+            str(place / "it"), "--device", "cpu", "--beam", "1", "--alpha", "0.6", "--note",
+            f"Of trial {number}.",
+        ])  # fmt: skip
+
+    def check(self, place: Path) -> str:
+        if not (place / "it").exists():
+            return "nothing"
+        load_checkpoint(place / "it")
+        (note,) = json.loads((place / "it" / "metrics.json").read_text())["notes"]
+        assert note in (place / "it" / "README.md").read_text()
+        return "whole"
+
+
+class Measuring(Publishing):
+    """`measure`, a corpus job: it writes figures and the card of a published checkpoint."""
+
+    name = "measure"
+    writes = 12_000
+
+    def begin(self, place: Path, number: int) -> None:
+        if not (place / "it").exists():
+            shutil.copytree(self.inputs / "published", place / "it")
+            self.run(place, -1)
+
+    def run(self, place: Path, number: int) -> int:
+        return main([
+            "measure", str(place / "it"), "--data", str(self.inputs), "--device", "cpu", "--beam",
+            "1", "--alpha", "0.6", "--note", f"Of trial {number}.",
+        ])  # fmt: skip
+
+
+class Snapshots(Publishing):
+    """`snapshots`, a corpus job: it adds a file to a checkpoint and measures what it holds."""
+
+    name = "snapshots"
+    writes = 20_000
+
+    def begin(self, place: Path, number: int) -> None:
+        if not (place / "it").exists():
+            shutil.copytree(self.inputs / "published", place / "it")
+        (place / "it" / "snapshots.npz").unlink(missing_ok=True)
+
+    def run(self, place: Path, number: int) -> int:
+        return main([
+            "snapshots", str(self.inputs / "run"), "--checkpoint", str(place / "it"), "--data",
+            str(self.inputs),
+        ])  # fmt: skip
+
+    def check(self, place: Path) -> str:
+        load_checkpoint(place / "it")
+        if not (place / "it" / "snapshots.npz").exists():
+            return "nothing"
+        found = read_history(place / "it").snapshots
+        assert found
+        load_checkpoint(f"{place / 'it'}@{found[0].updates}")
+        return "whole"
+
+
+class Importing(Work):
+    """`import`, of two formats in turn."""
+
+    name = "import"
+
+    def prepare(self) -> None:
+        foreign.joeynmt(self.inputs / "joeynmt", "post-norm, separate")
+        foreign.fairseq(self.inputs / "fairseq", "post-norm, all shared")
+
+    def begin(self, place: Path, number: int) -> None:
+        shutil.rmtree(place / "it", ignore_errors=True)
+
+    def run(self, place: Path, number: int) -> int:
+        kind = ("joeynmt", "fairseq")[number % 2]
+        return main(["import", kind, str(self.inputs / kind), "--out", str(place / "it")])
+
+    def check(self, place: Path) -> str:
+        if not (place / "it").exists():
+            return "nothing"
+        load_checkpoint(place / "it")
+        assert (place / "it" / "README.md").read_text().startswith("# `it`")
+        return "whole"
+
+
+class AppImport(Importing):
+    """An import begun on the Models page, in the checkpoint root that a server has."""
+
+    name = "import in the app"
+    command = False
+
+    def run(self, place: Path, number: int) -> int:
+        import os
+
+        from ui.models import import_jobs
+        from ui.models.import_plan import plan_folder
+
+        kind = ("joeynmt", "fairseq")[number % 2]
+        os.environ["HEADLIGHT_CHECKPOINTS"] = os.pathsep.join([str(place), str(self.inputs)])
+        job = import_jobs.begin(plan_folder(FORMATS[kind], kind, "it"))
+        job.thread.join()
+        print(job.error, file=sys.stderr)
+        return 0 if job.phase == "done" else 2
+
+    def check(self, place: Path) -> str:
+        clear_away([place])  # as the next server does
+        assert not _temporary(place)
+        return super().check(place)
+
+
+class ToyTraining(Work):
+    """A training job of the app: its files stay whole, and its model is kept whole or not."""
+
+    name = "toy training"
+    command = False
+    writes = 500_000
+
+    def begin(self, place: Path, number: int) -> None:
+        shutil.rmtree(place / "job", ignore_errors=True)
+        JobFolder.create(place / "job", [_TOY])
+
+    def run(self, place: Path, number: int) -> int:
+        status = run_job(place / "job", lambda: False)
+        print(status.error, file=sys.stderr)
+        return 0 if status.phase == "done" else 2
+
+    def check(self, place: Path) -> str:
+        folder = JobFolder(place / "job")
+        assert folder.settings == [_TOY]
+        lane, status = folder.lane(0), folder.status()
+        assert status.error != "the files of this run are damaged"
+        _lines(lane / "metrics.jsonl")
+        for update in map_updates(lane):
+            assert set(read_maps(lane, update)) == {"encoder_self", "decoder_self", "cross"}
+        if (lane / KEPT).exists():
+            load_checkpoint(lane / KEPT)
+            return "kept"
+        assert status.phase != "done"
+        return "nothing kept"
+
+
+class Keeping(Work):
+    """Taking a trained toy among the checkpoints."""
+
+    name = "keep a trained model"
+    command = False
+
+    def prepare(self) -> None:
+        folder = JobFolder.create(self.inputs / "job", [_TOY])
+        assert run_job(folder.path, lambda: False).phase == "done"
+
+    def begin(self, place: Path, number: int) -> None:
+        shutil.rmtree(place / "root" / "it", ignore_errors=True)
+        (place / "root").mkdir(exist_ok=True)
+
+    def run(self, place: Path, number: int) -> int:
+        import os
+        import subprocess
+
+        from transformer.errors import CheckpointError
+        from ui.training import jobs
+
+        os.environ["HEADLIGHT_CHECKPOINTS"] = str(place / "root")
+        process = subprocess.Popen(["true"])
+        try:
+            jobs.keep(jobs.RunningJob("x", JobFolder(self.inputs / "job"), process), 0, "it")
+        except CheckpointError as error:
+            print(error, file=sys.stderr)
+            return 2
+        return 0
+
+    def check(self, place: Path) -> str:
+        clear_away([place / "root"])
+        assert not _temporary(place / "root")
+        if not (place / "root" / "it").exists():
+            return "nothing"
+        load_checkpoint(place / "root" / "it")
+        return "whole"
+
+
+WORKS: dict[str, type[Work]] = {
+    each.name: each
+    for each in (
+        Training, Publishing, Measuring, Snapshots, Importing, AppImport, ToyTraining, Keeping,
+    )
+}  # fmt: skip
+
+
+def _lines(file: Path) -> list[dict[str, object]]:
+    """Return the lines of a log, whose last may be cut."""
+    if not file.exists():
+        return []
+    whole = file.read_text().split("\n")[:-1]
+    return [json.loads(line) for line in whole]
+
+
+def _temporary(folder: Path) -> list[str]:
+    return [each.name for each in folder.rglob("*") if each.name.endswith((".new", ".partial"))] + [
+        each.name for each in folder.iterdir() if each.name.startswith(".")
+    ]

@@ -1,0 +1,346 @@
+"""What is fuzzed: for each kind of input, valid examples and the code that reads them.
+
+A reader may refuse its input with an error of this project's own, which pages and commands show as
+one line. Any other exception is a fault.
+"""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from collections.abc import Callable
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from figures.labels import show_token
+from figures.markdown import plain
+from tests.tiny_models import SENTENCES, random_model
+from tests.transformer.importers import foreign
+from transformer.arrays.trace_file import describe_arrays, load_arrays, save_arrays
+from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint, save_checkpoint
+from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.snapshots import pack, read_history, stored_shapes
+from transformer.checkpoint.weights import describe_weights, read_tensors
+from transformer.config import ModelConfig
+from transformer.evaluation.card import summary_table
+from transformer.files.npz import describe_npz, read_npz
+from transformer.importers.fairseq.importer import import_fairseq, read_dictionary
+from transformer.importers.joeynmt.importer import import_joeynmt
+from transformer.importers.marian.importer import import_marian
+from transformer.search.decoding import default_decoding
+from transformer.text.merges import Merges, read_codes
+from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.toys.files import JobFolder
+from transformer.training.data import read_csv, read_lines, read_tsv
+from transformer.training.recipe import Recipe
+from transformer.training.treebank import read_treebank
+from transformer.training.watching import look
+from transformer.translator import Translator
+from transformer.trees.tree import read_tree, simplified
+from ui.core import url_state
+
+
+class Target(NamedTuple):
+    """A kind of input: its name, valid examples, and the code that reads one."""
+
+    name: str
+    examples: tuple[bytes, ...]
+    read: Callable[[bytes], object]
+
+
+def is_refusal(error: Exception) -> bool:
+    """Return whether an exception is one that pages and commands show as a line."""
+    return isinstance(error, ValueError) and type(error).__module__.startswith("transformer.")
+
+
+def check(target: Target, data: bytes) -> None:
+    """Read an input; whatever is raised beside a refusal of one line goes on."""
+    try:
+        target.read(data)
+    except ValueError as error:
+        if not is_refusal(error) or "\n" in str(error).strip():
+            raise
+
+
+#: Every target.
+NAMES = (
+    "url", "sentence", "tokenizer", "merges", "tree", "config.json", "metrics.json",
+    "tokenizer.model", "model.safetensors", "snapshots.npz", "weights.safetensors", "weights.npz",
+    "trace.npz", "pairs.tsv", "pairs.csv", "lines.gz", "trees.ptb", "recipe.toml",
+    "dictionary.txt", "metrics.jsonl", "recipe.json", "control.json", "status.json", "joeynmt",
+    "fairseq", "marian",
+)  # fmt: skip
+
+
+class Bench:
+    """Valid examples of every kind, made in a folder when they are asked for, and their readers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._targets: dict[str, Target] = {}
+
+    def __getitem__(self, name: str) -> Target:
+        """Return a target."""
+        if name not in self._targets:
+            self._targets[name] = self._make(name)
+        return self._targets[name]
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """A small tokenizer."""
+        return train_tokenizer(SENTENCES, 110)
+
+    @cached_property
+    def config(self) -> ModelConfig:
+        """The shape of a small model."""
+        return ModelConfig(
+            vocab_size=self.tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=16,
+            n_encoder_layers=1, n_decoder_layers=2, max_positions=60,
+        )  # fmt: skip
+
+    @cached_property
+    def translator(self) -> Translator:
+        """A small model with random weights."""
+        return Translator(random_model(self.config), self.tokenizer, device="cpu", name="fuzzed")
+
+    @cached_property
+    def ours(self) -> Path:
+        """A checkpoint with every file that one may have."""
+        metrics = {
+            "bleu": 1.0, "default_decoding": {"beam_size": 2, "alpha": 0.5},
+            "training": {"updates": 3, "longest_source": 9, "recipe": {"data": {"src": "en"}}},
+            "tests": {"val": {"bleu": 12.5, "chrf": 40.0, "signature": "x"}},
+            "training_text": {"kind": "sentences", "source": [3, 9], "target": [3, 9]},
+        }  # fmt: skip
+        model = self.translator.model
+        made = save_checkpoint(self.folder / "ours", model, self.tokenizer, metrics=metrics)
+        whole = model.state_dict()
+        states = [{name: whole[name] for name in stored_shapes(self.config)}] * 2
+        arrays = {
+            "updates": np.array([0, 5]), "continues": np.array(1, np.uint8),
+            "val_nll": np.zeros(2, np.float32), **pack(states, 8.0),
+        }  # fmt: skip
+        np.savez_compressed(made / SNAPSHOTS, **arrays)
+        return made
+
+    @cached_property
+    def trace(self) -> bytes:
+        """A recorded sentence, as a file of arrays."""
+        file = self.folder / "trace.npz"
+        save_arrays(self.translator.trace("A dog runs.", beam_size=2), file)
+        return file.read_bytes()
+
+    def _make(self, name: str) -> Target:
+        if name in _OURS:
+            return self._in_folder(name, _OURS[name])
+        if name in _FOREIGN:
+            return self._importing(name, *_FOREIGN[name])
+        if name in _TEXTS:
+            read, *texts = _TEXTS[name]
+            return Target(name, tuple(each.encode() for each in texts), read)
+        if name in _FILES:
+            read_file, *contents = _FILES[name]
+            return self._alone(name, read_file, *contents)
+        weights = self.ours / "model.safetensors"
+        return {
+            "sentence": lambda: Target(name, (SENTENCES[0].encode(), b"a"), self._sentence),
+            "tokenizer": lambda: Target(
+                name, (self.tokenizer.files()["tokenizer.model"],), self._pieces
+            ),
+            "weights.safetensors": lambda: self._alone(name, _tensors, weights.read_bytes()),
+            "weights.npz": lambda: self._alone(name, _npz, self.trace),
+            "trace.npz": lambda: self._alone(name, _arrays, self.trace),
+        }[name]()
+
+    def _in_folder(self, file: str, read: Callable[[Path], object]) -> Target:
+        """Return the target of one file of a checkpoint, read with the others as they are."""
+        place = self.folder / "places" / file
+        shutil.copytree(self.ours, place)
+
+        def read_there(data: bytes) -> None:
+            (place / file).write_bytes(data)
+            read(place)
+
+        return Target(file, ((self.ours / file).read_bytes(),), read_there)
+
+    def _alone(self, name: str, read: Callable[[Path], object], *examples: bytes) -> Target:
+        """Return the target of a file by itself."""
+        place = self.folder / "alone" / name
+        place.mkdir(parents=True)
+
+        def read_there(data: bytes) -> None:
+            (place / name).write_bytes(data)
+            read(place / name)
+
+        return Target(name, examples, read_there)
+
+    def _importing(
+        self, name: str, make: Callable[..., object], shape: str, do: Callable[..., object]
+    ) -> Target:
+        """Return the target of a model to be imported; the first byte says which file it is."""
+        good, place = self.folder / name, self.folder / "places" / name
+        make(good, shape)
+        names = sorted(each.name for each in good.iterdir())
+        out = place.with_name(f"{name} imported")
+
+        def read(data: bytes) -> None:
+            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.copytree(good, place)
+            (place / names[(data or b"\0")[0] % len(names)]).write_bytes(data[1:])
+            do(place, out)
+            load_checkpoint(out)
+
+        examples = (bytes([at]) + (good / each).read_bytes() for at, each in enumerate(names))
+        return Target(name, tuple(examples), read)
+
+    def _sentence(self, data: bytes) -> None:
+        """Text as a visitor types it, from its tokens to a page's labels."""
+        said = data.decode(errors="replace")
+        plain(said)
+        trace = self.translator.trace(said, target=said[:20])
+        for token in (*trace.src_tokens, *trace.tgt_tokens):
+            show_token(token)
+
+    def _pieces(self, data: bytes) -> None:
+        known = Tokenizer(data)
+        for ids in known.encode_many(SENTENCES[:2]):
+            known.decode(ids)
+
+
+_VALUES = (
+    "1", "0.6", "mean", "on", "en-de", "1.2-3.4", "1-2", "A dog runs.", "multi30k-en-de@500",
+    "1e-3", "cross", "3,5,9", "a|b", "1.1,2.3",
+)  # fmt: skip
+
+
+def _parameters(data: bytes) -> None:
+    raw = data.decode(errors="replace")
+    for param in parameters():
+        try:
+            value = param.parse(raw)
+        except ValueError:
+            continue
+        written = param.write(value)
+        if written.strip():  # else it is not in the link
+            assert param.parse(written) == value, (param.name, raw, value, written)
+
+
+def parameters() -> list[url_state.Param[Any]]:
+    """Return every parameter that the modules loaded so far define."""
+    import importlib
+    import pkgutil
+    import sys
+
+    import ui
+
+    if "ui.compare.choice" not in sys.modules:
+        for module in pkgutil.walk_packages(ui.__path__, "ui."):
+            importlib.import_module(module.name)
+    found: dict[int, url_state.Param[Any]] = {}
+    for name, module in sorted(sys.modules.items()):
+        if name.startswith("ui."):
+            for value in vars(module).values():
+                if isinstance(value, url_state.Param):
+                    found[id(value)] = value
+    return [*found.values()]
+
+
+def _merges(data: bytes) -> None:
+    pairs, _ = read_codes(data)
+    Merges(pairs).cut("running")
+
+
+def _tree(data: bytes) -> None:
+    str(simplified(read_tree(data.decode(errors="replace"))))
+
+
+def _figures(folder: Path) -> None:
+    entry = inspect_checkpoint(folder)
+    default_decoding(entry.metrics)
+    summary_table([list_one(folder)])
+
+
+def list_one(folder: Path) -> Any:
+    """Return the entry of a checkpoint as pages list it."""
+    from transformer.catalogue import inspect_entry
+
+    return inspect_entry(folder)
+
+
+def _history(folder: Path) -> None:
+    inspect_checkpoint(folder)
+    for each in read_history(folder).snapshots:
+        load_checkpoint(f"{folder}@{each.updates}")
+
+
+def _tensors(path: Path) -> None:
+    for _ in read_tensors(path, describe_weights(path)):
+        pass
+
+
+def _npz(path: Path) -> None:
+    read_npz(path, list(describe_npz(path, ["encoder_self", "cross", "log_probs", "src_tokens"])))
+
+
+def _arrays(path: Path) -> None:
+    describe_arrays(path)
+    load_arrays(path)
+
+
+def _marian(folder: Path, shape: str) -> None:
+    from tests.transformer.importers.models import make_folder  # needs `transformers`
+
+    make_folder(folder, shape)
+
+
+_TREE = "(S (NP (DT A) (NN dog)) (VP (VBD ran) (PP (IN off))) (. .))\n"
+_PAIRS = "\n".join(f"{one}\t{two}" for one, two in pairwise(SENTENCES))
+
+
+#: The readers of a checkpoint's files.
+_OURS: dict[str, Callable[[Path], object]] = {
+    "config.json": inspect_checkpoint, "metrics.json": _figures, "tokenizer.model": load_checkpoint,
+    "model.safetensors": load_checkpoint, SNAPSHOTS: _history,
+}  # fmt: skip
+
+#: For each other library: what makes a model, its shape, and what imports it.
+_FOREIGN: dict[str, tuple[Callable[..., object], str, Callable[..., object]]] = {
+    "joeynmt": (foreign.joeynmt, "post-norm, separate", import_joeynmt),
+    "fairseq": (foreign.fairseq, "post-norm, all shared", import_fairseq),
+    "marian": (_marian, "separate vocabularies", import_marian),
+}
+
+#: Readers of text, and texts.
+_TEXTS: dict[str, tuple[Any, ...]] = {
+    "url": (_parameters, *_VALUES),
+    "merges": (_merges, "#version: 0.2\nr u\nru n\nn i\nrun n</w>\ng </w>\n", "r u 90\nru n 80\n"),
+    "tree": (_tree, _TREE, "(TOP (NN x))"),
+}
+
+#: Readers of single files, and their contents.
+_FILES: dict[str, tuple[Any, ...]] = {
+    "pairs.tsv": (read_tsv, _PAIRS.encode()),
+    "pairs.csv": (lambda path: read_csv(path, "en", "de"),
+                  b"en,de\n" + _PAIRS.replace("\t", ",").encode()),
+    "lines.gz": (read_lines, gzip.compress(_PAIRS.encode(), mtime=0)),
+    "trees.ptb": (read_treebank, _TREE.encode() * 3),
+    "recipe.toml": (
+        lambda path: Recipe.load(str(path)),
+        b'[model]\nd_model = 12\nn_heads = 3\n[data]\ncorpora = ["x"]\n[training]\nepochs = 2\n',
+    ),
+    "dictionary.txt": (read_dictionary, b"the 90\nd@@ 80\nog 80\n. 70\nmadeupword0000 0\n"),
+    "metrics.jsonl": (
+        lambda path: look(path.parent),
+        b'{"kind": "update", "update": 5, "epoch": 0, "nll": 2.5, "lr": 0.1}\n' * 3,
+    ),
+    "recipe.json": (lambda path: look(path.parent), b'{"model": {"d_model": 8}}'),
+    "control.json": (lambda path: JobFolder(path.parent).asked(),
+                     b'{"wish": "run", "until": 3, "factor": 1.5}'),
+    "status.json": (lambda path: JobFolder(path.parent).status(),
+                    b'{"phase": "running", "update": 3, "error": ""}'),
+}  # fmt: skip

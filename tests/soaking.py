@@ -1,0 +1,29 @@
+"""How long a soak takes, and where its figures go."""
+
+from __future__ import annotations
+
+import json
+import os
+
+#: `make soak LONG=1`: the whole of it.
+LONG = os.environ.get("HEADLIGHT_SOAK") == "long"
+
+#: What trials are drawn from; `make soak SOAK_SEED=5` repeats them.
+SEED = int(os.environ.get("HEADLIGHT_SOAK_SEED") or 1)
+
+#: File to which figures are added, a line of JSON each; "" for none.
+_FIGURES = os.environ.get("HEADLIGHT_SOAK_FIGURES", "")
+
+
+def trials(few: int, many: int = 100) -> int:
+    """Return the number of trials: `few`, or `many` in a long soak."""
+    return many if LONG else few
+
+
+def note(**figures: object) -> None:
+    """Print what a soak found as a line of JSON, and keep it."""
+    line = json.dumps(figures)
+    print(line)
+    if _FIGURES:
+        with open(_FIGURES, "a", encoding="utf-8") as file:
+            file.write(line + "\n")

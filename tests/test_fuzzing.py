@@ -1,0 +1,47 @@
+"""Inputs that fuzzing found are refused in one line, or read; and the fuzzing itself works."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fuzzing.mutations import Mutation, mutated
+from tests.fuzzing.targets import Bench, Target, check
+from transformer.errors import CheckpointError
+
+CASES = Path(__file__).parent / "fuzzing" / "cases"
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of libraries about broken files
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.mark.parametrize("case", sorted(CASES.glob("*/*")), ids=lambda case: case.name)
+def test_found_cases_are_refused_or_read(case: Path, bench: Bench) -> None:
+    check(bench[case.parent.name], case.read_bytes())
+
+
+def test_a_fault_is_told_from_a_refusal() -> None:
+    def fails(data: bytes) -> None:
+        raise {b"a": CheckpointError("x.json: no"), b"b": KeyError("x")}[data]
+
+    target = Target("it", (b"a",), fails)
+    check(target, b"a")
+    with pytest.raises(KeyError):
+        check(target, b"b")
+
+
+@pytest.mark.parametrize(
+    ("mutation", "made"),
+    [
+        (Mutation(0, 0.4, 9, b"xy"), b"abxyef"), (Mutation(1, 1.0, 9, b"xy"), b"abcdefxy"),
+        (Mutation(2, 0.2, 3, b""), b"aef"), (Mutation(3, 0.2, 2, b""), b"abcbcdef"),
+        (Mutation(4, 0.5, 9, b"-"), b"abc-"), (Mutation(5, 0.0, 0, b""), b"`bcdef"),
+    ],
+)  # fmt: skip
+def test_mutations(mutation: Mutation, made: bytes) -> None:
+    assert mutated(b"abcdef", [mutation]) == made
