@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def test_every_page_opens_without_a_network_and_without_a_home() -> None:
     if not all(tools):
         pytest.fail("unshare and ip are needed: on Debian, apt-get install util-linux iproute2")
     namespace = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "-r"]
-    inside = f"ip link set lo up && exec {sys.executable} -m tests.soak_offline"
+    inside = f"ip link set lo up && exec {shlex.quote(sys.executable)} -m tests.soak_offline"
     done = subprocess.run(
         [*namespace, "sh", "-c", inside], cwd=ROOT, capture_output=True, text=True, check=False,
         env={**os.environ, "HOME": "/proc/no-home", "PYTHONDONTWRITEBYTECODE": "1"},
