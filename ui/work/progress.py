@@ -20,7 +20,6 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from figures.numbers import count
 from ui.work.budget import Budget, budget_of_visit
-from ui.work.runs import in_turn, paused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -74,9 +73,8 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     @st.fragment
     @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
-        with in_turn():
-            _frames_place()
-            draw(*args, **options)
+        _frames_place()
+        draw(*args, **options)
 
     return run
 
@@ -202,8 +200,7 @@ class Job(Generic[T]):
         try:
             while True:
                 try:
-                    with paused():
-                        call = self._calls.get(timeout=_EVERY)
+                    call = self._calls.get(timeout=_EVERY)
                 except queue.Empty:
                     progress(*self._reached)
                     continue
