@@ -34,10 +34,10 @@ STOP_AT_SIGHT = """() => {
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Iterator[str]:
-    """The app on a model of 128 heads in the encoder."""
+    """The app on a model of 256 heads in the encoder."""
     folder = tmp_path_factory.mktemp("many")
     config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, d_model=128, n_heads=16, d_ff=32, n_encoder_layers=8,
+        vocab_size=tiny_tokenizer.vocab_size, d_model=128, n_heads=16, d_ff=32, n_encoder_layers=16,
         n_decoder_layers=1, output_bias=True, max_positions=600,
     )  # fmt: skip
     save_checkpoint(folder / "root" / "many-heads", random_model(config), tiny_tokenizer)
@@ -48,8 +48,8 @@ def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> 
 def test_work_within_a_fragment_stops_and_the_page_goes_on(
     open_page: OpenPage, app: str, tiny_tokenizer: Tokenizer
 ) -> None:
-    """The lines of 128 heads, about 14 million weights to put in order."""
-    heads = "-".join(f"{i}.{j}" for i in range(1, 9) for j in range(1, 17))
+    """The lines of 256 heads, about 28 million weights to put in order."""
+    heads = "-".join(f"{i}.{j}" for i in range(1, 17) for j in range(1, 17))
     page = open_page(
         f"{app}/attention?checkpoint=many-heads&kind=encoder_self&target=b&heads={heads}"
         f"&sentence={quote(sentence_of(tiny_tokenizer, 500))}"
