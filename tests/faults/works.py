@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
@@ -55,7 +56,7 @@ snapshots = 3
 _TOY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=30, warmup=4)
 
 
-class Work:
+class Work(ABC):
     """A piece of work; the methods run in processes of their own."""
 
     name: ClassVar[str]
@@ -74,13 +75,13 @@ class Work:
     def begin(self, place: Path, number: int) -> None:
         """Lay in `place` what stands there before the work; `number` counts the trials."""
 
+    @abstractmethod
     def run(self, place: Path, number: int) -> int:
         """Do the work. Returns: an exit status."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, place: Path) -> str:
         """Fail if anything is torn. Returns: a word for what stands there."""
-        raise NotImplementedError
 
 
 class Training(Work):

@@ -108,6 +108,13 @@ def _act(address: str, page: str, link: dict[str, str], over: threading.Event) -
             session.rerun()
 
 
+def _serves_another(address: str, rng: random.Random) -> None:
+    """A visitor who comes afterwards notices nothing."""
+    with Session(address) as session:
+        session.open(checkpoint="alpha", sentence=sentence(rng))
+        assert not notices(session)
+
+
 def _ended(pids: list[int]) -> bool:
     return not any(map(runs, pids))
 
@@ -186,9 +193,7 @@ def test_a_killed_worker_is_one_line_and_others_notice_nothing(
             over.set()
             for each in visits:
                 each.result()
-        with Session(server.address) as session:
-            session.open(checkpoint="alpha", sentence=sentence(rng))
-            assert not notices(session)
+        _serves_another(server.address, rng)
     note(test="killed workers", killed=killed, seed=SEED, sentences=done["sentences"], read=read)
     assert killed >= trials(4)
     assert all("the process that translates ended" in line for line in read), read
@@ -276,9 +281,7 @@ def test_a_checkpoint_changed_in_use(
             over.set()
             for each in visits:
                 each.result()
-        with Session(server.address) as session:
-            session.open(checkpoint="alpha", sentence=sentence(rng))
-            assert not notices(session)
+        _serves_another(server.address, rng)
     note(test="changed checkpoints", trials=trials(8), seed=SEED, pages=done, read=read.total())
     assert all(CHANGED.search(line) for line in read), read
     assert "Traceback" not in is_there(root.with_name("log.txt"))
