@@ -69,10 +69,10 @@ class Work(ABC):
         """Args: inputs: folder in which `prepare` lays what the work needs."""
         self.inputs = inputs
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 - some need nothing
         """Make what the work needs, once."""
 
-    def begin(self, place: Path, number: int) -> None:
+    def begin(self, place: Path, number: int) -> None:  # noqa: B027 - some find nothing
         """Lay in `place` what stands there before the work; `number` counts the trials."""
 
     @abstractmethod
