@@ -15,6 +15,7 @@ from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
 from ui.work.progress import place_for_progress
+from ui.work.runs import in_turn
 
 HERE = Path(__file__).resolve().parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
@@ -103,7 +104,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_turn():
+        main()
 else:
     # `streamlit run` finds this by its name and serves it; the app then runs this file as above.
     st.secrets.load_if_toml_exists()  # some hosts set environment variables by this file

@@ -7,6 +7,7 @@ a step of a long one, not for its end, long ones take turns, and none waits fore
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from bisect import insort
@@ -28,10 +29,17 @@ Waiting = Callable[[int], None]
 class Turns:
     """Lets some pieces of work compute at once, and the others wait. Thread-safe."""
 
-    def __init__(self, places: int) -> None:
-        """Args: places: number of pieces of work that compute at once."""
-        self._free = places
+    def __init__(self, places: int, patience: float = math.inf) -> None:
+        """Create turns.
+
+        Args:
+            places: number of pieces of work that compute at once.
+            patience: seconds after which a place is taken from work that keeps it, if others wait.
+                It goes on beside them then: perhaps it only waits for something itself.
+        """
+        self._places, self._patience = places, patience
         self._queue: list[Turn] = []
+        self._holders: dict[Turn, float] = {}
         self._lock = threading.Lock()
 
     @property
@@ -46,11 +54,11 @@ class Turns:
         Yields: the turn, which should be offered to others between steps.
         """
         turn = Turn(self, waiting)
-        self._take(turn)
+        self.take(turn)
         try:
             yield turn
         finally:
-            self._give_back(turn)
+            self.give_back(turn)
 
     def pass_on(self, turn: Turn) -> None:
         """Let waiting work go first if it comes before this turn's by now."""
@@ -58,40 +66,50 @@ class Turns:
         with self._lock:
             if not self._queue or self._queue[0].rank > turn.rank:
                 return
-        self._give_back(turn)
-        self._take(turn)
+        self.give_back(turn)
+        self.take(turn)
 
-    def _take(self, turn: Turn) -> None:
+    def take(self, turn: Turn) -> None:
+        """Wait for a place."""
         with self._lock:
             insort(self._queue, turn, key=attrgetter("rank"))
             self._let_in()
         try:
             while not turn.may.wait(_EVERY):
+                self._lose_patience()
                 turn.waiting(self._before(turn))
         except BaseException:
             with self._lock:
                 if turn in self._queue:
                     self._queue.remove(turn)
-                else:  # let in meanwhile
-                    self._free += 1
-                    self._let_in()
-            turn.may.clear()
+                self._free(turn)  # it may have been let in meanwhile
             raise
         turn.begin()
 
-    def _give_back(self, turn: Turn) -> None:
+    def give_back(self, turn: Turn) -> None:
+        """Let others have the turn's place, if it has one."""
         if not turn.may.is_set():
             return
         turn.count()
-        turn.may.clear()
         with self._lock:
-            self._free += 1
-            self._let_in()
+            self._free(turn)
+
+    def _free(self, turn: Turn) -> None:
+        turn.may.clear()
+        self._holders.pop(turn, None)
+        self._let_in()
 
     def _let_in(self) -> None:
-        while self._free and self._queue:
-            self._free -= 1
-            self._queue.pop(0).may.set()
+        while self._queue and len(self._holders) < self._places:
+            turn = self._queue.pop(0)
+            self._holders[turn] = time.monotonic()
+            turn.may.set()
+
+    def _lose_patience(self) -> None:
+        late = time.monotonic() - self._patience
+        with self._lock:
+            for turn in [turn for turn, since in self._holders.items() if since < late]:
+                self._free(turn)
 
     def _before(self, turn: Turn) -> int:
         with self._lock:
@@ -116,6 +134,16 @@ class Turn:
     def offer(self) -> None:
         """Let others compute first if they come before this work; call it between its steps."""
         self._turns.pass_on(self)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let others compute while this work waits for something within.
+
+        If that ends with an exception, the work goes on without a place.
+        """
+        self._turns.give_back(self)
+        yield
+        self._turns.take(self)
 
     def begin(self) -> None:
         """Start counting the thread's time."""

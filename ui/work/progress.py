@@ -20,6 +20,7 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from figures.numbers import count
 from ui.work.budget import Budget, budget_of_visit
+from ui.work.runs import in_turn, paused
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,8 +74,9 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     @st.fragment
     @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
-        _frames_place()
-        draw(*args, **options)
+        with in_turn():
+            _frames_place()
+            draw(*args, **options)
 
     return run
 
@@ -200,7 +202,8 @@ class Job(Generic[T]):
         try:
             while True:
                 try:
-                    call = self._calls.get(timeout=_EVERY)
+                    with paused():
+                        call = self._calls.get(timeout=_EVERY)
                 except queue.Empty:
                     progress(*self._reached)
                     continue

@@ -179,3 +179,55 @@ def test_never_more_than_the_places_compute_at_once(places: int, works: int, ste
     with ExitStack() as stack:  # every place is free again
         for _ in range(places):
             assert isinstance(stack.enter_context(all_turns.taken(pytest.fail)), Turn)
+
+
+def test_paused_work_lets_others_compute_and_waits_for_them() -> None:
+    all_turns, said = Turns(1), list[str]()
+    inside, end, waits = threading.Event(), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with all_turns.taken(lambda _: None):
+            said.append("other")
+            inside.set()
+            end.wait()
+            said.append("other ends")
+
+    thread = threading.Thread(target=other)
+    with all_turns.taken(lambda _: waits.set()) as turn:
+        thread.start()
+        with turn.paused():
+            assert inside.wait(60)
+            threading.Thread(target=lambda: (waits.wait(), end.set())).start()
+        said.append("this goes on")
+    thread.join(60)
+    assert said == ["other", "other ends", "this goes on"]
+
+
+def test_work_that_fails_while_paused_goes_on_without_a_place() -> None:
+    all_turns = Turns(1)
+    with all_turns.taken(pytest.fail) as turn:
+        with pytest.raises(ZeroDivisionError), turn.paused():
+            raise ZeroDivisionError
+        with all_turns.taken(pytest.fail):
+            pass
+        with turn.paused():  # and has one again after it
+            pass
+        assert turn.may.is_set()
+
+
+def test_a_place_kept_too_long_goes_to_work_that_waits() -> None:
+    all_turns = Turns(1, patience=0.0)
+    with all_turns.taken(lambda _: None) as turn:
+        done = threading.Event()
+
+        def other() -> None:
+            with all_turns.taken(lambda _: None):
+                done.set()
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert done.wait(60)
+        thread.join(60)
+        assert not turn.may.is_set()
+    with all_turns.taken(pytest.fail):  # given back once, not twice
+        assert all_turns.waiting == 0

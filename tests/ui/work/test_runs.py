@@ -1,0 +1,67 @@
+"""Runs compute one after the other; one that waits lets others go on."""
+
+from __future__ import annotations
+
+import math
+import threading
+
+import pytest
+
+from tests.ui.work.test_progress import Watched
+from ui.work.progress import attended
+from ui.work.runs import RUNS, in_turn, paused
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never let a run in beside one that keeps its turn."""
+    monkeypatch.setattr(RUNS, "_patience", math.inf)
+
+
+def test_runs_do_not_compute_at_once() -> None:
+    now, most = 0, 0
+
+    def run() -> None:
+        nonlocal now, most
+        for _ in range(20):
+            with in_turn(), in_turn():  # a fragment within its page
+                now += 1
+                most = max(most, now)
+                threading.Event().wait(0.001)
+                now -= 1
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert (now, most) == (0, 1)
+
+
+def test_a_run_that_waits_for_its_work_lets_another_go_on() -> None:
+    went_on = threading.Event()
+
+    def other() -> None:
+        with in_turn():
+            went_on.set()
+
+    def make(_: object) -> str:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(60)
+        return "made"
+
+    with in_turn():
+        assert attended(make, Watched()) == "made"
+    assert went_on.is_set()
+
+
+def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
+    with pytest.raises(ZeroDivisionError), in_turn(), paused():
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), in_turn():
+        raise ZeroDivisionError
+    with RUNS.taken(pytest.fail):
+        pass
+    with paused():  # outside of any run, nothing to let go
+        pass
