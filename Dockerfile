@@ -5,12 +5,15 @@ FROM python:3.12-slim-bookworm AS build
 ARG TORCH_INDEX=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
-COPY requirements.txt requirements-metrics.txt constraints-cuda.txt ./
+COPY locks locks
 RUN python -m venv /venv
+# Only what has a hash in the lock, and nothing that would be compiled.
 RUN if [ -n "$TORCH_INDEX" ]; then \
-        /venv/bin/pip install "$(grep '^torch==' requirements.txt)" --index-url "$TORCH_INDEX"; \
-    fi
-RUN /venv/bin/pip install -r requirements.txt -r requirements-metrics.txt
+        set -- -r locks/cpu.txt --extra-index-url "$TORCH_INDEX"; \
+    else \
+        set -- -r locks/cuda.txt; \
+    fi; \
+    /venv/bin/pip install --require-hashes --only-binary :all: "$@"
 
 FROM python:3.12-slim-bookworm
 RUN useradd --uid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin headlight

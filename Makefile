@@ -3,6 +3,7 @@
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, long fuzzing; LONG=1: all of it
+# make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
 
@@ -21,7 +22,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports; compiling everything beforehand takes longer than the rest.
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
-UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q pyproject.toml
+UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
 .PHONY: app check style types test test-under-load suite soak architecture lock sbom audit clean
 
@@ -69,8 +70,9 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python's venv module failed; on Debian it is the package python3-venv" >&2; exit 2; }
 
 $(VENV)/.app: requirements.txt constraints-cuda.txt | $(BIN)/python
+# Alone: such an index has old releases of what torch needs.
 ifneq ($(TORCH_INDEX),)
-	$(PIP) "$$(grep ^torch== requirements.txt)" --index-url $(TORCH_INDEX)
+	$(PIP) --no-deps "$$(grep ^torch== requirements.txt)" --index-url $(TORCH_INDEX)
 endif
 	$(PIP) -r requirements.txt
 	@touch $@
@@ -86,17 +88,28 @@ architecture: $(VENV)/.dev
 
 # Writes the lock files from pyproject.toml; needs uv. Versions stay where its ranges allow them, or
 # say make lock UPGRADE=--upgrade. What only CUDA builds of torch need goes to a constraints file,
-# which pins a package without installing it.
+# which pins a package without installing it. locks/ holds the same versions with hashes, for servers;
+# the CPU build of torch is not on the usual index: make lock TORCH_INDEX=ADDRESS asks that one.
+CUDA_ONLY := nvidia-|cuda-|triton
 lock:
 	grep -h == requirements.txt constraints-cuda.txt > .lock.all
-	$(UV_COMPILE) $(UPGRADE) -o .lock.all
+	$(UV_COMPILE) $(UPGRADE) pyproject.toml -o .lock.all
 	grep -h == .lock.all requirements-dev.txt > .lock.dev
-	$(UV_COMPILE) $(UPGRADE) --extra dev -c .lock.all -o .lock.dev
-	{ echo "-c constraints-cuda.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.all; } > requirements.txt
-	grep -E '^(nvidia-|cuda-|triton)' .lock.all > constraints-cuda.txt
-	{ echo "-r requirements.txt"; grep -Ev '^(nvidia-|cuda-|triton)' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
-	grep ^prometheus-client== requirements-dev.txt > requirements-metrics.txt
-	rm -f .lock.all .lock.dev
+	$(UV_COMPILE) $(UPGRADE) pyproject.toml --extra dev -c .lock.all -o .lock.dev
+	{ echo "-c constraints-cuda.txt"; grep -Ev '^($(CUDA_ONLY))' .lock.all; } > requirements.txt
+	grep -E '^($(CUDA_ONLY))' .lock.all > constraints-cuda.txt
+	{ echo "-r requirements.txt"; grep -Ev '^($(CUDA_ONLY))' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
+	$(UV_COMPILE) pyproject.toml --extra metrics --generate-hashes -c .lock.all -c .lock.dev -o .lock.hashes
+	awk '/^[a-z]/ { mine = !/^(torch==|$(CUDA_ONLY))/ } mine' .lock.hashes > locks/common.txt
+	{ echo "-r common.txt"; awk '/^[a-z]/ { mine = /^(torch==|$(CUDA_ONLY))/ } mine' .lock.hashes; } > locks/cuda.txt
+ifneq ($(TORCH_INDEX),)
+	echo "$$(grep ^torch== requirements.txt)+cpu" > .lock.torch
+	$(UV_COMPILE) .lock.torch --no-deps --generate-hashes --default-index $(TORCH_INDEX) -o .lock.cpu
+	{ echo "-r common.txt"; cat .lock.cpu; } > locks/cpu.txt
+endif
+	rm -f .lock.all .lock.dev .lock.hashes .lock.torch .lock.cpu
+	@grep -q "^$$(grep ^torch== requirements.txt)+cpu " locks/cpu.txt || { \
+	echo "locks/cpu.txt has another torch: say make lock TORCH_INDEX=ADDRESS" >&2; exit 2; }
 
 # What a server has installed, as CycloneDX in sbom.json, and what is known against it; the second asks
 # the package index. Both tools live in an environment of their own.
