@@ -2,7 +2,7 @@
 # make check            style and types
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
-# make soak             kills at random moments, many sessions, races, long fuzzing; LONG=1: all of it
+# make soak             kills at random moments, many sessions, races, the Dockerfile; LONG=1: all of it
 # make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
@@ -62,7 +62,7 @@ soak: export HEADLIGHT_SOAK_SEED = $(SOAK_SEED)
 soak: export HEADLIGHT_SOAK_FIGURES = $(if $(LONG),soak.jsonl)
 soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
-	$(PYTEST) --timeout $(if $(LONG),14400,1200) -v -o python_files='soak_*.py'
+	$(PYTEST) --timeout $(if $(LONG),14400,1200) -v -rs -o python_files='soak_*.py'
 	$(PYTEST) --timeout 1200 -m hypothesis --hypothesis-profile=soak
 
 $(BIN)/python:
