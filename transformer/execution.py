@@ -74,7 +74,9 @@ class Fast:
     """Runs packed copies of the weights."""
 
     def __init__(self, model: Transformer) -> None:
-        self.encoder, self.decoder = PackedEncoder(model), PackedDecoder(model)
+        # The decoder first: most of its shapes are the encoder's too, and are raced once.
+        self.decoder = PackedDecoder(model)
+        self.encoder = PackedEncoder(model)
 
     def encode(
         self, src: Tensor, *, need_weights: bool = False, begin: Begin | None = None

@@ -3,8 +3,8 @@
 The results are those of `Transformer` up to rounding, as tests check:
 
 - Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
-- Matrix products are those of `transformer.fast.products`, limited by memory bandwidth alone; they
-  include the activation and the residual sum.
+- Matrix products are those of `transformer.fast.products`, in the way that is fastest here
+  (`transformer.fast.choice`); they include the activation and the residual sum.
 - Keys and values of the source are computed for all layers at once and stored once per sentence.
 
 The key-value cache of a search is in `transformer.fast.steps`.
@@ -20,7 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.fast.products import parts_of, product, stacked
+from transformer.fast.choice import prepare
+from transformer.fast.products import Product, parts_of, product, stacked
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.machinery.kernels import causal_mask, padding_mask
 from transformer.model import Decoded, Encoded, Transformer
@@ -141,6 +142,13 @@ class PackedLayer:
             self.cross = AttentionBlock(layer.cross_attention, layer.around_cross, cross=True)
         self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward)
 
+    @property
+    def products(self) -> list[Product]:
+        """The matrix products of a step, in order."""
+        blocks = [self.own] if self.cross is None else [self.own, self.cross]
+        attention = [each for block in blocks for each in (block.project, block.out)]
+        return [*attention, self.feed.inner, self.feed.outer]
+
     def self_attend(
         self, x: Tensor, shape: Sequence[int], mask: Tensor | None, *, need_weights: bool
     ) -> tuple[Tensor, Tensor | None]:
@@ -162,6 +170,7 @@ class PackedEncoder:
         self.layers = [
             PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
         ]
+        prepare([each for layer in self.layers for each in layer.products])
 
     def encode(
         self,
@@ -197,6 +206,7 @@ class PackedDecoder:
         # Keys and values of the source, for all layers at once: [L (H d_k + H d_v), d_model].
         self.project = stacked([parts for cross in self.crosses for parts in cross.sources])
         self.generator = product(model.generator)
+        prepare([*(each for layer in self.layers for each in layer.products), self.generator])
 
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
         """Return keys [B, S, H d_k] and values [B, S, H d_v] of the sources, layer by layer."""

@@ -1,112 +1,100 @@
-"""x W^T + b for decoding, laid out to read memory fast.
-
-With few rows, a matrix product takes as long as reading its weights. PyTorch's usual path reaches
-only part of the memory bandwidth, so on a CPU
-
-- large matrices are packed once into oneDNN's block layout, which is read at full speed with any
-  number of rows; the activation and the residual sum are fused into the product;
-- without oneDNN (another build, another precision), few rows are computed as W h^T, which reads two
-  to three times faster than h W^T;
-- small matrices stay in the processor's caches, where the plain product is fastest.
-"""
+"""x W^T + b for decoding, each product in the way that is fastest here for its number of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-#: Smallest matrix, in weights, for which packing is worth its overhead.
-PACKED_FROM = 200_000
-#: Most rows for which W h^T is faster than h W^T when weights come from memory.
-FEW_ROWS = 4
-#: Number of rows that oneDNN packs for; the layout is as good for hundreds.
-USUAL_ROWS = 4
+from transformer.fast.ways import WAYS, Activation, Rows, ways_for
 
-Activation = Callable[[Tensor], Tensor]
+#: Smallest matrix, in weights, for which packing is usually worth its overhead.
+PACKED_FROM = 200_000
+
 #: A weight [n_out, n_in] and a bias [n_out], or None.
 Parts = tuple[Tensor, Tensor | None]
 
-#: Activations that oneDNN fuses into a product: its name and variant for each.
-FUSED: dict[Activation, tuple[str, str]] = {
-    F.relu: ("relu", ""),
-    F.silu: ("swish", ""),
-    F.gelu: ("gelu", "none"),
-}
+
+class Names(NamedTuple):
+    """The way that a product takes for one row, for the few rows of a beam, and for more."""
+
+    one: str
+    few: str
+    many: str
+
+
+#: The most rows that count as few.
+FEW_ROWS = 8
 
 
 class Product:
     """x W^T + b, optionally followed by an activation or added to another tensor.
 
+    The first call settles how it is computed, unless `settle` did so before.
+
     Attributes:
-        weight: [n_out, n_in].  bias: [n_out] or None.  activation: applied last, or None.
+        n_out, n_in, dtype: of W.  possible: names of the ways that can compute it.
+        names: the ways that it takes, once they are settled.
     """
 
     def __init__(
         self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
     ) -> None:
-        self.weight, self.bias, self.activation = weight, bias, activation
-        self._packed: Tensor | None = None
-        self._after = ("none", "") if activation is None else FUSED.get(activation)
-        large = weight.device.type == "cpu" and weight.numel() >= PACKED_FROM
-        if large and weight.dtype == torch.float32 and self._after is not None and _has_onednn():
-            self._packed = torch.ops.mkldnn._reorder_linear_weight(weight, USUAL_ROWS)
-            # From here on only its shape is used.
-            self.weight = weight.to("meta")
-        self._from_memory = large and self._packed is None
+        """Args: weight: [n_out, n_in].  bias: [n_out] or None.  activation: applied last."""
+        self.n_out, self.n_in = weight.shape
+        self.dtype = str(weight.dtype).removeprefix("torch.")
+        self.possible = ways_for(weight, activation)
+        self.names: Names | None = None
+        self._made: dict[str, Rows] = {}
+        self._taken: tuple[Rows, Rows, Rows] | None = None
+        self._parts: tuple[Tensor, Tensor | None, Activation | None] | None
+        self._parts = weight, bias, activation
 
     def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
         """Map x [R, n_in] to [R, n_out], plus `added` [R, n_out] if given (then no activation)."""
-        if self._packed is not None:
-            return self._with_onednn(x, added)
-        if self._from_memory and x.size(0) <= FEW_ROWS:
-            # A single row would take the slow matrix-vector path.
-            columns = x.t() if x.size(0) > 1 else x.repeat(2, 1).t()
-            result = torch.mm(self.weight, columns).t()[: x.size(0)]
-            result = (result if self.bias is None else result + self.bias).contiguous()
-        else:
-            result = F.linear(x, self.weight, self.bias)
-        if added is not None:
-            return result + added
-        return result if self.activation is None else self.activation(result)
+        if self._taken is None:
+            self.settle(self.usual())
+        assert self._taken is not None
+        one, few, many = self._taken
+        n_rows = x.size(0)
+        return (one if n_rows == 1 else few if n_rows <= FEW_ROWS else many)(x, added)
 
-    def _with_onednn(self, x: Tensor, added: Tensor | None) -> Tensor:
-        pointwise = torch.ops.mkldnn._linear_pointwise
-        if added is not None:
-            return pointwise.binary(x, added, self._packed, self.bias, "add")  # type: ignore[no-any-return]
-        assert self._after is not None
-        name, kind = self._after
-        return pointwise.default(x, self._packed, self.bias, name, [], kind)  # type: ignore[no-any-return]
+    def usual(self) -> Names:
+        """Return the ways that usually are best, by the size alone."""
+        large = self.n_out * self.n_in >= PACKED_FROM
+        if large and "packed" in self.possible:
+            return Names("packed", "packed", "packed")
+        if large and "columns" in self.possible:
+            return Names("columns", "columns", "rows")
+        return Names("rows", "rows", "rows")  # what stays in the processor's caches
 
+    def way(self, name: str) -> Rows:
+        """Return the product made ready in one way. Not to be called once it is settled."""
+        assert self._parts is not None
+        if name not in self._made:
+            self._made[name] = WAYS[name](*self._parts)
+        return self._made[name]
 
-@cache
-def _has_onednn() -> bool:
-    """Whether this build of PyTorch multiplies with packed weights correctly.
+    def settle(self, names: Names) -> None:
+        """Take these ways from now on, and let go of what the others need."""
+        one, few, many = (self.way(name) for name in names)
+        self.names, self._taken = names, (one, few, many)
+        self._made, self._parts = {}, None
 
-    These operations are internal to PyTorch's compiler and may change; if so, do without them.
-    """
-    draw = torch.Generator().manual_seed(0)
-    x, weight, bias, added = (
-        torch.randn(shape, generator=draw) for shape in ((3, 8), (5, 8), (5,), (3, 5))
-    )
-    try:
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, USUAL_ROWS)
-        pointwise = torch.ops.mkldnn._linear_pointwise
-        fused = [
-            pointwise.default(x, packed, bias, name, [], kind)
-            for name, kind in (("none", ""), *FUSED.values())
+    def slices(self, rows: int) -> list[Product]:
+        """Return unsettled products, each of the next `rows` rows of W, without a shorter rest."""
+        assert self._parts is not None
+        weight, bias, activation = self._parts
+        return [
+            Product(
+                weight[first : first + rows],
+                None if bias is None else bias[first : first + rows],
+                activation,
+            )
+            for first in range(0, self.n_out - rows + 1, rows)
         ]
-        fused.append(pointwise.binary(x, added, packed, bias, "add"))
-    except (AttributeError, RuntimeError, TypeError):
-        return False
-    plain = F.linear(x, weight, bias)
-    wanted = [plain, *(activation(plain) for activation in FUSED), plain + added]
-    return all(
-        torch.allclose(one, other, atol=1e-5) for one, other in zip(fused, wanted, strict=True)
-    )
 
 
 def parts_of(linear: nn.Linear) -> Parts:

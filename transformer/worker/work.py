@@ -34,8 +34,10 @@ def open_unchanged(path: str, mark: str, device: str) -> Tracer:
     loaded = open_tracer(path, device)
     if mark_of(path) != mark:
         raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
-    if loaded.device == "cpu" and is_small(loaded):
+    if loaded.device == "cpu" and is_small(loaded) and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
+        if isinstance(loaded, Translator):
+            loaded.repack()  # another way of multiplying may be fastest now
     return loaded
 
 

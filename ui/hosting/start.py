@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from streamlit import config
 
+from transformer.fast.setting import is_measured
 from ui.core import public
 from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 def problems() -> list[str]:
     """Return why the server must not start with these settings, a line each."""
     found = []
-    for check in (most_visitors, frames, metrics_address, _budget):
+    for check in (most_visitors, frames, metrics_address, _budget, is_measured):
         try:
             check()
         except ValueError as error:
