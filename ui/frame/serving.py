@@ -20,7 +20,8 @@ from streamlit.runtime.pages_manager import PagesManager
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
-from ui.hosting.gate import Asgi, Message, Receive, Send, below_base, is_page
+from ui.hosting.asgi import Asgi, Message, Receive, Send
+from ui.hosting.gate import below_base, is_page
 from ui.hosting.headers import policy_of
 
 #: Cut from the end, since a proxy may put more in front of the path than the server sees.

@@ -57,6 +57,8 @@ class Server:
         counters = (
             ("visitors_turned_away", "Pages and connections refused for want of a place.",
              VISITORS.turned_away),
+            ("places_given_up", "Places taken from visitors who were idle while others waited.",
+             VISITORS.gave_up),
             ("sentences", "Sentences traced.", COUNTS.sentences),
             ("computations", "Computations made from traces.", COUNTS.computations),
             ("over_budget", "Works refused or ended because a visit's budget was used.",

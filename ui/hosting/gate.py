@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from streamlit import config
 
 from ui.core.public import is_public
-from ui.hosting.headers import Headers, headers_of
+from ui.hosting import visit
+from ui.hosting.asgi import Asgi, Message, Receive, Send
+from ui.hosting.full_pages import AGAIN, full_page, given_up_page
+from ui.hosting.headers import Headers, headers_of, policy_of
 from ui.hosting.state import state
-from ui.hosting.visitors import AGAIN, VISITORS
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+from ui.hosting.visitors import VISITORS
 
 #: Where a balancer asks whether this server is ready, below the app's base path.
 READY = "_headlight/ready"
@@ -33,6 +32,8 @@ class Gate:
 
     def __init__(self, app: Asgi) -> None:
         self.app = app
+        # A loop holds its tasks weakly.
+        self._farewells: set[asyncio.Task[None]] = set()
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
@@ -56,10 +57,11 @@ class Gate:
             await _ready(with_headers)
         elif is_public() and path.startswith(_HIDDEN):
             await _answer(with_headers, 404, b"Not found", b"text/plain")
-        elif VISITORS.full and is_page(path) and scope["method"] == "GET":
+        elif f"/{path}".endswith(f"/{visit.GIVEN_UP}"):
+            await _wait_again(with_headers, visit.link_of(scope))
+        elif VISITORS.full and is_page(path) and scope["method"] == "GET" and not self._make_room():
             VISITORS.turned_away += 1
-            again = [(b"retry-after", str(AGAIN).encode())]
-            await _answer(with_headers, 503, VISITORS.page(), b"text/html; charset=utf-8", again)
+            await _refuse(with_headers, full_page(VISITORS.most, VISITORS.idle))
         else:
             await self.app(scope, receive, with_headers)
 
@@ -67,12 +69,21 @@ class Gate:
         if below_base(scope["path"]) != _STREAM:
             await self.app(scope, receive, send)
             return
-        with VISITORS.place() as given:
-            if given:
-                await self.app(scope, receive, send)
+        with VISITORS.place(visit.returns(scope)) as place:
+            if place:
+                await self.app(scope, *visit.watched(VISITORS, place, receive, send))
             else:
                 await receive()  # the handshake, which is refused with 403
                 await send({"type": "websocket.close", "code": 1013, "reason": "full"})
+
+    def _make_room(self) -> bool:
+        """Let an idle visitor go, if there is one. Returns: whether there is a place now."""
+        place = VISITORS.make_room()
+        if place and place.farewell:
+            task = asyncio.create_task(place.farewell())
+            self._farewells.add(task)
+            task.add_done_callback(self._farewells.discard)
+        return place is not None
 
 
 def below_base(path: str) -> str:
@@ -98,6 +109,24 @@ async def _ready(send: Send) -> None:
     status = 200 if found.ready else 503
     body = json.dumps(found.to_dict()).encode()
     await _answer(send, status, body, b"application/json", [(b"cache-control", b"no-store")])
+
+
+async def _wait_again(send: Send, link: str) -> None:
+    """Answer who gave a place up: by the view at `link` as soon as there is a place."""
+    if VISITORS.full:
+        await _refuse(send, given_up_page(VISITORS.idle, visit.next_look(link)))
+    else:
+        fresh = [(b"location", link.encode()), (b"cache-control", b"no-store")]
+        await _answer(send, 303, b"", b"text/plain", fresh)
+
+
+async def _refuse(send: Send, page: bytes) -> None:
+    headers = [
+        (b"retry-after", str(AGAIN).encode()),
+        (b"cache-control", b"no-store"),
+        (b"content-security-policy", policy_of(page)),
+    ]
+    await _answer(send, 503, page, b"text/html; charset=utf-8", headers)
 
 
 async def _answer(

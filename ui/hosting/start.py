@@ -12,7 +12,7 @@ from ui.core import public
 from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
 from ui.hosting.quiet_log import quieten
-from ui.hosting.visitors import VISITORS, most_visitors
+from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
 from ui.work.budget import limit
 from ui.work.leftovers import put_in_order
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 def problems() -> list[str]:
     """Return why the server must not start with these settings, a line each."""
     found = []
-    for check in (most_visitors, frames, metrics_address, _budget, is_measured):
+    for check in (most_visitors, idle_minutes, frames, metrics_address, _budget, is_measured):
         try:
             check()
         except ValueError as error:
@@ -43,7 +43,7 @@ def prepare() -> None:
 
     Raises: `ValueError`, one line, if counters cannot be served.
     """
-    VISITORS.most = most_visitors()
+    VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
     quieten()
     more_descriptors()
     for line in put_in_order():

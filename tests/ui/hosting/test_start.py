@@ -20,6 +20,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ("HEADLIGHT_SESSIONS", "many", "HEADLIGHT_SESSIONS=many: must be a whole number"),
         ("HEADLIGHT_SESSIONS", "-1", "must be a whole number"),
+        ("HEADLIGHT_IDLE_MINUTES", "0.5", "HEADLIGHT_IDLE_MINUTES=0.5: must be a whole number"),
         ("HEADLIGHT_BUDGET_SECONDS", "1.5", "HEADLIGHT_BUDGET_SECONDS=1.5: must be a whole"),
         ("HEADLIGHT_BUDGET_TOKENS", "²", "must be a whole number"),
         ("HEADLIGHT_METRICS", "99999", "must be a port from 1 to 65535"),

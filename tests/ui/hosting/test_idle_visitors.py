@@ -1,0 +1,241 @@
+"""Places that idle visitors give up to those who wait; the clock is the test's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+
+from ui.hosting import gate
+from ui.hosting.gate import Gate
+from ui.hosting.visit import acts
+from ui.hosting.visitors import Place, Visitors
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def visitors(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Visitors:
+    """Two places, given up after ten minutes."""
+    few = Visitors(2, 600, clock)
+    monkeypatch.setattr(gate, "VISITORS", few)
+    return few
+
+
+@pytest.fixture
+def held(visitors: Visitors, clock: Clock) -> Iterator[list[Place]]:
+    """Both places, the first taken a minute before the other."""
+    with ExitStack() as stack:
+        first = stack.enter_context(visitors.place())
+        clock.now += 60
+        second = stack.enter_context(visitors.place())
+        assert first and second
+        yield [first, second]
+
+
+def test_only_the_idlest_gives_a_place_up_and_only_when_it_is_idle_enough(
+    visitors: Visitors, held: list[Place], clock: Clock
+) -> None:
+    clock.now += 539
+    assert visitors.make_room() is None and visitors.now == 2
+    clock.now += 1
+    assert visitors.make_room() is held[0] and held[0].given_up
+    assert visitors.make_room() is None  # the other has a minute left
+    clock.now += 59
+    visitors.acts(held[1])
+    clock.now += 599
+    assert visitors.make_room() is None
+    clock.now += 1
+    assert visitors.make_room() is held[1] and (visitors.now, visitors.gave_up) == (0, 2)
+
+
+def test_without_a_time_nobody_gives_a_place_up(clock: Clock) -> None:
+    patient = Visitors(1, 0, clock)
+    with patient.place():
+        clock.now += 1e9
+        assert patient.make_room() is None and patient.full
+
+
+def test_a_place_is_kept_for_a_new_visitor_for_half_a_minute(
+    visitors: Visitors, held: list[Place], clock: Clock
+) -> None:
+    clock.now += 540
+    assert visitors.make_room() is held[0]
+    assert visitors.full  # for other pages
+    with visitors.place(returning=True) as place:
+        assert place is None
+    with visitors.place() as place:
+        assert place and visitors.now == 2 and visitors.full
+    assert not visitors.full  # who waited has come and gone
+    with visitors.place(returning=True) as place:
+        assert place
+        clock.now += 60
+        assert visitors.make_room() is held[1] and visitors.full
+        clock.now += 30
+        assert not visitors.full  # nobody came
+
+
+@pytest.mark.parametrize(
+    ("message", "counts"),
+    [
+        (BackMsg(rerun_script=ClientState(query_string="a=1")), True),
+        (BackMsg(rerun_script=ClientState(fragment_id="f", is_auto_rerun=True)), False),
+        (BackMsg(app_heartbeat=True), False),
+        (BackMsg(stop_script=True), True),
+        (BackMsg(), False),
+    ],
+)
+def test_what_a_timer_sends_is_no_action(message: BackMsg, counts: bool) -> None:
+    assert acts(message.SerializeToString()) is counts
+    assert acts(b"\xff" + message.SerializeToString()) is False
+
+
+def get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], str]:
+    """Return status, headers and text with which a page is answered."""
+    return asyncio.run(_get(path, referrer))
+
+
+async def _get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], str]:
+    parts, sent = urlsplit(path), []
+    scope = {
+        "type": "http", "method": "GET", "path": parts.path, "query_string": parts.query.encode(),
+        "headers": [(b"referer", referrer.encode())] if referrer else [],
+    }  # fmt: skip
+
+    async def keep(message: Any) -> None:
+        sent.append(message)
+
+    await Gate(app)(scope, None, keep)  # type: ignore[arg-type]
+    start, body = sent
+    return start["status"], dict(start["headers"]), body["body"].decode()
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Stand-in for Streamlit that talks back, a word for each, until its visitor leaves."""
+    if scope["type"] == "http":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"the app"})
+        return
+    assert (await receive())["type"] == "websocket.connect"
+    await send({"type": "websocket.accept"})
+    while (await receive())["type"] != "websocket.disconnect":
+        await send({"type": "websocket.send", "bytes": b"heard"})
+
+
+class Visit:
+    """A websocket to the app behind the gate, within a running loop."""
+
+    def __init__(self, protocols: bytes = b"streamlit") -> None:
+        self.sent: list[Any] = []
+        self._said: asyncio.Queue[Any] = asyncio.Queue()
+        self._said.put_nowait({"type": "websocket.connect"})
+        scope = {
+            "type": "websocket", "path": "/_stcore/stream",
+            "headers": [(b"sec-websocket-protocol", protocols)],
+        }  # fmt: skip
+        self.task = asyncio.create_task(Gate(app)(scope, self._said.get, self._keep))
+
+    async def _keep(self, message: Any) -> None:
+        self.sent.append(message)
+
+    async def say(self, **message: Any) -> None:
+        self._said.put_nowait(message)
+        await settle()
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_who_waits_gets_the_place_and_who_gave_it_up_is_told(
+    visitors: Visitors, clock: Clock
+) -> None:
+    async def scene() -> None:
+        idle, busy = Visit(), Visit()
+        await settle()
+        clock.now += 599
+        act = BackMsg(rerun_script=ClientState()).SerializeToString()
+        timer = BackMsg(rerun_script=ClientState(is_auto_rerun=True)).SerializeToString()
+        await idle.say(type="websocket.receive", bytes=timer)
+        await busy.say(type="websocket.receive", bytes=act)
+        assert (await _get("/attention"))[0] == 503
+        clock.now += 1
+        assert (await _get("/attention"))[0] == 200
+        await settle()
+        *_, told, closed = idle.sent
+        assert len(idle.sent) == 4
+        assert closed["type"] == "websocket.close" and len(busy.sent) == 2
+        assert ForwardMsg.FromString(told["bytes"]).auth_redirect.url == "_headlight/place"
+        again = Visit(b"streamlit, token, a-session")  # the client reconnects by itself
+        await settle()
+        assert again.sent == [{"type": "websocket.close", "code": 1013, "reason": "full"}]
+        status, headers, text = await _get("/_headlight/place", "http://x/attention?head=2")
+        assert status == 503 and "Your place went to someone waiting" in text
+        assert "Nothing had been done here for 10 minutes" in text
+        assert 'content="20; url=place?link=%2Fattention%3Fhead%3D2"' in text
+        new = Visit()
+        await idle.say(type="websocket.receive", bytes=timer)  # too late: nothing more is sent
+        assert new.sent == [{"type": "websocket.accept"}] and len(idle.sent) == 4
+        assert (await _get("/_headlight/place?link=%2Fattention%3Fhead%3D2"))[0] == 503
+        await idle.say(type="websocket.disconnect")
+        assert visitors.now == 2
+        await new.say(type="websocket.disconnect")
+        status, headers, _ = await _get("/_headlight/place?link=%2Fattention%3Fhead%3D2")
+        assert (status, headers[b"location"]) == (303, b"/attention?head=2")
+        await busy.say(type="websocket.disconnect")
+        await asyncio.gather(idle.task, busy.task, again.task, new.task)
+
+    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
+        thread.submit(asyncio.run, scene()).result()
+    assert visitors.now == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "referrer", "link"),
+    [
+        (
+            "",
+            "https://a.example/base/head?sentence=%C3%A9&x=%22",
+            "/base/head?sentence=%C3%A9&x=%22",
+        ),
+        ("", "https://a.example/", "/"),
+        ("", "", "../"),
+        ("", "http://[", "../"),
+        ("?link=%2Fhead", "https://a.example/beam", "/head"),
+        ("?link=%2F%2Fevil.example", "", "../"),
+        ("?link=%2F%5Cevil.example", "", "../"),
+        ("?link=https%3A%2F%2Fevil.example", "", "../"),
+        ("?link=%2Fa%0D%0ASet-Cookie%3A+b", "", "../"),
+        ("?link=%2F%C3%A9", "", "../"),
+    ],
+)
+def test_the_view_is_restored_by_its_link_and_nothing_else(
+    asked: str, referrer: str, link: str, visitors: Visitors
+) -> None:
+    status, headers, _ = get(f"/_headlight/place{asked}", referrer)
+    assert (status, headers[b"location"].decode()) == (303, link)
+
+
+def test_a_link_is_no_markup(visitors: Visitors, held: list[Place]) -> None:
+    status, _, text = get("/_headlight/place?link=%2F%22%3E%3Cscript%3E")
+    assert status == 503 and "script" in text and "<script" not in text.lower()
