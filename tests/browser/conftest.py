@@ -43,8 +43,9 @@ def browser() -> Iterator[Browser]:
     except NoChromiumError as missing:
         pytest.fail(str(missing))
     with sync_playwright() as playwright:
-        # Pages of tests are gone before optimised code has paid for itself.
-        args = [*FLAGS, "--js-flags=--no-opt"]
+        # Pages of tests are gone before optimised code has paid for itself, be it of the second
+        # compiler or of the third.
+        args = [*FLAGS, "--js-flags=--no-opt --no-maglev"]
         chromium = playwright.chromium.launch(executable_path=path, args=args)
         yield chromium
         chromium.close()

@@ -11,7 +11,7 @@ from typing import Literal
 
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.browser.waiting import at_rest, eventually, until_passes, until_settled
+from tests.browser.waiting import eventually, until_at, until_passes, until_settled
 from ui.frame.pages import PAGES
 
 OpenPage = Callable[..., Page]
@@ -58,15 +58,23 @@ IN_THE_WAY = """() => {
     return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
 }"""
 
-#: The sizes of the first elements of the page.
-SIZES = """() => [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400)
-    .map((each) => [each.scrollWidth, each.scrollHeight]).join()"""
+#: Resolves once the sizes of the first elements of the page have been the same for ten frames.
+NOTHING_MOVES = """async () => {
+    const sizes = () => [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400)
+        .map((each) => [each.scrollWidth, each.scrollHeight]).join();
+    for (let before = "", frames = 0; frames < 10; frames += 1) {
+        await new Promise(requestAnimationFrame);
+        const now = sizes();
+        if (now !== before) [before, frames] = [now, 0];
+    }
+}"""
 
 
 def settled(page: Page) -> None:
     """The page has been drawn, and nothing moves any more."""
     until_settled(page)
-    at_rest(page, lambda: page.evaluate(SIZES))
+    page.evaluate(NOTHING_MOVES)
+    until_settled(page)
 
 
 def look_at(page: Page, look: Look) -> None:
@@ -87,7 +95,7 @@ def check_places(page: Page, where: str) -> None:
 
 
 def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
-    """All are seen in both themes and sizes; with which of them a page is opened takes turns."""
+    """All are seen in both themes and sizes; in which of them a page is opened takes turns."""
     wrong: list[str] = []
     page = window.new_page()
     looks: list[Look] = [("light", 1280, 720), ("dark", 390, 844)]
@@ -118,9 +126,12 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
         for spec in PAGES:
             where = spec.url_path
             look_at(page, looks[0])
-            page.goto(f"{app}/{spec.url_path}?{QUERY}")
+            if spec is PAGES[0]:
+                page.goto(f"{app}/{spec.url_path}?{QUERY}")
+            else:  # by the menu, which a phone hides: the browser keeps the scripts
+                page.get_by_role("link", name=spec.title, exact=True).first.dispatch_event("click")
+                until_at(page, f"/{spec.url_path}")
             settled(page)
-            expect(page.get_by_role("link", name=spec.title).first).to_be_attached()
             eventually(page, lambda: page.evaluate(UNNAMED), [])
             for look in looks:
                 if look is not looks[0]:
@@ -129,7 +140,8 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
                 expect(page.get_by_test_id("stException")).to_have_count(0)
                 until_passes(page, partial(check_places, page, f"{where}, {look}"))
             page.keyboard.press("Tab")  # makes what scrolls reachable
-            page.evaluate(AXE)
+            if not page.evaluate("'axe' in window"):
+                page.evaluate(AXE)
             wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS)]
             looks.reverse()
     finally:

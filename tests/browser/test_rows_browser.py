@@ -11,7 +11,13 @@ from playwright.sync_api import Page, expect
 
 from figures.labels import plain_token, query_labels
 from tests.browser.test_translate import point_at_matrix
-from tests.browser.waiting import eventually, point, until_passes, until_settled
+from tests.browser.waiting import (
+    eventually,
+    point,
+    until_passes,
+    until_settled,
+    until_the_url_says,
+)
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 
@@ -103,10 +109,12 @@ def test_every_page_calls_a_row_by_one_name(
     opener.press("Enter")
     expect(page.locator(".shift")).to_be_hidden()
 
-    for view in ("grid", "matrix"):
-        visit("attention", display=view)
-        lens_says(page, label, trace)
-    visit("attention", display="heads")
+    visit("attention", display="grid")
+    lens_says(page, label, trace)
+    page.get_by_role("radio", name="Matrix", exact=True).click()
+    until_the_url_says(page, display="matrix")
+    lens_says(page, label, trace)
+    page.get_by_role("radio", name="Heads", exact=True).click()
     query = page.locator(".token.query").nth(STEP)
     expect(query).to_have_attribute("title", label)
     query.hover()
