@@ -178,7 +178,10 @@ def test_the_program_runs_and_makes_the_same_arrays(
     (tmp_path / "run.py").write_text(f"{code}\nnp.savez({str(tmp_path / 'made.npz')!r}, {names})\n")
     subprocess.run(
         [sys.executable, str(tmp_path / "run.py")], cwd=ROOT, check=True,
-        env={"PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(root), "PATH": ""},
+        env={
+            "PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(root), "PATH": "",
+            "OMP_NUM_THREADS": "1",  # more would wait for each other on busy cores
+        },
     )  # fmt: skip
     with np.load(tmp_path / "made.npz") as made:
         for key, expected in wanted.items():

@@ -6,6 +6,7 @@ import functools
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -80,9 +81,18 @@ def _started_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fresh_traces() -> Iterator[None]:
     """Every test starts with nothing cached."""
-    monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
+    with nothing_cached():
+        yield
+
+
+@contextmanager
+def nothing_cached() -> Iterator[None]:
+    """An empty cache of results."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
+        yield
 
 
 @pytest.fixture
