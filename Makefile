@@ -20,7 +20,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Python compiles what it imports; compiling everything beforehand takes longer than the rest.
+# Python compiles what it imports; compiling everything beforehand takes longer than the rest. What tests
+# import is compiled once, with the tests' libraries, and not by each process of the first run.
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
@@ -80,6 +81,7 @@ endif
 $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 	$(PIP) -r requirements-dev.txt
 	$(PIP) --no-deps -r requirements-race.txt
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -qq --collect-only -p no:cacheprovider > /dev/null || true
 	@touch $@
 
 # Draws the packages and their imports, now and before they were packages, in docs/architecture.md.
