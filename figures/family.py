@@ -13,7 +13,7 @@ from figures.labels import plain_token
 from figures.palette import CHROME, Theme
 from transformer.types import Floats
 
-_BAR = 22  # px
+_BAR = 28  # px
 
 
 def candidates(
@@ -67,7 +67,7 @@ def expected(
         color=alt.condition("datum.chosen", alt.value(chrome.accent), alt.value(chrome.muted)),
         tooltip=[alt.Tooltip("place:N"), alt.Tooltip("probability:Q", format=".4f")],
     )  # fmt: skip
-    return quiet(chart.properties(height=210), theme)  # type: ignore[no-any-return]
+    return quiet(chart.properties(height=10 * _BAR), theme)  # type: ignore[no-any-return]
 
 
 def guesses_exhibit(
