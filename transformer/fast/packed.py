@@ -21,7 +21,7 @@ from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
 from transformer.fast.choice import prepare
-from transformer.fast.products import Product, parts_of, product, stacked
+from transformer.fast.products import Parts, Product, parts_of, product, stacked
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.machinery.kernels import causal_mask, padding_mask
 from transformer.model import Decoded, Encoded, Transformer
@@ -64,6 +64,16 @@ def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
+def by_head(parts: Sequence[Parts], n_heads: int) -> list[Parts]:
+    """Cut products into heads: each head's part of every one, then the next head's."""
+    heads = zip(*(weight.chunk(n_heads) for weight, _ in parts), strict=True)
+    weights = [weight for head in heads for weight in head]
+    if parts[0][1] is None:
+        return [(weight, None) for weight in weights]
+    heads = zip(*(bias.chunk(n_heads) for _, bias in parts if bias is not None), strict=True)
+    return list(zip(weights, [bias for head in heads for bias in head], strict=True))
+
+
 def weigh(
     q: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, n_heads: int
 ) -> tuple[Tensor, Tensor]:
@@ -73,22 +83,21 @@ def weigh(
         q: [B H, T, d_k].  keys: [B H, d_k, S].  values: [B H, S, d_v].
         mask: 0 and -inf, broadcastable to [B, H, T, S], or None.
 
-    Returns: heads [B, H, T, d_v] and weights [B, H, T, S].
+    Returns: heads [B H, T, d_v] and weights [B H, T, S].
     """
     scores = torch.bmm(q, keys)
-    by_head = scores.view(-1, n_heads, *scores.shape[1:])
     if mask is not None:
-        by_head.add_(mask)
-    weights = by_head.softmax(-1)
-    heads = torch.bmm(weights.view(scores.shape), values)
-    return heads.view(-1, n_heads, *heads.shape[1:]), weights
+        scores.view(-1, n_heads, *scores.shape[1:]).add_(mask)
+    weights = scores.softmax(-1)
+    return torch.bmm(weights, values), weights
 
 
 class AttentionBlock:
     """One attention block and the connection around it.
 
-    In self-attention `project` computes queries, keys and values. In cross-attention it computes
-    queries only, and `sources` are the weights for the source's keys and values.
+    In self-attention `project` computes queries, keys and values, those of a head side by side. In
+    cross-attention it computes queries only, and `sources` are the weights for the source's keys
+    and values.
     """
 
     def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
@@ -97,12 +106,7 @@ class AttentionBlock:
         scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
         query = (weight * scale, None if bias is None else bias * scale)
         self.sources = [parts_of(attention.w_k), parts_of(attention.w_v)]
-        self.project = stacked([query] if cross else [query, *self.sources])
-
-    @property
-    def widths(self) -> list[int]:
-        """Total widths of queries, keys and values over all heads."""
-        return [self.n_heads * width for width in (self.d_k, self.d_k, self.d_v)]
+        self.project = stacked([query] if cross else by_head([query, *self.sources], self.n_heads))
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
@@ -110,19 +114,18 @@ class AttentionBlock:
         """Attend with scaled queries among the tokens of each row.
 
         Args:
-            q, k, v: [B, T, H d_k], [B, S, H d_k] and [B, S, H d_v].
+            q, k, v: [B, T, H, d_k], [B, S, H, d_k] and [B, S, H, d_v].
             mask: bool, broadcastable to [B, H, T, S]; True = may attend.
 
         Returns: heads side by side [B T, H d_v], and weights [B, H, T, S] if requested.
         """
-        q, k, v = (
-            each.view(*each.shape[:2], self.n_heads, -1).transpose(1, 2) for each in (q, k, v)
-        )
-        weights = None
+        q, k, v = (each.transpose(1, 2) for each in (q, k, v))
+        shape, weights = q.shape[:3], None
         if need_weights:
             added = None if mask is None else additive(mask, q.dtype)
             q, k, v = (each.flatten(0, 1) for each in (q, k, v))
             heads, weights = weigh(q, k.mT, v, added, self.n_heads)
+            heads, weights = heads.view(*shape, -1), weights.view(*shape, -1)
         else:
             heads = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=1.0)
         return heads.transpose(1, 2).flatten(2).flatten(0, 1), weights
@@ -156,8 +159,8 @@ class PackedLayer:
 
         Returns: the stream [B T, d_model], and weights [B, H, T, T] or None.
         """
-        made = self.own.project(self.own.around.enter(x)).view(*shape, -1)
-        q, k, v = made.split_with_sizes(self.own.widths, dim=2)
+        made = self.own.project(self.own.around.enter(x)).view(*shape, self.own.n_heads, -1)
+        q, k, v = made.split_with_sizes([self.own.d_k, self.own.d_k, self.own.d_v], dim=3)
         joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
         return self.own.leave(joined, x), weights
 
@@ -203,17 +206,20 @@ class PackedDecoder:
             PackedLayer(layer) for layer in model.decoder if isinstance(layer, DecoderLayer)
         ]
         self.crosses = [layer.cross for layer in self.layers if layer.cross is not None]
-        # Keys and values of the source, for all layers at once: [L (H d_k + H d_v), d_model].
-        self.project = stacked([parts for cross in self.crosses for parts in cross.sources])
+        # Keys and values of the source, for all layers at once: [L H (d_k + d_v), d_model].
+        self.project = stacked(
+            [parts for cross in self.crosses for parts in by_head(cross.sources, cross.n_heads)]
+        )
         self.generator = product(model.generator)
         prepare([*(each for layer in self.layers for each in layer.products), self.generator])
 
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
-        """Return keys [B, S, H d_k] and values [B, S, H d_v] of the sources, layer by layer."""
-        memory = encoded.memory
-        made = self.project(memory.flatten(0, 1)).view(*memory.shape[:2], -1)
-        parts = made.split_with_sizes(self.crosses[0].widths[1:] * len(self.crosses), dim=2)
-        return list(zip(parts[::2], parts[1::2], strict=True))
+        """Return keys [B, S, H, d_k] and values [B, S, H, d_v] of the sources, layer by layer."""
+        memory, cross = encoded.memory, self.crosses[0]
+        shape = (*memory.shape[:2], len(self.crosses), cross.n_heads, -1)
+        made = self.project(memory.flatten(0, 1)).view(shape)
+        keys, values = made.split_with_sizes([cross.d_k, cross.d_v], dim=4)
+        return list(zip(keys.unbind(2), values.unbind(2), strict=True))
 
     def read(
         self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None
@@ -233,7 +239,7 @@ class PackedDecoder:
             if begin is not None:
                 begin()
             x, own = layer.self_attend(x, shape, ahead, need_weights=True)
-            q = cross.project(cross.around.enter(x)).view(*shape, -1)  # [B, T, H d_k]
+            q = cross.project(cross.around.enter(x)).view(*shape, cross.n_heads, -1)
             joined, weights = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
             x = layer.feed(cross.leave(joined, x))
             assert own is not None and weights is not None

@@ -56,14 +56,21 @@ class Rows:
 class Columns(Rows):
     """(W h^T)^T."""
 
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
+    ) -> None:
+        """See `Rows`."""
+        super().__init__(weight, bias, activation)
+        self._column = None if bias is None else bias[:, None]
+
     def _product(self, x: Tensor) -> Tensor:
         n_rows = x.size(0)
         # A single column would take the slow matrix-vector path.
         columns = (x if n_rows > 1 else x.repeat(2, 1)).t()
-        if self.bias is None:
+        if self._column is None:
             product = torch.mm(self.weight, columns)
         else:
-            product = torch.addmm(self.bias[:, None], self.weight, columns)
+            product = torch.addmm(self._column, self.weight, columns)
         return product[:, :n_rows].t().contiguous()
 
 

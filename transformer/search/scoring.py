@@ -129,7 +129,9 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
         forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
     if not n_shown:
         return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
-    entropy = entropy_nats((logits - largest).sub_(spread))
+    # -sum p log p, where log p is the logit less `largest` and `spread`. A probability of 0 adds 0.
+    below = (logits - largest).clamp_min_(-1e4)
+    entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
     return Continuations(
         ids[:, :n_chosen].tolist(),
         log_probs,
