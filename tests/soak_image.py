@@ -29,7 +29,16 @@ from tests.forks import ROOT
 from tests.image.build import Build, Image
 from tests.image.context import Context
 from tests.image.dockerfile import Instruction, read
-from tests.image.root import As, OutOfReachError, first_of, fresh_root, join, run, start
+from tests.image.root import (
+    As,
+    OutOfReachError,
+    first_of,
+    fresh_root,
+    join,
+    keep_in_memory,
+    run,
+    start,
+)
 from tests.soaking import note
 from tests.waiting import wait_until
 
@@ -49,7 +58,10 @@ START, STOP = 120, 10
 def folder() -> Iterator[Path]:
     """A folder that is removed at once: roots are large, and pytest keeps its own."""
     with tempfile.TemporaryDirectory() as made:
+        mounted = keep_in_memory(Path(made))
         yield Path(made)
+        if mounted:
+            subprocess.run(["umount", made], check=True)
 
 
 def test_the_dockerfile_in_a_fresh_root(folder: Path) -> None:
