@@ -6,7 +6,7 @@ from the processor's caches as they do in decoding. The ways take turns, and the
 A way must win clearly and repeatedly; otherwise the usual one stays.
 
 Ways differ in the last bits of their sums. So a choice is made once: this process remembers it,
-and so does this machine (`transformer.fast.kept`).
+and so does this machine (`transformer.fast.kept`), unless noise left it open.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ MATRICES = 4
 #: Rows with which each of `Names` is raced.
 TRIED_ROWS = (1, 4, 16)
 #: Laps that each way runs; one before them is not counted.
-LAPS = 4
+LAPS = 6
 #: After two laps, ways that took this many times as long as the best run no more.
 HOPELESS = 1.6
-#: Seconds for the races of one model. What is not decided by then stays as usual.
-LIMIT = 0.25
+#: Seconds for a model's races with one number of rows. What is open by then stays as usual.
+LIMIT = 0.15
 #: A way wins if twice it took no more than this part of the usual way's time.
 CLEAR = 0.9
 #: The usual way's best time counts if another of its laps came this near.
@@ -112,37 +112,44 @@ class Choices:
                 self._known[shape] = Names(*names)
         return shape in self._known
 
-    def _keep(self, shape: Shape, names: Names) -> Names:
-        """Let the machine remember; another process may have been first, whose choice counts."""
-        first = names if self._kept is None else self._kept.write(shape._asdict(), names)
+    def _keep(self, shape: Shape, winners: Sequence[str | None]) -> Names:
+        """Let the machine remember; another process may have been first, whose choice counts.
+
+        What noise left open is not kept: a later process may decide it.
+        """
+        names = Names(*(one or usual for one, usual in zip(winners, shape.usual, strict=True)))
+        if self._kept is None or None in winners:
+            return names
+        first = self._kept.write(shape._asdict(), names)
         return Names(*first) if set(first) <= set(shape.possible) else names
 
 
 def race(
     groups: Mapping[Shape, Sequence[Product]], clock: Callable[[], float]
-) -> dict[Shape, Names]:
-    """Measure every way for every shape; return the ways to take."""
+) -> dict[Shape, list[str | None]]:
+    """Measure every way for every shape; return the winners, in the order of `Names`."""
     with torch.inference_mode():
         entered = {shape: _entered(shape, products) for shape, products in groups.items()}
-        deadline = clock() + LIMIT
-        by_rows = [_laps(entered, rows, clock, deadline) for rows in TRIED_ROWS]
+        by_rows = [_laps(entered, rows, clock) for rows in TRIED_ROWS]
     return {
-        shape: Names(*(
+        shape: [
             winner(times[shape], usual)
             for times, usual in zip(by_rows, shape.usual, strict=True)
-        ))
+        ]
         for shape in groups
     }  # fmt: skip
 
 
-def winner(times: Mapping[str, Sequence[float]], usual: str) -> str:
-    """Return the way that is clearly the fastest, or the usual one.
+def winner(times: Mapping[str, Sequence[float]], usual: str) -> str | None:
+    """Return the way that is clearly the fastest, else the usual one; None if noise hides it.
 
-    Args: times: seconds of each way's laps, in any order; few or none where time ran out.
+    Args: times: seconds of each way's laps, in any order; fewer than two where time ran out.
     """
-    best = {name: sorted(laps)[:2] for name, laps in times.items() if len(laps) > 1}
-    if usual not in best or best[usual][1] > STEADY * best[usual][0]:
-        return usual
+    if any(len(laps) < 2 for laps in times.values()):
+        return None
+    best = {name: sorted(laps)[:2] for name, laps in times.items()}
+    if best[usual][1] > STEADY * best[usual][0]:
+        return None
     fastest = min(best, key=lambda name: best[name][1])
     return fastest if best[fastest][1] <= CLEAR * best[usual][0] else usual
 
@@ -170,9 +177,9 @@ def _laps(
     entered: Mapping[Shape, Sequence[Product]],
     rows: int,
     clock: Callable[[], float],
-    deadline: float,
 ) -> Times:
     """Let the ways run with this many rows."""
+    deadline = clock() + LIMIT
     times: Times = {shape: {name: [] for name in shape.possible} for shape in entered}
     inputs = {shape: _input(shape, rows) for shape in entered}
     ways = list(dict.fromkeys(name for shape in entered for name in shape.possible))

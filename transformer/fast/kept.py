@@ -1,7 +1,8 @@
 """What this machine remembers of its races: a small file for every shape, in the user's cache.
 
-So every process computes in the same way, to the last bit, from the first race on. Deleting the
-folder has the machine race again. Without a folder to write to, each process races for itself.
+So every process computes in the same way, to the last bit, from the first undisturbed race on.
+Deleting the folder has the machine race again. Without a folder to write to, each process races for
+itself.
 """
 
 from __future__ import annotations
