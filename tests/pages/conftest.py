@@ -7,6 +7,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -89,9 +90,10 @@ def _fresh_traces() -> Iterator[None]:
 
 @contextmanager
 def nothing_cached() -> Iterator[None]:
-    """An empty cache of results."""
+    """Empty caches of results and of pictures."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
+        patch.setattr("ui.work.pictures.PICTURES", Lru(32 * 2**20, attrgetter("nbytes")))
         yield
 
 
