@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from tests.coroutines import run
 from ui.frame.serving import KnownBase, depth_of
 from ui.hosting import gate
 
@@ -52,8 +51,7 @@ def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dic
         "headers": [(b"accept-encoding", b"gzip"), (b"host", b"x")],
     }  # fmt: skip
     called = KnownBase(server)(scope, None, keep)  # type: ignore[arg-type]
-    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
-        thread.submit(asyncio.run, called).result()
+    run(called)
     return sent[0], b"".join(message.get("body", b"") for message in sent[1:])
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
+from tests.coroutines import run
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import Visitors
@@ -45,8 +44,7 @@ def ask(
         sent.append(message)
 
     scope = {"type": kind, "method": "GET", "path": path, "headers": list(headers)}
-    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
-        thread.submit(asyncio.run, Gate(streamlit)(scope, receive, keep)).result()  # type: ignore[arg-type]
+    run(Gate(streamlit)(scope, receive, keep))  # type: ignore[arg-type]
     return sent
 
 

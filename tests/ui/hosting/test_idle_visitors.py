@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from tests.coroutines import run
 from ui.hosting import gate
 from ui.hosting.gate import Gate
 from ui.hosting.visit import acts
@@ -110,7 +110,7 @@ def test_what_a_timer_sends_is_no_action(message: BackMsg, counts: bool) -> None
 
 def get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], str]:
     """Return status, headers and text with which a page is answered."""
-    return asyncio.run(_get(path, referrer))
+    return run(_get(path, referrer))
 
 
 async def _get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], str]:
@@ -205,8 +205,7 @@ def test_who_waits_gets_the_place_and_who_gave_it_up_is_told(
         await busy.say(type="websocket.disconnect")
         await asyncio.gather(idle.task, busy.task, again.task, new.task)
 
-    with ThreadPoolExecutor(1) as thread:  # this one may run a loop of the browser's
-        thread.submit(asyncio.run, scene()).result()
+    run(scene())
     assert visitors.now == 0
 
 
