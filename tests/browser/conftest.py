@@ -29,6 +29,15 @@ from ui.translate.opening import COOKIE, SEEN
 
 be_patient()
 
+#: Pages of tests are gone before code of the second and third compiler has paid for itself. Helpers
+#: of the collector, of painting and of compositing wait for each other more than they work.
+SHORT_LIVED = (
+    "--js-flags=--no-opt --no-maglev --always-sparkplug --single-threaded-gc",
+    "--in-process-gpu",
+    "--disable-threaded-animation",
+    "--num-raster-threads=1",
+)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
@@ -43,9 +52,7 @@ def browser() -> Iterator[Browser]:
     except NoChromiumError as missing:
         pytest.fail(str(missing))
     with sync_playwright() as playwright:
-        # Pages of tests are gone before optimised code has paid for itself, be it of the second
-        # compiler or of the third.
-        args = [*FLAGS, "--js-flags=--no-opt --no-maglev"]
+        args = [*FLAGS, *SHORT_LIVED]
         chromium = playwright.chromium.launch(executable_path=path, args=args)
         yield chromium
         chromium.close()
