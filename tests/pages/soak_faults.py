@@ -27,6 +27,7 @@ from tests.waiting import wait_until
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
+from ui.work.leftovers import TRAINING
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -122,7 +123,7 @@ def _ended(pids: list[int]) -> bool:
 def test_a_killed_server_comes_back_and_so_does_every_view(root: Path, rng: random.Random) -> None:
     """Views come back from their links; nothing of the server stays, and its successor says so."""
     port, found = free_port(), Counter[str]()
-    log = root.with_name("log.txt")
+    log, temporary = root.with_name("log.txt"), root.with_name("temporary")
     for number in range(trials(3)):
         asked = sentence(rng)
         links = [
@@ -140,7 +141,8 @@ def test_a_killed_server_comes_back_and_so_does_every_view(root: Path, rng: rand
                     with Session(server.address) as session:
                         session.open("training", toy_updates="3000")
                         session.press("Start")
-                        assert wait_until(lambda: bool(children(server.pid)))
+                        # Any child could be the one that traces sentences.
+                        assert wait_until(lambda: any(temporary.glob(f"{TRAINING}*/*")))
                 theirs = children(server.pid)
                 time.sleep(rng.uniform(0, 1.0))
                 os.kill(server.pid, signal.SIGKILL)
@@ -148,7 +150,7 @@ def test_a_killed_server_comes_back_and_so_does_every_view(root: Path, rng: rand
             assert wait_until(partial(_ended, theirs), 300)
         with faulty(root, port) as server:
             said = "took away the training runs of a server that was killed" in is_there(log)
-            assert said == trained and not list(root.with_name("temporary").glob("headlight-*"))
+            assert said == trained and not list(temporary.glob("headlight-*"))
             found["training taken away"] += trained
             for link, page in zip(links, ("", "attention"), strict=True):
                 with Session(server.address) as session:
