@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 #: line each; says its exit status, or else its process. Children that ended are reaped at once, so
 #: that this process is charged for their time.
 COPIES = """
-import json, os, runpy, signal, sys, traceback
+import json, os, runpy, signal, sys, tempfile, traceback
 import altair, pandas, plotly.graph_objects
 import streamlit.testing.v1, streamlit.web.bootstrap, streamlit.web.cli
 import transformer.arrays.trace_file, transformer.trace.inspection, transformer.translator
@@ -41,6 +41,7 @@ def reap(*_):
 
 def run(arguments, environment, folder, log):
     os.environ.update(environment)
+    tempfile.tempdir = None  # the environment may name another one
     os.chdir(folder)
     written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -28,7 +27,6 @@ from tests.waiting import wait_until
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
-from ui.work.leftovers import TRAINING
 
 pytestmark = pytest.mark.timeout(7200)
 
@@ -145,20 +143,21 @@ def test_a_killed_server_comes_back_and_so_does_every_view(root: Path, rng: rand
             with ThreadPoolExecutor(4) as pool:
                 for link, page in zip(links, ("", "attention"), strict=True):
                     pool.submit(_act, server.address, page, link, over)
-                if trained:
-                    with Session(server.address) as session:
-                        session.open("training", toy_updates="3000")
-                        session.press("Start")
-                        assert wait_until(lambda: any(map(_trains, children(server.pid))))
-                theirs, killed = children(server.pid), server.pid
-                time.sleep(rng.uniform(0, 1.0))
-                os.kill(server.pid, signal.SIGKILL)
-                over.set()
+                try:
+                    if trained:
+                        with Session(server.address) as session:
+                            session.open("training", toy_updates="3000")
+                            session.press("Start")
+                            assert wait_until(lambda: any(map(_trains, children(server.pid))))
+                    theirs = children(server.pid)
+                    time.sleep(rng.uniform(0, 1.0))
+                    os.kill(server.pid, signal.SIGKILL)
+                finally:
+                    over.set()
             assert wait_until(partial(_ended, theirs), 300)
         with faulty(root, port) as server:
             said = "took away the training runs of a server that was killed" in is_there(log)
-            assert said == trained
-            assert not list(Path(tempfile.gettempdir()).glob(f"{TRAINING}*-{killed}.*"))
+            assert said == trained and not list(root.with_name("temporary").glob("headlight-*"))
             found["training taken away"] += trained
             for link, page in zip(links, ("", "attention"), strict=True):
                 with Session(server.address) as session:
