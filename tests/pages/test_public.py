@@ -72,7 +72,7 @@ def test_the_third_visitor_reads_that_the_server_is_full(public: str) -> None:
         one.open("glossary")
         two.open("glossary")
         status, text, _ = get(f"{public}/attention")
-        assert status == 503 and "All 2 places are taken" in text
+        assert status == 503 and "Every place is taken" in text
         with pytest.raises(InvalidStatus, match="403"), Session(public):
             pass
     assert wait_until(lambda: get(f"{public}/attention")[0] == 200)

@@ -31,13 +31,12 @@ def full_page(most: int, idle: float) -> bytes:
         idle: seconds without an action after which one is given up, 0 for never.
     """
     text = (
-        f"This server shows Headlight to at most {most} visitors at once, so that it stays quick "
-        f"for each of them. This page looks for a free place every {AGAIN} seconds; your link is "
-        "kept."
+        f"At most {most:,} can look at Headlight here at once, so that it stays quick. This page "
+        f"looks for a free place every {AGAIN} seconds; your link is kept."
     )
     if idle:
         text += f" A visitor who does nothing for {_minutes(idle)} makes room for one who waits."
-    return _page("Headlight is full", f"{AGAIN}", f"All {most} places are taken", text)
+    return _page("Headlight is full", f"{AGAIN}", "Every place is taken", text)
 
 
 def given_up_page(idle: float, next_look: str) -> bytes:

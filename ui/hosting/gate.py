@@ -114,7 +114,9 @@ async def _ready(send: Send) -> None:
 async def _wait_again(send: Send, link: str) -> None:
     """Answer who gave a place up: by the view at `link` as soon as there is a place."""
     if VISITORS.full:
-        await _refuse(send, given_up_page(VISITORS.idle, visit.next_look(link)))
+        idle = VISITORS.idle  # 0: nobody gave one up, and only the address was typed
+        page = given_up_page(idle, visit.next_look(link)) if idle else full_page(VISITORS.most, 0)
+        await _refuse(send, page)
     else:
         fresh = [(b"location", link.encode()), (b"cache-control", b"no-store")]
         await _answer(send, 303, b"", b"text/plain", fresh)

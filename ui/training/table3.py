@@ -67,9 +67,8 @@ def _count(lines: list[Line], measure: str) -> str:
     if not compared:
         return "No row has been run yet."
     return (
-        f"Of {len(lines) - 1} changes, {said['agrees']} agree with the paper, {said['differs']} "
-        f"differ, {said['too close to tell']} are too close to tell"
-        + (f", and {left} were not run." if left else ".")
+        f"Of {len(lines) - 1} changes, as in the paper: {said['agrees']}; otherwise: "
+        f"{said['differs']}; too close to tell: {said['too close to tell']}; not run: {left}."
     )
 
 

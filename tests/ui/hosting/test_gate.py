@@ -74,7 +74,7 @@ def test_a_full_server_says_so_on_a_page_and_refuses_a_stream(visitors: Visitors
     with visitors.place(), visitors.place():
         start, body = ask("/attention")
         assert start["status"] == 503 and b"retry-after" in dict(start["headers"])
-        assert b"All 2 places are taken" in body["body"]
+        assert b"Every place is taken" in body["body"]
         assert ask("/static/x.js")[0]["status"] == 200
         assert ask("/_stcore/stream", "websocket")[0]["type"] == "websocket.close"
         with visitors.place() as given:

@@ -238,3 +238,11 @@ def test_the_view_is_restored_by_its_link_and_nothing_else(
 def test_a_link_is_no_markup(visitors: Visitors, held: list[Place]) -> None:
     status, _, text = get("/_headlight/place?link=%2F%22%3E%3Cscript%3E")
     assert status == 503 and "script" in text and "<script" not in text.lower()
+
+
+def test_where_nobody_gives_a_place_up_nobody_is_told_of_it(
+    visitors: Visitors, held: list[Place]
+) -> None:
+    visitors.idle = 0
+    status, _, text = get("/_headlight/place?link=%2Fattention")
+    assert status == 503 and "Every place is taken" in text and "minutes" not in text
