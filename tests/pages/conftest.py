@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
-from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1 import AppTest, local_script_runner
+from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from streamlit.util import calc_hash
 
 from transformer.config import ModelConfig
@@ -74,26 +76,57 @@ def _started_once() -> Iterator[None]:
     libraries.set()  # else the first run of a process says that they are being loaded
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)
+    ask = local_script_runner.require_widgets_deltas
+
+    def ended(runner: LocalScriptRunner, timeout: float) -> None:
+        """Wait for the run as for any thread, not by asking a thousand times a second."""
+        if runner._script_thread is not None:
+            runner._script_thread.join(timeout)
+        ask(runner, timeout)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_script_runner, "require_widgets_deltas", ended)
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
         for module in ("app_test", "local_script_runner"):
             patch.setattr(f"streamlit.testing.v1.{module}.ScriptCache", lambda: scripts)
         yield
 
 
-@pytest.fixture(autouse=True)
-def _fresh_traces() -> Iterator[None]:
-    """Every test starts with nothing cached."""
-    with nothing_cached():
+class Caches(NamedTuple):
+    """Results and pictures, kept apart from those of other tests."""
+
+    results: Lru
+    pictures: Lru
+
+    @classmethod
+    def empty(cls) -> Caches:
+        return cls(Lru(128 * 2**20), Lru(32 * 2**20, attrgetter("nbytes")))
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Let the app keep what it computes here."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ui.work.results.CACHE", self.results)
+            patch.setattr("ui.work.pictures.PICTURES", self.pictures)
+            yield
+
+
+@pytest.fixture(scope="session")
+def _shared_caches() -> Caches:
+    return Caches.empty()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _sharing(_shared_caches: Caches) -> Iterator[None]:
+    """Tests share what was computed, as the visitors of a server do."""
+    with _shared_caches.used():
         yield
 
 
-@contextmanager
+@pytest.fixture
 def nothing_cached() -> Iterator[None]:
-    """Empty caches of results and of pictures."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
-        patch.setattr("ui.work.pictures.PICTURES", Lru(32 * 2**20, attrgetter("nbytes")))
+    """For tests that count what is computed, or change how."""
+    with Caches.empty().used():
         yield
 
 

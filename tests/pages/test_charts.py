@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 from ui.core import layout
 
 
+@pytest.mark.usefixtures("nothing_cached")
 @pytest.mark.parametrize("page", ["tokens", "positions", "floor", "complexity"])
 def test_charts_are_valid(
     run_app: Callable[..., AppTest], page: str, monkeypatch: pytest.MonkeyPatch

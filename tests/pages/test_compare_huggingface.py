@@ -4,7 +4,7 @@ column of what does not says why, beside one that does."""
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 pytest.importorskip("transformers")
 
-from tests.pages.conftest import ROOT, nothing_cached
+from tests.pages.conftest import ROOT
 from tests.pages.test_compare_views import messages, said
 from tests.transformer.huggingface import models as huggingface_models
 from transformer.arrays.trace_file import save_arrays
@@ -32,13 +32,6 @@ FOREIGN = ("t5", "gpt2", "bert")
 INSIDE = {"beam": "keeps no record", "head": "queries, keys, values", "positions": "no checkpoint"}
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _fresh_traces() -> Iterator[None]:
-    """One cache for all tests: heads are matched over the same examples again and again."""
-    with nothing_cached():
-        yield
 
 
 @pytest.fixture(scope="module")

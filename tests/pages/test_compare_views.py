@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import ROOT, nothing_cached
+from tests.pages.conftest import ROOT
 from tests.pages.links import messages_in as said
 from tests.ui.components.test_grid import inflated
 from transformer.measures.beam import beam_tree
@@ -40,13 +40,6 @@ CASES = {
 }
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _fresh_traces() -> Iterator[None]:
-    """One cache for all tests: heads are matched over the same examples again and again."""
-    with nothing_cached():
-        yield
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def test_another_model_is_told_the_same_language_by_its_own_code(
     assert "`vi_VN` is not one of this model's" in said(app)
 
 
+@pytest.mark.usefixtures("nothing_cached")
 def test_both_sides_of_a_comparison_are_told(open_app: Callable[..., AppTest]) -> None:
     app = open_app("nllb", tgt_lang="arb_Arab", other="m2m100", topic="maps")
     app.switch_page("pages/compare_page.py").run()
@@ -215,6 +216,7 @@ def test_a_downloaded_program_tells_the_language_too(
     assert {"arb_Arab", ">>fra<<"} & {made.predicted_tokens[0], made.src_tokens[0]}
 
 
+@pytest.mark.usefixtures("nothing_cached")
 @pytest.mark.parametrize(
     ("names", "given"),
     [

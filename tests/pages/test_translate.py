@@ -196,6 +196,7 @@ def test_text_is_never_given_to_markdown_unescaped(run_app: RunApp) -> None:
     assert not any(element.allow_html for element in app.markdown)
 
 
+@pytest.mark.usefixtures("nothing_cached")
 def test_a_translation_cut_at_the_limit_says_so(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -221,6 +222,7 @@ def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
     assert players(app)
 
 
+@pytest.mark.usefixtures("nothing_cached")
 def test_sessions_share_traces_and_nothing_else(run_app: RunApp) -> None:
     one = ask(run_app(), "A dog runs.")
     traces = len(results.CACHE)
