@@ -58,10 +58,11 @@ IN_THE_WAY = """() => {
     return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
 }"""
 
-#: Resolves once the sizes of the first elements of the page have been the same for ten frames.
+#: Resolves once the places of the elements of the page have been the same for ten frames.
 NOTHING_MOVES = """async () => {
-    const sizes = () => [...document.querySelectorAll("[data-testid=stMain] *")].slice(0, 400)
-        .map((each) => [each.scrollWidth, each.scrollHeight]).join();
+    const main = document.querySelector("[data-testid=stMain]");
+    const sizes = () => [main, ...main.querySelectorAll("[data-testid=stElementContainer]")]
+        .map((each) => [each.scrollWidth, each.scrollHeight, each.offsetTop]).join();
     for (let before = "", frames = 0; frames < 10; frames += 1) {
         await new Promise(requestAnimationFrame);
         const now = sizes();
