@@ -12,7 +12,7 @@ from figures.charts import quiet
 from figures.palette import CHROME, Theme
 
 #: Height of one row in px.
-_ROW = 26
+_ROW = 24
 
 
 @dataclass(frozen=True)
@@ -21,30 +21,31 @@ class Change:
 
     Attributes:
         name: its label.
-        ours, error: difference to base and its standard error; NaN where it was not run.
+        ours, reach: difference to base and half the width of its 95% interval; NaN where it was
+            not run.
         theirs: the paper's difference.
         verdict: shown with the pointer on the row.
     """
 
     name: str
     ours: float
-    error: float
+    reach: float
     theirs: float
     verdict: str
 
 
 def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.LayerChart:
-    """Draw differences to the base model, ours with twice the standard error on both sides."""
+    """Draw differences to the base model, ours with their intervals."""
     chrome = CHROME[theme]
     names = [each.name for each in changes]
     values = [
         {
             "row": each.name, "whose": whose, "value": value, "verdict": each.verdict,
-            "low": value - 2 * error, "high": value + 2 * error,
+            "low": value - reach, "high": value + reach,
         }
         for each in changes
-        for whose, value, error in (
-            ("this project", each.ours, each.error if math.isfinite(each.error) else 0.0),
+        for whose, value, reach in (
+            ("this project", each.ours, each.reach if math.isfinite(each.reach) else 0.0),
             ("the paper", each.theirs, 0.0),
         )
         if math.isfinite(value)
@@ -53,7 +54,7 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.Laye
         "row:N", sort=names, title=None, scale=alt.Scale(domain=names),
         axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
     )  # fmt: skip
-    x = alt.X("value:Q", title=title)
+    x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=8))  # few enough that 0 has its label
     base = alt.Chart(alt.InlineData(values=values))
     whose = alt.Scale(domain=["this project", "the paper"], range=[chrome.accent, chrome.muted])
     legend = alt.Legend(orient="top", title=None)
@@ -62,7 +63,9 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.Laye
         "whose:N", legend=legend,
         scale=alt.Scale(domain=whose.domain, range=["circle", "diamond"]),
     )  # fmt: skip
-    zero = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=chrome.rule).encode(x=x)
+    zero = (
+        alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=chrome.muted).encode(x=x)
+    )
     bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(
         x=x, y=y, color=colour, shape=shape,

@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal
 
 from transformer.experiments.ablations import VARIATIONS, Published, Results, Run, Variation
 
 Verdict = Literal["agrees", "differs", "too close to tell", "not run"]
 
-#: Seeds that a row needs before it is compared.
-LEAST_SEEDS = 3
-
 #: The paper's differences to base of at most one unit in the last digit count as none.
 _SAME = {"nll": math.log(4.93 / 4.92), "bleu": 0.1}
 
-#: A difference of ours is clear from this many standard errors.
-_CLEAR = 2.0
+#: Student's t that is exceeded in neither direction with 95% probability, for 1 to 10 degrees of
+#: freedom.
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,8 @@ class Figure:
 
     Attributes:
         mean: over seeds.  spread: standard deviation over seeds, NaN for fewer than two.
-        difference: of the mean from that of base.  error: its standard error, from the spread over
-            seeds pooled over all rows.
+        difference: of the mean from that of base.  reach: half the width of its 95% interval, by
+            Student's t, from the spread over seeds pooled over all rows; NaN if no row has two.
         theirs: the paper's difference from its base.
         verdict: whether ours has the paper's direction.
     """
@@ -36,7 +35,7 @@ class Figure:
     mean: float
     spread: float
     difference: float
-    error: float
+    reach: float
     theirs: float
     verdict: Verdict
 
@@ -83,25 +82,45 @@ def _figure(
     by_row = {each.name: [ours(run) for run in results.row(each.name)] for each in VARIATIONS}
     values, base = by_row[variation.name], by_row["base"]
     difference = _mean(values) - _mean(base)
-    error = math.nan
+    reach = math.nan
     if base:
-        error = _pooled(list(by_row.values())) * math.sqrt(1 / len(values) + 1 / len(base))
+        error, freedom = _pooled(list(by_row.values()))
+        reach = student(freedom) * error * math.sqrt(1 / len(values) + 1 / len(base))
     published = theirs(variation.published) - theirs(VARIATIONS[0].published)
     return Figure(
         _mean(values),
         _spread(values),
         difference,
-        error,
+        reach,
         published,
-        _verdict(difference, error, published, _SAME[measure])
-        if min(len(values), len(base)) >= LEAST_SEEDS
-        else "too close to tell",
+        _verdict(difference, reach, published, _SAME[measure]),
     )
 
 
-def _verdict(ours: float, error: float, theirs: float, same: float) -> Verdict:
+def student(freedom: int) -> float:
+    """Return the t that Student's distribution exceeds in neither direction with 95% probability.
+
+    Exact to three decimals; NaN without a degree of freedom. From 11 on it is the expansion of
+    Cornish and Fisher around the normal quantile (Abramowitz and Stegun, 26.7.5).
+    """
+    if freedom < 1:
+        return math.nan
+    if freedom <= len(_STUDENT):
+        return _STUDENT[freedom - 1]
+    z = NormalDist().inv_cdf(0.975)
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    )
+
+
+def _verdict(ours: float, reach: float, theirs: float, same: float) -> Verdict:
     """Compare directions; a small difference of ours agrees only with none of the paper's."""
-    clear = abs(ours) > _CLEAR * error
+    if math.isnan(reach):
+        return "too close to tell"
+    clear = abs(ours) > reach
     if abs(theirs) <= same * (1 + 1e-9):
         return "differs" if clear else "agrees"
     if not clear:
@@ -120,8 +139,11 @@ def _spread(values: Sequence[float]) -> float:
     return math.sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
 
 
-def _pooled(rows: Sequence[Sequence[float]]) -> float:
-    """Return the standard deviation within rows, pooled; NaN if no row has two values."""
+def _pooled(rows: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Return the standard deviation within rows, pooled, and its degrees of freedom.
+
+    NaN and 0 if no row has two values.
+    """
     freedom = sum(len(row) - 1 for row in rows if row)
     squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
-    return math.sqrt(squares / freedom) if freedom else math.nan
+    return (math.sqrt(squares / freedom) if freedom else math.nan), freedom

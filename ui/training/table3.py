@@ -49,9 +49,9 @@ def draw_table3() -> None:
         + "; ".join(f"{each.name} {each.verdict}" for each in changes),
     )  # fmt: skip
     st.caption(
-        f"Further {better} is better. Lines reach two standard errors to both sides, from the "
-        "spread of seeds over all rows. A row “agrees” where this difference is clear of zero and "
-        "has the paper's direction, or where it is not clear and the paper's is nil."
+        f"Further {better} is better. Lines are 95% intervals, from the spread over seeds pooled "
+        "over all rows. A row “agrees” where its line is clear of zero, in the paper's direction, "
+        "or where it is not and the paper's difference is nil."
     )
     st.table(_cells(lines), hide_index=True)
     _draw_source(results)
@@ -64,11 +64,13 @@ def _count(lines: list[Line], measure: str) -> str:
         for verdict in ("agrees", "differs", "too close to tell")
     }
     left = len(lines) - 1 - len(compared)
+    few = sum(0 < len(each.seeds) < 3 for each in lines[1:])
     if not compared:
         return "No row has been run yet."
     return (
         f"Of {len(lines) - 1} changes, as in the paper: {said['agrees']}; otherwise: "
         f"{said['differs']}; too close to tell: {said['too close to tell']}; not run: {left}."
+        + (f" Trained with one or two seeds so far: {few}." if few else "")
     )
 
 
@@ -96,7 +98,7 @@ def _changes(lines: list[Line], measure: str) -> list[Change]:
             found.append(Change(_called(each), math.nan, math.nan, published, "not run"))
         else:
             found.append(
-                Change(_called(each), figure.difference, figure.error, published, figure.verdict)
+                Change(_called(each), figure.difference, figure.reach, published, figure.verdict)
             )
     return found
 

@@ -7,12 +7,13 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from transformer.__main__ import main
 from transformer.errors import InputError
 from transformer.experiments import ablation_runs
-from transformer.experiments.ablation_summary import table
+from transformer.experiments.ablation_summary import student, table
 from transformer.experiments.ablations import (
     RUN_ORDER,
     VARIATIONS,
@@ -90,20 +91,38 @@ def test_what_agrees_with_the_paper() -> None:
     runs += [invented("heads-1", seed, 1.70 + 0.01 * seed, 25.1) for seed in (1, 2, 3)]
     runs += [invented("learned-positions", s, 1.61 + 0.01 * s, 25.2) for s in (1, 2, 3)]
     runs += [invented("dropout-0", seed, 1.50 + 0.01 * seed, 25) for seed in (1, 2, 3)]
-    runs += [invented("keys-4", 1, 1.90, 20)]
+    runs += [invented("keys-4", 1, 1.90, 20), invented("keys-8", 1, 1.63, 25)]
     lines = {each.variation.name: each for each in table(Results.of(runs))}
     assert [each.variation for each in table(Results.of(runs))] == list(VARIATIONS)
     said = {name: line.nll.verdict for name, line in lines.items() if line.nll}
     assert said["heads-1"] == "agrees" and said["learned-positions"] == "agrees"
     assert said["dropout-0"] == "differs"
-    assert said["keys-4"] == "too close to tell", "one seed says nothing"
+    # One seed is judged by the spread of the others.
+    assert said["keys-4"] == "agrees" and said["keys-8"] == "too close to tell"
     assert lines["heads-4"].nll is None and lines["heads-4"].parameters is None
     found = lines["heads-1"].nll
     assert found is not None
     assert found.difference == pytest.approx(0.1)
     assert found.spread == pytest.approx(0.01)
-    assert found.error == pytest.approx(0.01 * math.sqrt(2 / 3))
+    assert found.reach == pytest.approx(student(8) * 0.01 * math.sqrt(2 / 3))
     assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
+
+
+def test_without_a_second_seed_nothing_is_clear() -> None:
+    runs = [invented(row, 1, nll, 25) for row, nll in (("base", 1.6), ("keys-4", 1.9))]
+    found = {each.variation.name: each for each in table(Results.of(runs))}["keys-4"].nll
+    assert found is not None and math.isnan(found.reach)
+    assert found.verdict == "too close to tell"
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 5, 10, 11, 38, 200])
+def test_students_t_leaves_five_percent(freedom: int) -> None:
+    """The density, integrated by the midpoint rule after x = tan(u)."""
+    angles = (np.arange(200_000) + 0.5) * math.pi / 2 / 200_000
+    density = (1 + np.tan(angles) ** 2 / freedom) ** (-(freedom + 1) / 2) / np.cos(angles) ** 2
+    outside = density[angles > math.atan(student(freedom))].sum() / density.sum()
+    assert outside == pytest.approx(0.05, abs=1e-4)
+    assert math.isnan(student(0))
 
 
 def test_the_command_prints_a_line_for_every_row(
