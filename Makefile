@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
 # Python compiles what it imports; compiling everything beforehand takes longer than the rest. For tests
-# it is done all the same, or each process of their first run compiles the same modules.
+# it is done all the same, and pytest compiles the tests, or each process of their first run does it again.
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
@@ -83,6 +83,7 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 	$(PIP) --no-deps -r requirements-race.txt
 	@$(BIN)/python -m compileall -q -j 0 -x 'site-packages/.*/tests?/' $(VENV)/lib \
 		figures headlight pages transformer ui > /dev/null 2>&1 || true
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --collect-only > /dev/null 2>&1 || true
 	@touch $@
 
 # Draws the packages and their imports, now and before they were packages, in docs/architecture.md.

@@ -69,7 +69,7 @@ def test_a_page_costs_few_files_and_lines_and_a_measure_one_file_and_a_test() ->
 def test_every_recipe_works_in_a_copy(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     ignored = shutil.ignore_patterns(
-        ".*", "__pycache__", "checkpoints", "build", "*.egg-info", "runs", "data", "tmp", "cache"
+        ".*", "checkpoints", "build", "*.egg-info", "runs", "data", "tmp", "cache"
     )
     shutil.copytree(ROOT, copy, ignore=ignored, symlinks=True)
     (copy / "checkpoints").symlink_to(ROOT / "checkpoints")
