@@ -104,3 +104,6 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
     assert shown["change"].tolist() == [each.variation.change for each in lines]
     for line, text in zip(lines[1:], shown["PPL with the paper"].tolist()[1:], strict=True):
         assert text.startswith(line.nll.verdict if line.nll else "not run")
+    text = "\n".join(each.value for each in app.main.markdown)
+    few = sum(0 < len(each.seeds) < 3 for each in lines[1:])
+    assert (f"one or two seeds so far: {few}." in text) == bool(few)
