@@ -12,6 +12,9 @@
 // at once and then reported. Offline, the report is the cell on screen, [layer, head], with the kind
 // if there are several.
 
+// How long a kind stays on screen before the others are unpacked, in milliseconds.
+const STAY_MS = 400;
+
 export default function (component) {
   const { data, parentElement } = component;
   const root = parentElement.querySelector(".grid");
@@ -119,9 +122,9 @@ function mount(root, component, header, kinds) {
   });
   if (focused.at) root.querySelector(`[data-at="${focused.at}"]`)?.focus();
   if (focused.kind) root.querySelector(`.kind[data-kind="${focused.kind}"]`)?.focus();
-  // Kinds that may be chosen next are unpacked when the browser is idle.
-  const later = window.requestIdleCallback ?? ((act) => setTimeout(act, 200));
-  later(() => root.turn === turn && kinds.forEach((each) => each.here && each.open()));
+  // Kinds that may be chosen next are unpacked once these stay: not while moments of a training or
+  // sentences follow one another.
+  setTimeout(() => root.turn === turn && kinds.forEach((each) => each.here && each.open()), STAY_MS);
 }
 
 // Where the combined maps are: the last row and column.

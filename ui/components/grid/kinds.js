@@ -19,8 +19,11 @@ function openKinds(header, body) {
 
 // Unpacks the output of `deflate` in packing.py. Returns: a promise of {header, body}.
 async function inflated(bytes) {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
+  const { readable, writable } = new DecompressionStream("deflate-raw");
+  const writer = writable.getWriter();
+  writer.write(bytes);
+  writer.close();
+  return unpack(new Uint8Array(await new Response(readable).arrayBuffer()));
 }
 
 // The kind to draw: the chosen one, or another until it has arrived.
