@@ -17,16 +17,20 @@ function unfold(header, body) {
   const byHead = Array.from({ length: heads }, () => new Uint32Array(size));
   const all = new Uint32Array(size);
   const max = header.how === "max";
-  const join = max ? larger : added;
+  const join = (sums, one) => {
+    if (max) for (let i = 0; i < size; i++) sums[i] = Math.max(sums[i], one[i]);
+    else for (let i = 0; i < size; i++) sums[i] += one[i];
+  };
   let from = 0;
   const next = () => body.subarray(from, (from += size));
   for (let layer = 0; layer < layers; layer++) {
     for (let head = 0; head < heads; head++) {
       const map = next();
       mapAt(layer, head).set(map);
-      join(map, byLayer[layer], byHead[head]);
+      join(byLayer[layer], map);
+      join(byHead[head], map);
     }
-    join(byLayer[layer], all);
+    join(all, byLayer[layer]);
   }
   const finish = (target, sums, count) => {
     const differs = next();
@@ -39,26 +43,6 @@ function unfold(header, body) {
   finish(mapAt(layers, heads), all, layers * heads);
   byHead.forEach((sums, head) => finish(mapAt(layers, head), sums, layers));
   return maps;
-}
-
-// Adds numbers to the sums of two combinations. Most weights round to 0, and this runs for every
-// weight of a message.
-function added(numbers, first, second) {
-  for (let i = 0; i < numbers.length; i++) {
-    const number = numbers[i];
-    if (number === 0) continue;
-    first[i] += number;
-    if (second) second[i] += number;
-  }
-}
-
-// Keeps in two combinations the larger of theirs and the numbers.
-function larger(numbers, first, second) {
-  for (let i = 0; i < numbers.length; i++) {
-    const number = numbers[i];
-    if (number > first[i]) first[i] = number;
-    if (second && number > second[i]) second[i] = number;
-  }
 }
 
 // Draws every map of a pane, unless it already shows these pixels. One canvas lies behind all
