@@ -57,9 +57,11 @@ suite: $(VENV)/.dev
 
 # What takes long or is left to chance; files named soak_*.py, then every test with many examples.
 # LONG=1 takes 100 trials of each fault, half an hour of load, 10,000 broken inputs of each kind, and
-# other ones with SOAK_SEED=5. Figures are added to soak.jsonl.
+# other ones with SOAK_SEED=5. Figures are added to soak.jsonl. FUZZ_SECONDS=60 goes on breaking inputs of
+# each kind, with one seed after the other, until that took 60 s of processor time.
 soak: export HEADLIGHT_SOAK = $(if $(LONG),long)
 soak: export HEADLIGHT_SOAK_SEED = $(SOAK_SEED)
+soak: export HEADLIGHT_FUZZ_SECONDS = $(FUZZ_SECONDS)
 soak: export HEADLIGHT_SOAK_FIGURES = $(if $(LONG),soak.jsonl)
 soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py

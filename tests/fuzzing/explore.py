@@ -18,9 +18,10 @@ def main() -> None:
     """Run one target."""
     name, where, cases, seed = sys.argv[1:]
     folder = Path(where)
-    (folder / "bench").mkdir()
-    (folder / "corpus").mkdir()
-    target = Bench(folder / "bench")[name]
+    bench = folder / f"bench-{seed}"  # the corpus goes on from seed to seed
+    bench.mkdir()
+    (folder / "corpus").mkdir(exist_ok=True)
+    target = Bench(bench)[name]
     for number, example in enumerate(target.examples):
         (folder / "corpus" / str(number)).write_bytes(example)
     longest = 2 * max(map(len, target.examples)) + 100
