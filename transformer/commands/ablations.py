@@ -96,10 +96,14 @@ def text(results: Results) -> str:
             lines.append(
                 f"{start}{each.parameters:>12,}{math.exp(each.nll.mean):>8.2f}{theirs[0]}  "
                 f"{_difference(each.nll, 3, group):22}"
-                f"{each.bleu.mean:>7.1f} ± {each.bleu.spread:<3.1f}{theirs[1]}  "
+                f"{each.bleu.mean:>7.1f}{_spread(each.bleu)}{theirs[1]}  "
                 f"{_difference(each.bleu, 1, group)}"
             )
     return "\n".join(lines) + "\n"
+
+
+def _spread(figure: Figure) -> str:
+    return f" ± {figure.spread:<3.1f}" if math.isfinite(figure.spread) else " " * 6
 
 
 def _difference(figure: Figure, digits: int, group: str) -> str:

@@ -130,6 +130,7 @@ def test_the_command_prints_a_line_for_every_row(
 ) -> None:
     runs = [invented("base", seed, math.log(5), 25 + 0.1 * seed) for seed in (1, 2, 3)]
     runs += [invented("heads-1", seed, math.log(6), 25.1) for seed in (1, 2, 3)]
+    runs += [invented("keys-4", 1, math.log(6), 24.3)]
     file = tmp_path / "table.json"
     file.write_text(Results.of(runs).to_json())
     assert main(["ablations", "--table", str(file)]) == 0
@@ -138,6 +139,8 @@ def test_the_command_prints_a_line_for_every_row(
     rows = {name: next(line for line in lines if f" {name} " in line) for name in RUN_ORDER}
     assert "5.00" in rows["base"] and "25.2 ± 0.1" in rows["base"]
     assert "6.00" in rows["heads-1"] and "+0.182 agrees" in rows["heads-1"]
+    assert "24.3" in rows["keys-4"] and "±" not in rows["keys-4"] and "nan" not in rows["keys-4"]
+    assert rows["keys-4"].index("25.1") == rows["heads-1"].index("24.9")  # the paper's
     assert "not run" in rows["heads-4"]
 
 
