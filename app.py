@@ -9,13 +9,13 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from ui.core import url_state
+from ui.core.runs import fall_back, in_turn, offer_turn
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
 from ui.frame.serving import KnownBase, begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
 from ui.work.progress import place_for_progress
-from ui.work.runs import in_turn
 
 HERE = Path(__file__).resolve().parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
@@ -72,6 +72,8 @@ def main() -> None:
 
     libraries.set()
     url_state.enter("" if spec is home else spec.url_path)
+    if url_state.entered():
+        fall_back()
     turned = presenter.wanted_step("page")
     if turned:
         beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
@@ -98,6 +100,7 @@ def main() -> None:
     elif why is not None:
         draw_not_offered(view, spec, why)
     else:
+        offer_turn()
         with frame():
             page.run()
     url_state.write_url()

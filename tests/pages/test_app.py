@@ -13,6 +13,7 @@ import safetensors.torch
 import streamlit
 from streamlit.testing.v1 import AppTest
 
+from transformer.worker.turns import Turn
 from ui.frame import sidebar
 from ui.frame.pages import PAGES
 from ui.work.roots import checkpoints_root
@@ -45,6 +46,18 @@ def test_every_page_runs_and_runs_again(run_app: RunApp, spec: Any) -> None:
         app.switch_page(spec.file).run()
         assert not app.exception
         assert app.sidebar.selectbox(key="checkpoint_box").value == "alpha"
+
+
+def test_a_run_that_opens_a_page_lets_shorter_ones_go_first(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run_app(at="positions")
+    behind: list[float] = []
+    monkeypatch.setattr(Turn, "fall_back", lambda turn, seconds: behind.append(seconds))
+    app.run()
+    assert not behind
+    app.switch_page("pages/complexity_page.py").run()
+    assert len(behind) == 1
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)

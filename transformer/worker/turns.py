@@ -129,11 +129,18 @@ class Turn:
         self.waiting = waiting
         self.rank = self._came = time.monotonic()
         self._turns = turns
-        self._seconds = self._since = 0.0
+        self._behind = self._seconds = self._since = 0.0
 
     def offer(self) -> None:
         """Let others compute first if they come before this work; call it between its steps."""
         self._turns.pass_on(self)
+
+    def fall_back(self, seconds: float) -> None:
+        """Put this work behind what comes up to some seconds after it; call it when it turns out
+        to be long.
+        """
+        self._behind = max(self._behind, seconds)
+        self._place()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -154,4 +161,8 @@ class Turn:
         now = time.thread_time()
         self._seconds += now - self._since
         self._since = now
-        self.rank = self._came + _BEHIND * max(0.0, self._seconds - _SHORT)
+        self._place()
+
+    def _place(self) -> None:
+        computed = _BEHIND * max(0.0, self._seconds - _SHORT)
+        self.rank = self._came + self._behind + computed

@@ -13,12 +13,17 @@ from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 
 from figures.charts import grow
 from ui.core.presenter import SCALE, presenting
+from ui.core.runs import offer_turn
 
 T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
-    """Draw a section's heading and text; return the container of its picture."""
+    """Draw a section's heading and text; return the container of its picture.
+
+    Other runs of the app may go first before it.
+    """
+    offer_turn()
     st.markdown(f"#### {title}")
     words, picture = st.columns([4, 9], gap="large")
     words.markdown(text)

@@ -19,8 +19,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from figures.numbers import count
+from ui.core.runs import in_turn, paused
 from ui.work.budget import Budget, budget_of_visit
-from ui.work.runs import in_turn, paused
 
 P = ParamSpec("P")
 R = TypeVar("R")
