@@ -40,9 +40,11 @@ def main() -> None:
         )
         for spec in PAGES
     }
-    # Streamlit serves the default page at the root only, and may serve files by their names; these
-    # other addresses lead to the pages that they mean.
+    # Streamlit serves the default page at the root only, and may serve files by their names; people
+    # try a page's title. These other addresses lead to the pages that they mean.
     meant = {home.url_path: home} | {Path(spec.file).stem: spec for spec in PAGES}
+    titles = {spec.title.lower().replace(" ", "-"): spec for spec in PAGES}
+    meant |= {path: spec for path, spec in titles.items() if path not in pages}
     aliases = {
         path: st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden")
         for path, spec in meant.items()

@@ -326,12 +326,15 @@ def test_an_address_opens_its_page_on_a_fresh_server(
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
-def test_the_file_name_of_a_page_opens_it_once_there_are_visitors(
-    app: str, open_page: OpenPage
+@pytest.mark.parametrize(
+    ("path", "title"), [("attention_page", "Attention"), ("inside-a-head", "Inside a head")]
+)
+def test_the_file_name_and_the_title_of_a_page_open_it_once_there_are_visitors(
+    app: str, open_page: OpenPage, path: str, title: str
 ) -> None:
     page = open_page(app)
     player_is_ready(page)  # the server is not fresh any more
-    page.goto(f"{app}/attention_page?checkpoint={REVERSE}&sentence=abc")
+    page.goto(f"{app}/{path}?checkpoint={REVERSE}&sentence=abc")
     expect(page.locator("textarea")).to_have_value("abc")
-    expect(page.get_by_role("link", name="Attention")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("link", name=title)).to_have_attribute("aria-current", "page")
     expect(page.get_by_role("dialog")).to_have_count(0)
