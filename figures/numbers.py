@@ -46,9 +46,9 @@ def in_words(number: float) -> str:
     return f"{number:.0f}"
 
 
-def decimal(number: float) -> str:
-    """Return one significant digit without an exponent: "0.000002"; "0" for 0."""
-    return np.format_float_positional(number, 1, fractional=False, trim="-")
+def decimal(number: float, digits: int = 1) -> str:
+    """Return some significant digits without an exponent: "0.000002"; "0" for 0."""
+    return np.format_float_positional(number, digits, fractional=False, trim="-")
 
 
 def in_bytes(count: int) -> str:

@@ -13,6 +13,9 @@ from figures.charts import quiet
 from figures.palette import CHROME, Theme
 from transformer.types import Floats
 
+#: Where the axis of bars ends, as a multiple of the longest, which leaves room for its number.
+_ROOM = 1.08
+
 
 def rate_curve(
     updates: NDArray[np.int64], rates: Floats, warmup: int, theme: Theme, height: int = 320
@@ -27,14 +30,14 @@ def rate_curve(
     ]
     base = alt.Chart(alt.InlineData(values=values))
     line = base.mark_line(color=chrome.accent, strokeWidth=2.5).encode(
-        x=alt.X("update:Q", title="update n", axis=alt.Axis(format="~s")),
-        y=alt.Y("rate:Q", title="learning rate", axis=alt.Axis(format="~e", tickCount=5)),
+        x=alt.X("update:Q", title="update n", axis=alt.Axis(format=",d", tickCount=8)),
+        y=alt.Y("rate:Q", title="learning rate", axis=alt.Axis(format="~g", tickCount=5)),
         tooltip=[alt.Tooltip("update:Q", format=","), alt.Tooltip("rate:Q", format=".3e")],
     )
     mark = alt.Chart(alt.InlineData(values=[{"update": warmup, "said": "end of the warm-up"}]))
     rule = mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]).encode(x=alt.X("update:Q"))
-    label = mark.mark_text(align="left", dx=6, y=height - 14, color=chrome.ink, fontSize=13).encode(
-        x=alt.X("update:Q"), text=alt.Text("said:N")
+    label = mark.mark_text(align="left", dx=6, dy=-14, color=chrome.ink, fontSize=13).encode(
+        x=alt.X("update:Q"), y=alt.value("height"), text=alt.Text("said:N")
     )
     chart: alt.LayerChart = quiet(alt.layer(line, rule, label).properties(height=height), theme)
     return chart
@@ -52,7 +55,12 @@ def bars(
     ]
     base = alt.Chart(alt.InlineData(values=values)).encode(
         y=alt.Y("name:N", sort=None, title=None, axis=alt.Axis(labelLimit=240)),
-        x=alt.X("value:Q", title=title, scale=alt.Scale(zero=True)),
+        x=alt.X(
+            "value:Q",
+            title=title,
+            axis=alt.Axis(tickCount=6),
+            scale=alt.Scale(zero=True, domainMax=_ROOM * max(shares.values())),
+        ),
     )
     drawn = base.mark_bar(cornerRadiusEnd=3).encode(
         color=alt.ColorValue(**either("datum.marked", chrome.accent, chrome.muted))

@@ -33,6 +33,7 @@ def test_counts() -> None:
 
 def test_small_numbers() -> None:
     assert [decimal(each) for each in (2.3e-6, 0.25, 0.0)] == ["0.000002", "0.2", "0"]
+    assert [decimal(each, 2) for each in (100.0, 36.4, 0.00515)] == ["100", "36", "0.0052"]
 
 
 def test_bytes_for_people() -> None:

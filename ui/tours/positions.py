@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from figures.numbers import decimal
 from transformer.trace import position_vectors
 from ui.tours.stops import Question, Scene, Stop, Tour, numbers
 
@@ -86,7 +87,7 @@ def _rotation(scene: Scene) -> Question:
         answer,
         f"3 · 180°/π = {angle:.1f}°, from wherever the hand stands. The paper hoped that this lets "
         "the model attend by relative position. Turned and computed hands differ by at most "
-        f"{turned.largest_error:.0e}.",
+        f"{decimal(turned.largest_error)}.",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.markdown import plain
-from figures.numbers import in_words
+from figures.numbers import count, decimal, in_words
 from transformer.training.objective import learning_rate, smoothed_target
 from ui.tours.stops import Question, Scene, Stop, Tour, among, numbers
 from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
@@ -18,7 +18,8 @@ def _how_much(scene: Scene) -> Question:
     facts = training_facts(scene)
     right = float(max(facts.target_tokens, 1))
     options, answer = numbers(right, [right / 100, right / 10, right * 10], in_words)
-    again = f" in {facts.epochs} epochs (passes over the text)" if facts.epochs else ""
+    passes = "one pass" if facts.epochs == 1 else "passes"
+    again = f" in {count(facts.epochs, 'epoch')} ({passes} over the text)" if facts.epochs else ""
     took = f", {how_long(facts.hours)}" if facts.hours else ""
     if facts.continued:
         said = (
@@ -88,7 +89,7 @@ def _remembered(scene: Scene) -> Question:
     recipe = training_facts(scene).recipe
     left = recipe.beta2**AGE
     options, answer = numbers(
-        100 * left, [100, 100 / AGE, 100 * recipe.beta1**AGE], lambda share: f"{share:.2g}%"
+        100 * left, [100, 100 / AGE, 100 * recipe.beta1**AGE], lambda share: f"{decimal(share, 2)}%"
     )
     return Question(
         f"Adam divides each step by the root of a running mean of squared gradients, with "
@@ -96,9 +97,10 @@ def _remembered(scene: Scene) -> Question:
         "against the newest?",
         options,
         answer,
-        f"{recipe.beta2:g}^{AGE} = {left:.2g}. The mean of the gradients forgets faster: "
-        f"β₁ = {recipe.beta1:g}, {recipe.beta1:g}^{AGE} = {recipe.beta1**AGE:.2g}. "
-        f"ε = {recipe.epsilon:g} keeps the division possible. The paper's are 0.9, 0.98 and 1e-09.",
+        f"{recipe.beta2:g}^{AGE} = {decimal(left, 2)}. The mean of the gradients forgets faster: "
+        f"β₁ = {recipe.beta1:g}, {recipe.beta1:g}^{AGE} = {decimal(recipe.beta1**AGE, 2)}. "
+        f"ε = {decimal(recipe.epsilon)} keeps the division possible. The paper's are 0.9, 0.98 and "
+        f"{decimal(1e-9)}.",
     )
 
 
@@ -128,8 +130,8 @@ def _averaged(scene: Scene) -> Question:
             "the paper's base model averaged?",
             ("1", "5", "10", "20"),
             1,
-            "5; for big, 20. Weights late in training circle around a minimum, and their mean lies "
-            "nearer to it than each of them.",
+            "For the big model it is 20. Weights late in training circle around a minimum, and "
+            "their mean lies nearer to it than each of them.",
         )
     scores = np.array([score for _, score in facts.averages[:6]])
     labels = [f"{n} epoch" if n == 1 else f"{n} epochs" for n, _ in facts.averages[:6]]
@@ -154,16 +156,15 @@ def _peak(scene: Scene) -> Question:
     options, answer = numbers(
         right, [1, facts.updates / 2, facts.updates], lambda n: f"update {n:,.0f}"
     )
-    falls = (
-        f", and to {end:.1e} at the end" if facts.recipe.cooldown else f" ({end:.1e} at the end)"
-    )
+    last = f"{decimal(end, 2)} at the end"
+    falls = f", and to {last}" if facts.recipe.cooldown else f" ({last})"
     return Question(
         f"The rate starts near zero. At which of the {facts.updates:,} updates "
         f"{'of the last part ' if facts.continued else ''}is it highest?",
         options,
         answer,
-        f"At the end of the warm-up, update {right:,.0f}, where it is {top:.2e}. From there it "
-        f"falls with one over the square root of the update{falls}.",
+        f"At the end of the warm-up, update {right:,.0f}, where it is {decimal(top, 3)}. From "
+        f"there it falls with one over the square root of the update{falls}.",
     )
 
 
@@ -178,8 +179,8 @@ def _smoothed(scene: Scene) -> Question:
         f"the target is left for the right token?{off}",
         options,
         answer,
-        f"1 − ε + ε / {facts.vocab_size:,} = {right:.6f}. Each of the others gets "
-        f"{each:.1e}. The model learns to be less sure: that costs it some "
+        f"1 − ε + ε / {facts.vocab_size:,} = {right:.7g}. Each of the others gets "
+        f"{decimal(each, 3)}. The model learns to be less sure: that costs it some "
         "probability on held-out text (perplexity) but helps accuracy and BLEU, says the paper.",
     )
 

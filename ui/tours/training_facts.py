@@ -206,4 +206,6 @@ def whose(facts: TrainingFacts) -> str:
 
 def how_long(hours: float) -> str:
     """Return a time with its unit, in minutes below an hour."""
-    return f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+    if hours >= 1:
+        return f"{hours:,.{1 if hours < 100 else 0}f} hours"
+    return f"{60 * hours:.0f} minutes"

@@ -10,6 +10,7 @@ import streamlit as st
 
 from figures.exhibit import Exhibit
 from figures.markdown import plain
+from figures.numbers import decimal
 from figures.training import bars, rate_curve
 from ui.core.glossary import term
 from ui.core.layout import sized
@@ -167,7 +168,7 @@ def _draw_rate(facts: TrainingFacts) -> None:
         sized(rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme())),
         theme=None,
         alt=f"Learning rate over {facts.updates:,} updates: it rises until update {peak:,}, to "
-        f"{rates.max():.2e}, and falls to {rates[-1]:.2e}.",
+        f"{decimal(rates.max(), 3)}, and falls to {decimal(rates[-1], 3)}.",
     )
     st.caption(
         f"{whose(facts)}: warm-up {facts.recipe.warmup:,} updates"
