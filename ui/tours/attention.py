@@ -355,8 +355,8 @@ def _cross_open(scene: Scene) -> Question:
         "tokens may it look at?",
         options,
         answer,
-        f"{seen}: the source was read in full before the first token is written, so this attention "
-        "needs no mask.",
+        "The source was read in full before the first token is written, so this attention needs no "
+        "mask.",
     )
 
 

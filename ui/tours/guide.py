@@ -194,13 +194,16 @@ def show_subject(here: TourStop, view: View, scene: Scene) -> None:
 
 
 def _draw_head(here: TourStop) -> None:
-    title, buttons = st.columns([3, 2], vertical_alignment="center")
-    title.markdown(
-        f"**{here.stop.title}** :gray[· {here.tour.title} {here.number} of "
-        f"{len(here.tour.stops)} · section {here.stop.section}]"
-    )
     back, following = beside(here, -1), beside(here, 1)
-    with buttons.container(horizontal=True, horizontal_alignment="right", gap="small"):
+    with st.container(
+        key="tour_head", horizontal=True, horizontal_alignment="right",
+        vertical_alignment="center", gap="small",
+    ):  # fmt: skip
+        st.markdown(
+            f"**{here.stop.title}** :gray[· {here.tour.title} {here.number} of "
+            f"{len(here.tour.stops)} · section {here.stop.section}]",
+            width="stretch",
+        )
         if url_state.get(GUESS) is not None:
             st.button(
                 "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",

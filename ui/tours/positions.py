@@ -106,8 +106,8 @@ def _beyond(scene: Scene) -> Question:
         f"{_whose(scene)}{known} How many of the {pairs} pairs never made a full turn in training?",
         options,
         answer,
-        f"{slow} of {pairs}. The formula goes on for ever, but beyond that length these pairs take "
-        "values that training never showed.",
+        "The formula goes on for ever, but beyond that length these pairs take values that "
+        "training never showed.",
     )
 
 
