@@ -5,9 +5,10 @@
 Visitors are websockets with the default checkpoint. Each opens Translate and then, with pauses of
 0.5 to 1.5 s to think, reruns the page (45%), translates a new sentence of 5 to 14 words (40%), or
 opens another page (15%). One visitor alone is measured before the first crowd and after each, so
-that the ratios hold on a machine whose pace changes. At last, one visitor translates new sentences
-while two others' sentences of hundreds of tokens are decoded with a beam of 10. Reads `/proc`, so
-it needs Linux. The visitors' own process runs on the same machine.
+that the ratios hold on a machine whose pace changes. At last, one visitor reruns the page without
+a pause, and one translates new sentences while two others' sentences of hundreds of tokens are
+decoded with a beam of 10. Reads `/proc`, so it needs Linux. The visitors' own process runs on the
+same machine.
 """
 
 from __future__ import annotations
@@ -155,8 +156,21 @@ def measure(counts: list[int], seconds: float) -> Iterator[Figure]:
             yield Figure(f"{count}: descriptors", len(list((process / "fd").iterdir())))
         single = statistics.median(each.percentile("sentence", 50) for each in alone)
         yield Figure("alone: sentence, p50", single, None, "s")
+        yield Figure("alone, without a pause: rerun, p50", without_a_pause(app.address), None, "s")
         for name, value in zip(("p50", "most"), beside_long_ones(app.address), strict=True):
             yield Figure(f"beside two long ones: sentence, {name}", value, None, "s")
+
+
+def without_a_pause(address: str) -> float:
+    """Return the median seconds of a rerun when each follows at once, as in fast clicks."""
+    times = []
+    with Session(address) as session:
+        session.open()
+        for _ in range(100):
+            asked = time.perf_counter()
+            session.rerun()
+            times.append(time.perf_counter() - asked)
+    return statistics.median(times)
 
 
 def beside_long_ones(address: str) -> tuple[float, float]:

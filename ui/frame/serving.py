@@ -23,6 +23,7 @@ from ui.hosting import start, state
 from ui.hosting.asgi import Asgi, Message, Receive, Send
 from ui.hosting.gate import below_base, is_page
 from ui.hosting.headers import policy_of
+from ui.hosting.prompt_sockets import send_at_once
 
 #: Cut from the end, since a proxy may put more in front of the path than the server sees.
 _SCRIPT = """<script>
@@ -99,6 +100,7 @@ async def begin(app: Any) -> AsyncIterator[None]:
     """
     PagesManager.uses_pages_directory = False
     start.prepare()
+    send_at_once()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     if (line := invitation()) is not None:
         print(line, flush=True)  # noqa: T201 - for the person at the terminal
