@@ -16,6 +16,8 @@ from streamlit.testing.v1 import AppTest
 from transformer.worker.turns import Turn
 from ui.frame import sidebar
 from ui.frame.pages import PAGES
+from ui.work import models
+from ui.work.lru import Lru
 from ui.work.roots import checkpoints_root
 
 RunApp = Callable[..., AppTest]
@@ -58,6 +60,29 @@ def test_a_run_that_opens_a_page_lets_shorter_ones_go_first(
     assert not behind
     app.switch_page("pages/complexity_page.py").run()
     assert len(behind) == 1
+
+
+def test_a_run_for_another_translation_lets_shorter_ones_go_first(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = run_app()
+    behind: list[float] = []
+    monkeypatch.setattr(Turn, "fall_back", lambda turn, seconds: behind.append(seconds))
+    app.slider(key="beam_box").set_value(3).run()
+    assert behind
+
+
+def test_a_spinner_is_made_only_while_a_model_loads(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    spinner = streamlit.spinner
+    monkeypatch.setattr(streamlit, "spinner", lambda text: made.append(text) or spinner(text))
+    monkeypatch.setattr(models, "MODELS", Lru(models.MODEL_BYTES, models.model_bytes))
+    app = run_app()
+    assert made == ["Loading alpha"]
+    app.run()
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)

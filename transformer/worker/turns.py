@@ -48,12 +48,18 @@ class Turns:
         return len(self._queue)
 
     @contextmanager
-    def taken(self, waiting: Waiting) -> Iterator[Turn]:
+    def taken(self, waiting: Waiting, behind: float = 0.0) -> Iterator[Turn]:
         """Compute within, when it is this thread's turn.
+
+        Args:
+            waiting: called while the work waits.
+            behind: seconds to fall back by from the start; see `Turn.fall_back`.
 
         Yields: the turn, which should be offered to others between steps.
         """
         turn = Turn(self, waiting)
+        if behind:
+            turn.fall_back(behind)
         self.take(turn)
         try:
             yield turn

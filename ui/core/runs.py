@@ -5,7 +5,7 @@ run hands its lock on with each message besides, a hundred times, and every time
 other runs. In a crowd, a run that takes 20 milliseconds of a processor would so take a second; one
 after the other, each is over soon. A run that waits, for a translation say, lets others go on.
 
-Most runs draw again what stands already. One that draws a new page, or what it waited for, draws
+Most runs draw again what stands already. One that draws a new page, or another translation, draws
 more, and lets those go first that come meanwhile, between one section and the next.
 """
 
@@ -35,7 +35,8 @@ def in_turn() -> Iterator[None]:
     if _turn() is not None:
         yield
         return
-    with RUNS.taken(lambda _: None) as turn:
+    behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
+    with RUNS.taken(lambda _: None, behind) as turn:
         _here.turn = turn
         try:
             yield
@@ -50,8 +51,13 @@ def offer_turn() -> None:
 
 
 def fall_back() -> None:
-    """Let runs go first that come in the next seconds: this one has much to draw."""
-    if (turn := _turn()) is not None:
+    """Let runs go first that come in the next seconds: this one has much to draw.
+
+    A widget's callback may call this; it stands for the run that follows, on the same thread.
+    """
+    if (turn := _turn()) is None:
+        _here.behind = _BEHIND
+    else:
         turn.fall_back(_BEHIND)
         turn.offer()
 

@@ -15,6 +15,7 @@ import streamlit as st
 from transformer.search.decoding import Decoding
 from ui.core import url_state
 from ui.core.glossary import term
+from ui.core.runs import fall_back
 from ui.core.search_settings import (
     ALPHA,
     BEAM,
@@ -40,7 +41,11 @@ _DEFAULTS, _FILLED = "headlight_default_decoding", "headlight_filled_decoding"
 
 
 def restart() -> None:
-    """Go back to the first step and resume stopped work, since the translation changes."""
+    """Go back to the first step and resume stopped work, since the translation changes.
+
+    Runs that draw again what stands go first.
+    """
+    fall_back()
     url_state.forget(url_state.STEP)
     resume()
 

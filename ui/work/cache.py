@@ -7,7 +7,7 @@ a progress bar and a button to stop it. If it cannot be made, the page says why 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NoReturn, TypeVar
 
 import streamlit as st
@@ -22,7 +22,7 @@ from ui.core import url_state
 from ui.core.request import Request
 from ui.core.view import View, ask_for, is_blank
 from ui.work import results
-from ui.work.models import tracer, translator
+from ui.work.models import in_memory, tracer, translator
 from ui.work.progress import DECODING, READING, Job, Progress, attended, resume, stopped
 from ui.work.results import Computation, trace
 from ui.work.roots import without_root
@@ -46,14 +46,22 @@ _REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
 def get_translator(view: View) -> Translator:
     """Return the view's model. If it cannot be loaded, the page says why and the run ends."""
-    with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+    with _loading(view):
         return translator(view)
 
 
 def get_tracer(view: View) -> Tracer:
     """Return the view's model of any kind; otherwise like `get_translator`."""
-    with errors_on_page(), st.spinner(f"Loading {plain(view.checkpoint)}"):
+    with _loading(view):
         return tracer(view)
+
+
+@contextmanager
+def _loading(view: View) -> Iterator[None]:
+    # A spinner costs a timer's thread, even where it is never seen.
+    waits = nullcontext() if in_memory(view) else st.spinner(f"Loading {plain(view.checkpoint)}")
+    with errors_on_page(), waits:
+        yield
 
 
 def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:

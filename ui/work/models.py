@@ -91,6 +91,11 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
     return _load(str(what.path), what.fingerprint, device)
 
 
+def in_memory(view: View) -> bool:
+    """Return whether the view's model is loaded already."""
+    return (str(view.entry.path), view.entry.fingerprint, view.device) in MODELS
+
+
 def tracer(view: View) -> Tracer:
     """Load the view's model; see `load`."""
     return load(view.entry, view.device)

@@ -114,9 +114,28 @@ def test_what_a_run_waited_for_is_drawn_after_those_that_came_meanwhile() -> Non
     assert order == ["one", "two", "drawn"]
 
 
+def test_what_a_callback_asks_for_is_drawn_after_those_that_came_meanwhile() -> None:
+    order: list[str] = []
+
+    def asks() -> None:
+        fall_back()
+        with in_turn():
+            order.append("asked")
+        with in_turn():  # the thread's next run, which draws again what stands
+            order.append("again")
+
+    with in_turn():
+        long = threading.Thread(target=asks)
+        long.start()
+        wait_until(lambda: RUNS.waiting == 1)
+        short = Other("short", order)
+    long.join()
+    short.end()
+    assert order == ["short", "asked", "again"]
+
+
 def test_outside_a_run_there_is_nothing_to_offer() -> None:
     offer_turn()
-    fall_back()
 
 
 def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:

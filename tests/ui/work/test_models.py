@@ -9,6 +9,7 @@ import pytest
 
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
+from ui.core.view import View
 from ui.work import models
 from ui.work.lru import ENTRY_BYTES, Lru
 
@@ -32,6 +33,12 @@ def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     models.load(c, "cpu")
     assert models.load(a, "cpu") is first
     assert models.load(b, "cpu") is not second
+
+
+def test_a_model_is_in_memory_once_it_is_loaded(folders: list[Path]) -> None:
+    views = [View(inspect_entry(folder), "cpu", "", beam_size=1) for folder in folders]
+    models.tracer(views[0])
+    assert [models.in_memory(view) for view in views] == [True, False, False]
 
 
 def test_models_make_room_where_memory_is_short(
