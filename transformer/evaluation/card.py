@@ -169,9 +169,10 @@ def _near(verdicts: Sequence[Verdict]) -> list[str]:
 def part_line(trained: Mapping[str, Any]) -> str:
     """Describe a training run, or one stage of several."""
     settings = trained["recipe"]["training"]
-    init = settings["init"]
+    init, epochs = settings["init"], trained["epochs"]
+    length = {0: "less than an epoch", 1: "1 epoch"}.get(epochs, f"{epochs} epochs")
     return (
-        f"- {f'from the weights of `{init}` on: ' if init else ''}{trained['epochs']} epochs, "
+        f"- {f'from the weights of `{init}` on: ' if init else ''}{length}, "
         f"{trained['updates']:,} updates, {trained['target_tokens']:,} target tokens, "
         f"seed {settings['seed']}; {trained['hours']} hours on {trained['hardware']}"
         + (", matrix products in bfloat16" if trained["bfloat16"] else "")

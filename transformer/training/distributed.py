@@ -105,7 +105,8 @@ def hardware(device: torch.device) -> str:
     """Name the hardware, for the model card."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{torch.get_num_threads()} CPU threads, {platform.machine()}"
+    count = torch.get_num_threads()
+    return f"{count} CPU thread{'s' if count > 1 else ''}, {platform.machine()}"
 
 
 def _cpu_flag(flag: str) -> bool:

@@ -161,7 +161,7 @@ def _read_part(said: Mapping[str, Any]) -> Part:
         int(_number(said.get("updates"))),
         int(_number(said.get("target_tokens"))),
         max(_number(said.get("hours")), 0.0),
-        str(said.get("hardware") or "")[:80].replace("1 CPU threads,", "1 CPU thread,"),
+        str(said.get("hardware") or "")[:80],
     )
 
 

@@ -20,7 +20,7 @@ from transformer.checkpoint.training_text import TrainingText, training_text
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring
-from transformer.evaluation.card import summary_table
+from transformer.evaluation.card import part_line, summary_table
 from transformer.evaluation.measure import measure, measure_test
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
 from transformer.evaluation.scores import score
@@ -112,6 +112,19 @@ def test_card_and_table_tell_the_figures(run: Path, tmp_path: Path) -> None:
     assert "Mind this." in card
     table = summary_table(list_entries([tmp_path]))
     assert "| shipped | 1+2 layers, 1 head" in table
+
+
+@pytest.mark.parametrize(
+    ("epochs", "length"),
+    [(0, "less than an epoch"), (1, "1 epoch"), (2, "2 epochs"), (11, "11 epochs")],
+)
+def test_the_length_of_a_part_is_said_in_words(epochs: int, length: str) -> None:
+    part = {
+        "recipe": {"training": {"init": "", "seed": 3}}, "epochs": epochs, "updates": 1200,
+        "target_tokens": 30, "hours": 0.1, "hardware": "1 CPU thread", "bfloat16": False,
+    }  # fmt: skip
+    said = f"- {length}, 1,200 updates, 30 target tokens, seed 3; 0.1 hours on 1 CPU thread"
+    assert part_line(part) == said
 
 
 def test_parts_that_came_before_are_told_too(run: Path, tmp_path: Path) -> None:
