@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def page(app: AppTest) -> str:
     return str(app.session_state["headlight_page"]) or "translate"
 
 
+def headings(app: AppTest) -> set[str]:
+    """Return the fragments by which a browser finds the page's headings."""
+    found = (re.fullmatch(r"#+ (.+)", element.value) for element in app.main.markdown)
+    return {re.sub(r"[^a-z0-9]+", "-", each[1].lower()) for each in found if each}
+
+
+def places_below(stop: Stop) -> set[str]:
+    """Return the fragments that a stop's text links to."""
+    return set(re.findall(r"\]\(#([^)]+)\)", stop.text))
+
+
 def check_stop(app: AppTest, stop: Stop) -> None:
     """Check that the stop's page has an open question and no error."""
     assert not app.exception, app.exception[0].message
@@ -38,7 +50,8 @@ def check_stop(app: AppTest, stop: Stop) -> None:
     assert page(app) == stop.page
     said = text(app)
     assert stop.title in said
-    assert stop.text in said
+    assert unlinked(stop.text) in said
+    assert places_below(stop) <= headings(app)
     for name, value in stop.settings.items():
         assert app.query_params[name] in (value, [value])
     assert app.button(key="tour_show").label == "Show me"
@@ -61,6 +74,7 @@ def test_a_walk_through_all_tours(run_app: RunApp, checkpoint: str) -> None:
         if (tour, number) != places[-1]:
             app.button(key="tour_next").click().run()
     assert "tour_next" not in [button.key for button in app.button]
+    assert sum(len(places_below(tour.stops[number - 1])) for tour, number in places) == 4
 
 
 def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:

@@ -127,25 +127,28 @@ POSITIONS = Tour(
         Stop(
             "Fast and slow waves",
             "Along the positions, each dimension is a wave. Fast waves tell neighbours apart; slow "
-            "ones tell far places apart. Scroll to **Each dimension is a wave**.",
+            "ones tell far places apart. Below: "
+            "[Each dimension is a wave](#each-dimension-is-a-wave).",
             "3.5", "positions", _slowest, {"positions": "200"},
         ),
         Stop(
             "Only the distance counts",
             "Compare two places by the dot product of their patterns: large where they agree. "
-            "Scroll to **Only the distance counts**.",
+            "Below: [Only the distance counts](#only-the-distance-counts).",
             "3.5", "positions", _distance,
         ),
         Stop(
             "A step is a turn",
             "The paper chose sines because a step of any fixed length is one and the same "
-            "rotation. Scroll to **A shift is a rotation**; position and step are set.",
+            "rotation. Below: [A shift is a rotation](#a-shift-is-a-rotation); position and step "
+            "are set.",
             "3.5", "positions", _rotation, {"pos": "5", "k": "3"},
         ),
         Stop(
             "Longer than ever seen",
             "The paper hoped that sines would serve for sentences longer than those in training. "
-            "Scroll to **Beyond the longest training sentence**.",
+            "Below: "
+            "[Beyond the longest training sentence](#beyond-the-longest-training-sentence).",
             "3.5", "positions", _beyond,
         ),
     ),
