@@ -13,6 +13,23 @@ OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
 
 
+def test_the_keyboards_place_is_seen_and_the_sentence_stays_readable(
+    app: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{app}/glossary?{QUERY}")
+    until_settled(page)
+    page.keyboard.press("Tab")  # from here on the browser shows what has focus
+    for kind in ("stTopNavLink", "stPageLink-NavLink"):
+        link = page.get_by_test_id(kind).last
+        link.focus()
+        expect(link).to_have_css("outline-width", "2px")
+        expect(link).to_have_css("outline-style", "solid")
+    page.get_by_role("textbox", name="Sentence").focus()
+    hint = page.locator(".st-key-sentence_box").get_by_test_id("InputInstructions")
+    expect(hint).to_be_attached()
+    expect(hint).not_to_be_visible()
+
+
 def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/attention?{QUERY}")
     until_settled(page)

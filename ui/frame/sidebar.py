@@ -222,6 +222,7 @@ def _draw_sentence(examples: Examples) -> None:
         st.form_submit_button(
             "Translate", type="primary", width="stretch", on_click=_take_sentence,
             icon=":material/arrow_forward:",
+            help="Or Ctrl + Enter in the text; ⌘ + Enter on a Mac.",
         )  # fmt: skip
     st.selectbox(
         "Examples",
