@@ -1,13 +1,14 @@
 """Answer times, errors and resources of the app while many visitors use it at once.
 
-    python benchmarks/load.py [--sessions 1 8 32] [--seconds 40] [--json]
+    python benchmarks/load.py [--sessions 1 8 32] [--seconds 40] [--servers 1] [--json]
 
 Visitors are websockets with the default checkpoint. Each opens Translate and then, with pauses of
 0.5 to 1.5 s to think, reruns the page (45%), translates a new sentence of 5 to 14 words (40%), or
 opens another page (15%). One visitor alone is measured before the first crowd and after each, so
 that the ratios hold on a machine whose pace changes. At last, one visitor reruns the page without
 a pause, and one translates new sentences while two others' sentences of hundreds of tokens are
-decoded with a beam of 10. Reads `/proc`, so it needs Linux. The visitors' own process runs on the
+decoded with a beam of 10. With several servers, visitors are spread over them as by a balancer that
+sends each to the same one. Reads `/proc`, so it needs Linux. The visitors' own process runs on the
 same machine.
 """
 
@@ -21,8 +22,9 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,15 +90,15 @@ def sentence(rng: random.Random) -> str:
     return f"{' '.join(parts).capitalize()} {rng.randint(2, 999)}."
 
 
-def gather(address: str, count: int, seconds: float, seed: int) -> Crowd:
-    """Let `count` visitors use the app for some seconds."""
+def gather(addresses: Sequence[str], count: int, seconds: float, seed: int) -> Crowd:
+    """Let `count` visitors, spread over servers, use the app for some seconds."""
     crowd, lock = Crowd(), threading.Lock()
     start = threading.Barrier(count, timeout=600)
     began: list[float] = []
 
     def visit(number: int) -> None:
         rng = random.Random(1000 * seed + number)
-        with Session(address) as session:
+        with Session(addresses[number % len(addresses)]) as session:
             session.open()
             start.wait()
             began.append(time.perf_counter())
@@ -130,15 +132,21 @@ def gather(address: str, count: int, seconds: float, seed: int) -> Crowd:
     return crowd
 
 
-def measure(counts: list[int], seconds: float) -> Iterator[Figure]:
+def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figure]:
     """Yield the figures of each crowd, one visitor alone between them."""
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "log", fresh=True) as app:
-        gather(app.address, 1, 5, seed=0)  # loads the model
-        alone = [gather(app.address, 1, seconds, seed=1)]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        servers = [
+            stack.enter_context(serving(folder / f"log{number}", fresh=True))
+            for number in range(n_servers)
+        ]
+        addresses = [each.address for each in servers]
+        gather(addresses, n_servers, 5, seed=0)  # loads the model
+        alone = [gather(addresses, 1, seconds, seed=1)]
         for number, count in enumerate(counts, 2):
-            crowd = gather(app.address, count, seconds, seed=number) if count > 1 else alone[-1]
+            crowd = gather(addresses, count, seconds, seed=number) if count > 1 else alone[-1]
             if count > 1:
-                alone.append(gather(app.address, 1, seconds, seed=100 + number))
+                alone.append(gather(addresses, 1, seconds, seed=100 + number))
             for kind in MIX:
                 for share in (50, 95, 99):
                     aim = MOST_SECONDS if (kind, share, count) == ("sentence", 95, 32) else None
@@ -150,15 +158,21 @@ def measure(counts: list[int], seconds: float) -> Iterator[Figure]:
                 single = statistics.median(each.percentile("rerun", 95) for each in alone[-2:])
                 ratio = crowd.percentile("rerun", 95) / single
                 yield Figure(f"{count}: rerun, p95 to one alone", ratio, MOST_TIMES, "x")
-            yield Figure(f"{count}: memory", resident(app.pid), None, "MB")
-            process = Path(f"/proc/{app.pid}")
-            yield Figure(f"{count}: threads", len(list((process / "task").iterdir())))
-            yield Figure(f"{count}: descriptors", len(list((process / "fd").iterdir())))
+            yield Figure(
+                f"{count}: memory", sum(resident(each.pid) for each in servers), None, "MB"
+            )
+            yield Figure(f"{count}: threads", sum(_held(each.pid, "task") for each in servers))
+            yield Figure(f"{count}: descriptors", sum(_held(each.pid, "fd") for each in servers))
         single = statistics.median(each.percentile("sentence", 50) for each in alone)
         yield Figure("alone: sentence, p50", single, None, "s")
-        yield Figure("alone, without a pause: rerun, p50", without_a_pause(app.address), None, "s")
-        for name, value in zip(("p50", "most"), beside_long_ones(app.address), strict=True):
+        pause = without_a_pause(addresses[0])
+        yield Figure("alone, without a pause: rerun, p50", pause, None, "s")
+        for name, value in zip(("p50", "most"), beside_long_ones(addresses[0]), strict=True):
             yield Figure(f"beside two long ones: sentence, {name}", value, None, "s")
+
+
+def _held(pid: int, what: str) -> int:
+    return len(list(Path(f"/proc/{pid}/{what}").iterdir()))
 
 
 def without_a_pause(address: str) -> float:
@@ -205,9 +219,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 8, 32], metavar="N")
     parser.add_argument("--seconds", type=float, default=40, help="that each crowd stays")
+    parser.add_argument("--servers", type=int, default=1, help="processes to spread visitors over")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     arguments = parser.parse_args()
-    report(measure(arguments.sessions, arguments.seconds), arguments.json)
+    figures = measure(arguments.sessions, arguments.seconds, arguments.servers)
+    report(figures, arguments.json)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def test_memory_is_flat_under_load(tmp_path: Path) -> None:
     with small_caches(tmp_path / "caches.json", CACHE) as server:
         begun = time.monotonic()
         while (passed := time.monotonic() - begun) < WHOLE:
-            crowds.append(gather(server.address, VISITORS, STAY, seed=SEED + len(crowds)))
+            crowds.append(gather([server.address], VISITORS, STAY, seed=SEED + len(crowds)))
             now = memory(server)
             samples.append((passed, now["server"], now["workers"]))
         descriptors = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
