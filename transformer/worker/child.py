@@ -26,8 +26,9 @@ from typing import Any, BinaryIO
 from transformer.errors import InputError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.worker.batches import Batches
 from transformer.worker.turns import Turns
-from transformer.worker.work import COPIES, open_unchanged, trace_in_turn
+from transformer.worker.work import COPIES, open_unchanged
 
 #: Limit in bytes for the models of one process; the least recently used go first.
 MODEL_BYTES = 2**30
@@ -46,7 +47,7 @@ class Child:
     def __init__(self, answers: BinaryIO) -> None:
         self._answers = answers
         self._sending, self._opening = threading.Lock(), threading.Lock()
-        self._turns = Turns(1)
+        self._batches = Batches(Turns(1))
         self._stopped: dict[int, threading.Event] = {}
         self._models: OrderedDict[tuple[str, str, str], Tracer] = OrderedDict()
 
@@ -80,7 +81,7 @@ class Child:
 
         try:
             model = self._open(path, mark, device)
-            self._send("done", job, trace_in_turn(model, sentence, arguments, self._turns, report))
+            self._send("done", job, self._batches.trace(model, sentence, arguments, report))
         except StoppedError:
             pass
         except Exception as error:  # noqa: BLE001 - raised where the job is waited for

@@ -1,4 +1,4 @@
-"""One sentence at a time, wherever it is traced: in this process or in one of its own."""
+"""The work of tracing, wherever it is done: in this process or in one of its own."""
 
 from __future__ import annotations
 
@@ -65,9 +65,13 @@ def trace_in_turn(
             report(step, most)
             turn.offer()
 
-        made: Trace = model.trace(sentence, **arguments, progress=step)
-        if made.search is not None and isinstance(model, Translator):
-            n_steps = len(made.predicted_tokens)
-            gap = model.forcing_gap(made, progress=lambda *_: step(n_steps, n_steps))
-            made = dataclasses.replace(made, forcing_gap=gap)
-    return made
+        return checked(model, model.trace(sentence, **arguments, progress=step), step)
+
+
+def checked(model: Tracer, made: Trace, step: Report) -> Trace:
+    """Return a trace with the gap between its maps and those of a second pass, where it has one."""
+    if made.search is None or not isinstance(model, Translator):
+        return made
+    n_steps = len(made.predicted_tokens)
+    gap = model.forcing_gap(made, progress=lambda *_: step(n_steps, n_steps))
+    return dataclasses.replace(made, forcing_gap=gap)
