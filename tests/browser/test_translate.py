@@ -47,7 +47,7 @@ def player_is_ready(page: Page) -> None:
 def type_and_translate(page: Page, sentence: str) -> None:
     until_idle(page)  # a run that is not over yet may still set the field
     page.locator("textarea").fill(sentence)
-    page.get_by_test_id("stBaseButton-primaryFormSubmit").click()
+    page.get_by_role("button", name="Translate", exact=True).click()
 
 
 def until_the_matrix_shows(page: Page, theme: Theme, weights: Floats) -> None:
