@@ -1,0 +1,214 @@
+"""Two public servers behind a real nginx and a real Caddy, with what `deploy/` ships for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from email.message import Message
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, expect
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from tests.servers import APP, ROOT, Server, free_port, serving
+from tests.waiting import wait_until
+
+NAME = "headlight.example.org"
+
+#: What stands around the configuration in /etc/nginx/nginx.conf, without root's folders.
+AROUND = """
+daemon off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections 1024; }}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {ours}
+}}
+"""
+
+
+#: What stands before the Caddyfile: nothing is asked of the network, nothing put among the system's
+#: certificates, and no port below 1024 is opened.
+BEFORE = """{
+	admin off
+	skip_install_trust
+	auto_https disable_redirects
+}
+"""
+
+
+class Site(NamedTuple):
+    """The proxy's address, and the servers behind it."""
+
+    address: str
+    servers: tuple[Server, ...]
+
+
+def find_program(name: str, package: str) -> str:
+    """Return a program, installed if that is possible."""
+    if shutil.which(name) is None and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "-q"], check=False)
+        subprocess.run(
+            ["apt-get", "install", "-y", "-q", "--no-install-recommends", package], check=False
+        )
+        subprocess.run(["service", name, "stop"], check=False)
+    found = shutil.which(name)
+    if found is None:
+        pytest.fail(f"{name} is needed: on Debian, apt-get install {package}")
+    return found
+
+
+def nginx(folder: Path, ports: Sequence[int], port: int) -> tuple[str, list[str]]:
+    """Write the configuration. Returns: the site's address, and the command."""
+    ours = (ROOT / "deploy/nginx.conf").read_text()
+    for old, new in zip((8501, 8502), ports, strict=True):
+        assert f"127.0.0.1:{old}" in ours
+        ours = ours.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
+    ours = ours.replace("listen 80;", f"listen 127.0.0.1:{port};").replace(NAME, "localhost")
+    conf = folder / "nginx.conf"
+    conf.write_text(AROUND.format(folder=folder, ours=ours))
+    command = [find_program("nginx", "nginx-light"), "-c", str(conf), "-p", str(folder)]
+    return f"http://localhost:{port}", command
+
+
+def caddy(folder: Path, ports: Sequence[int], port: int) -> tuple[str, list[str]]:
+    """Write the configuration, for https by a certificate that Caddy signs itself."""
+    ours = (ROOT / "deploy/Caddyfile").read_text()
+    assert "reverse_proxy headlight:8501 {" in ours
+    servers = " ".join(f"127.0.0.1:{each}" for each in ports)
+    conf = folder / "Caddyfile"
+    conf.write_text(BEFORE + ours.replace("headlight:8501", servers))
+    command = [find_program("caddy", "caddy"), "run", "--config", str(conf), "--adapter"]
+    variables = [f"HOST=localhost:{port}", f"XDG_DATA_HOME={folder}", f"XDG_CONFIG_HOME={folder}"]
+    return f"https://localhost:{port}", ["env", *variables, *command, "caddyfile"]
+
+
+@pytest.fixture(params=[nginx, caddy], ids=lambda proxy: str(proxy.__name__))
+def site(request: pytest.FixtureRequest, tmp_path: Path, tiny_checkpoint: Path) -> Iterator[Site]:
+    root = tmp_path / "checkpoints"
+    shutil.copytree(tiny_checkpoint, root / "tiny")
+    ports = (free_port(), free_port())
+    address, command = request.param(tmp_path, ports, free_port())
+    environment = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_IMPORT": ""}
+    with ExitStack() as stack:
+        servers = tuple(
+            stack.enter_context(
+                serving(
+                    tmp_path / f"log{each}.txt",
+                    [*APP, "--server.allowedHosts", "localhost"],
+                    checkpoints=root, importing=False, environment=environment, port=each,
+                )
+            )
+            for each in ports
+        )  # fmt: skip
+        addresses = [f"{each.address}/_headlight/ready" for each in servers]
+        assert wait_until(lambda: [status(each) for each in addresses] == [200, 200])
+        log = stack.enter_context((tmp_path / "proxy.log").open("w"))
+        proxy = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            assert wait_until(lambda: status(f"{address}/_headlight/ready") == 200)
+            yield Site(address, servers)
+        finally:
+            proxy.terminate()
+            proxy.wait()
+
+
+def asked(url: str, data: bytes | None = None) -> tuple[int, Message]:
+    """Return the status and the headers of an answer; 0 and none without one."""
+    anyone = ssl.create_default_context()
+    anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(url, data, timeout=10, context=anyone) as answer:
+            return int(answer.status), answer.headers
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.headers
+    except OSError:
+        return 0, Message()
+
+
+def status(url: str) -> int:
+    return asked(url)[0]
+
+
+def visitors(server: Server) -> int:
+    with urllib.request.urlopen(f"{server.address}/_headlight/ready") as answer:
+        return int(json.load(answer)["visitors"])
+
+
+def test_a_class_is_spread_over_two_servers_and_each_visitor_stays_with_one(
+    browser: Browser, site: Site
+) -> None:
+    windows: list[BrowserContext] = []
+    counts = [0, 0]
+    while min(counts) == 0 or sum(counts) < 4:
+        assert len(windows) < 24, "each seat is drawn by chance, and all drew the same server"
+        windows.append(browser.new_context(ignore_https_errors=True))
+        page = windows[-1].new_page()
+        page.goto(f"{site.address}/attention?sentence=A+dog+runs.")
+        expect(page.locator("button.map").first).to_be_visible(timeout=60_000)
+        counts = [visitors(each) for each in site.servers]
+        assert sum(counts) == len(windows)
+    pages = [each.pages[0] for each in windows]
+    for page in pages:  # a reload finds the same server, whose caches know the sentence
+        page.reload()
+        expect(page.locator("button.map").first).to_be_visible(timeout=60_000)
+    assert wait_until(lambda: [visitors(each) for each in site.servers] == counts)
+    for window in windows:
+        window.close()
+
+
+def test_what_is_hidden_stays_hidden_and_https_is_insisted_on(site: Site) -> None:
+    for hidden in ("metrics", "upload_file", "upload_file/a/b"):
+        assert status(f"{site.address}/_stcore/{hidden}") == 404
+    assert asked(f"{site.address}/_stcore/health", b"x" * 2_000_000)[0] >= 400
+    found, headers = asked(f"{site.address}/")
+    assert found == 200 and headers["X-Content-Type-Options"] == "nosniff"
+    # The proxy says by which scheme a visitor came.
+    assert ("Strict-Transport-Security" in headers) == site.address.startswith("https")
+
+
+def test_when_a_server_ends_its_visitors_go_on_at_the_other(browser: Browser, site: Site) -> None:
+    window = browser.new_context(ignore_https_errors=True)
+    page = window.new_page()
+    page.goto(f"{site.address}/attention?sentence=A+dog+runs.")
+    expect(page.locator("button.map").first).to_be_visible(timeout=60_000)
+    (mine,) = [each for each in site.servers if visitors(each)]
+    os.kill(mine.pid, signal.SIGKILL)
+    address = page.url
+    page.goto(address)
+    expect(page.locator("button.map").first).to_be_visible(timeout=60_000)
+    assert "dog" in page.url
+    window.close()
+
+
+@pytest.mark.parametrize("site", [nginx], indirect=True, ids=["nginx"])
+def test_one_address_has_sixty_sockets_and_not_one_more(site: Site) -> None:
+    url = f"ws{site.address.removeprefix('http')}/_stcore/stream"
+    with ExitStack() as stack:
+
+        def opened() -> None:
+            stack.enter_context(connect(url, subprotocols=[Subprotocol("streamlit")]))
+
+        for _ in range(60):
+            opened()
+        with pytest.raises(InvalidStatus) as refused:
+            opened()
+    assert refused.value.response.status_code == 503
