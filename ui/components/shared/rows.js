@@ -30,7 +30,7 @@ function widestRow(labels, widthOf) {
 function rowColumns(labels, widthOf, limit) {
   const sides = labels.map(rowSides);
   const widest = (side) => Math.max(...sides.map((each) => widthOf(each[side])));
-  const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192 ")];
+  const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192  ")];
   if (!sides.some((each) => each[1])) return { reads, predicts: 0, width: Math.min(reads, limit), tight: false };
   const tight = reads + arrow + predicts > limit;
   return { reads, predicts, tight, width: Math.min(limit, (tight ? 0 : reads) + arrow + predicts) };
@@ -47,7 +47,7 @@ function fitRows(root, labels, widthOf, limit) {
 // Draws a label on a canvas, its end at x, as `rowColumns` lays out.
 function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
   const [reads, predicts] = rowSides(label);
-  const [alpha, gap] = [pen.globalAlpha, pen.measureText(" ").width];
+  const [alpha, gap] = [pen.globalAlpha, pen.measureText("  ").width];
   pen.textAlign = "right";
   pen.fillText(fitted(pen, predicts || reads, width), x, y);
   if (!predicts) return;
