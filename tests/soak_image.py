@@ -29,6 +29,7 @@ from tests.forks import ROOT
 from tests.image.build import Build, Image
 from tests.image.context import Context
 from tests.image.dockerfile import Instruction, read
+from tests.image.limits import group, size
 from tests.image.root import (
     As,
     OutOfReachError,
@@ -49,6 +50,9 @@ NAME = "localhost"
 APPLIED = {
     "command", "environment", "read_only", "tmpfs", "cap_drop", "security_opt", "ulimits",
 }  # fmt: skip
+
+#: The same, where this machine lets its root limit what processes use.
+LIMITS = {"mem_limit", "cpus", "pids_limit"}
 
 #: Seconds for a start and for a stop; a container is killed ten seconds after it was told to stop.
 START, STOP = 120, 10
@@ -77,6 +81,26 @@ def test_the_dockerfile_in_a_fresh_root(folder: Path) -> None:
     serve(image, service["headlight"], log)
 
 
+def test_a_group_holds_what_is_in_it_to_its_limits() -> None:
+    with group(memory=size("64m"), processors=0.5, processes=20) as within:
+        if within is None:
+            pytest.skip("only root, where control groups are mounted, may limit processes")
+
+        def status(program: str) -> int:
+            joined = [f"echo $$ > {each / 'cgroup.procs'}" for each in within.folders]
+            script = "\n".join([*joined, 'exec "$0" -c "$1"'])
+            command = ["sh", "-eu", "-c", script, sys.executable, program]
+            return subprocess.run(command, check=False, capture_output=True).returncode
+
+        assert status("x = bytearray(8 << 20)") == 0 and within.killed() == 0
+        assert status("x = bytearray(256 << 20)") == -signal.SIGKILL and within.killed() == 1
+        threads = "import threading, time\nfor n in range({}):\n    threading.Thread("
+        threads += "target=time.sleep, args=[1], daemon=True).start()"
+        assert status(threads.format(10)) == 0
+        assert status(threads.format(30)) == 1  # "can't start new thread"
+        assert 20 >= within.most_processes() > 10 and within.most_memory() <= size("64m")
+
+
 def build(instructions: list[Instruction], folder: Path, log: Path) -> Image:
     """Follow the instructions. Raises: `OutOfReachError`."""
     began = time.monotonic()
@@ -93,15 +117,30 @@ def build(instructions: list[Instruction], folder: Path, log: Path) -> Image:
 
 
 def serve(image: Image, service: Mapping[str, Any], log: Path) -> None:
-    """Start the server as the compose file says, ask after its health, visit it, and end it."""
+    """Let the server live its life as the compose file says, within its limits."""
     assert service["read_only"] and service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    note(not_applied=sorted(set(service) - APPLIED))
-    how = As(
-        image.user, image.folder, {**image.environment(), **service["environment"]},
-        tmpfs=dict(each.split(":", 1) for each in service["tmpfs"]), read_only=True, network=False,
-        descriptors=service["ulimits"]["nofile"]["soft"],
-    )  # fmt: skip
+    most = size(service["mem_limit"])
+    with group(
+        memory=most, processors=service["cpus"], processes=service["pids_limit"]
+    ) as within:  # fmt: skip
+        note(not_applied=sorted(set(service) - APPLIED - (LIMITS if within else set())))
+        how = As(
+            image.user, image.folder, {**image.environment(), **service["environment"]},
+            tmpfs=dict(each.split(":", 1) for each in service["tmpfs"]), read_only=True,
+            network=False, descriptors=service["ulimits"]["nofile"]["soft"],
+            groups=within.folders if within else (),
+        )  # fmt: skip
+        serve_within(image, service, how, log)
+        if within:
+            memory, processes = within.most_memory(), within.most_processes()
+            note(most_memory=f"{memory / 1e6:.0f} MB", most_processes=processes)
+            assert within.killed() == 0
+            assert 0 < memory < most and 0 < processes < service["pids_limit"]
+
+
+def serve_within(image: Image, service: Mapping[str, Any], how: As, log: Path) -> None:
+    """Start the server, ask after its health, visit it, and end it."""
     command = [NAME if "${HOST" in each else each for each in service["command"]]
     began = time.monotonic()
     server = start(image.root, [*image.entrypoint, *command], how, log)

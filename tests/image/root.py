@@ -46,6 +46,7 @@ class As:
         read_only: everything but those.
         network: this machine's; otherwise one of its own with nothing but a loopback.
         descriptors: most open files; 0 for this machine's limit.
+        groups: folders of control groups (`tests.image.limits`), which limit it and what it starts.
     """
 
     user: str = "0:0"
@@ -56,6 +57,7 @@ class As:
     read_only: bool = False
     network: bool = True
     descriptors: int = 0
+    groups: Sequence[Path] = ()
 
 
 def keep_in_memory(folder: Path) -> bool:
@@ -106,7 +108,10 @@ def start(root: Path, command: Sequence[str], how: As, log: Path) -> subprocess.
     spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     if not how.network:
         spaces.append("--net")
-    script = f"{_mounts(root, how)}\nexec {shlex.join(_inside(root, command, how))}"
+    limits = "".join(
+        f"echo $$ > {shlex.quote(str(each / 'cgroup.procs'))}\n" for each in how.groups
+    )
+    script = f"{limits}{_mounts(root, how)}\nexec {shlex.join(_inside(root, command, how))}"
     with log.open("ab") as file:
         return subprocess.Popen(
             [*spaces, "sh", "-eu", "-c", script], stdout=file, stderr=subprocess.STDOUT
