@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 
 from ui.core import url_state
 from ui.core.runs import fall_back, in_turn, offer_turn
+from ui.frame.menu import menu, other_addresses
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
 from ui.frame.serving import KnownBase, begin
 from ui.hosting.gate import Gate
@@ -17,7 +18,7 @@ from ui.hosting.start import problems
 from ui.hosting.state import libraries
 from ui.work.progress import place_for_progress
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
 
 
@@ -31,32 +32,16 @@ def main() -> None:
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     home = PAGES[0]
-    pages = {
-        spec.url_path: st.Page(
-            spec.file,
-            title=spec.title,
-            url_path="home" if spec is home else spec.url_path,
-            default=spec is home,
-        )
-        for spec in PAGES
-    }
-    # Streamlit serves the default page at the root only, and may serve files by their names; people
-    # try a page's title. These other addresses lead to the pages that they mean.
-    meant = {home.url_path: home} | {Path(spec.file).stem: spec for spec in PAGES}
-    titles = {spec.title.lower().replace(" ", "-"): spec for spec in PAGES}
-    meant |= {path: spec for path, spec in titles.items() if path not in pages}
-    aliases = {
-        path: st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden")
-        for path, spec in meant.items()
-    }
+    pages, others = menu(), other_addresses()
     guessed = opened_by_file_names()
     # In the sidebar of a phone, expanded shows every page and not only the first ten.
-    page = st.navigation([*pages.values(), *aliases.values()], position="top", expanded=True)
+    hidden = [alias for alias, _ in others.values()]
+    page = st.navigation([*pages.values(), *hidden], position="top", expanded=True)
     if guessed and page is not pages[home.url_path]:
         start_again()
-    for path, alias in aliases.items():
+    for alias, meant in others.values():
         if page is alias:
-            st.switch_page(pages[meant[path].url_path], query_params=st.query_params.to_dict())
+            st.switch_page(pages[meant.url_path], query_params=st.query_params.to_dict())
     spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
 
     corner = st.container(key="keys")

@@ -24,6 +24,7 @@ from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
 from ui.models import import_jobs
+from ui.work import models
 from ui.work.lru import Lru
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,7 @@ def family(
 @pytest.fixture(scope="session", autouse=True)
 def _started_once() -> Iterator[None]:
     """Find components, load libraries and compile each script once, as a server does."""
+    models._TIMES_FEW = 0  # a run may follow in no time on a change of files
     libraries.set()  # else the first run of a process says that they are being loaded
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)

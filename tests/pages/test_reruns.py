@@ -36,11 +36,16 @@ def test_a_new_sentence_is_one_job(counted: tuple[int, Costs]) -> None:
         assert (passes > 0) == (page != "positions"), page
 
 
-def test_a_run_makes_its_key_once_and_lists_every_folder_once(counted: tuple[int, Costs]) -> None:
+def test_a_run_makes_its_key_once_and_lists_every_folder_at_most_once(
+    counted: tuple[int, Costs],
+) -> None:
     n_checkpoints, pages = counted
     for page, runs in pages.items():
         for run in ("again", "sentence"):
             costs = runs[run]
             assert costs["keys"] == {"positions": 0, "compare": 2}.get(page, 1), page
-            # The root, and every checkpoint for its links.
-            assert (costs["scans"], costs["marks"]) == (1 + n_checkpoints, n_checkpoints), page
+            # The root, and every checkpoint for its links, unless a run did so a moment ago. The
+            # models on screen are looked at in any case.
+            shown = 2 if page == "compare" else 1
+            assert costs["scans"] <= 1 + n_checkpoints, page
+            assert shown <= costs["marks"] <= n_checkpoints + shown, page

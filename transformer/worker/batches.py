@@ -96,6 +96,7 @@ class Batches:
         try:
             with self._turns.taken(lambda before: tell(before, 0)) as turn:
                 self._close(key, batch)
+                turn.share(len(batch))
 
                 def step(step: int, most: int) -> None:
                     tell(step, most)

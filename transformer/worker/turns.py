@@ -136,6 +136,7 @@ class Turn:
         self.rank = self._came = time.monotonic()
         self._turns = turns
         self._behind = self._seconds = self._since = 0.0
+        self._pieces = 1
 
     def offer(self) -> None:
         """Let others compute first if they come before this work; call it between its steps."""
@@ -147,6 +148,10 @@ class Turn:
         """
         self._behind = max(self._behind, seconds)
         self._place()
+
+    def share(self, pieces: int) -> None:
+        """Count this as several pieces of work, each of which takes an equal part of its time."""
+        self._pieces = pieces
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -170,5 +175,5 @@ class Turn:
         self._place()
 
     def _place(self) -> None:
-        computed = _BEHIND * max(0.0, self._seconds - _SHORT)
+        computed = _BEHIND * max(0.0, self._seconds / self._pieces - _SHORT)
         self.rank = self._came + self._behind + computed

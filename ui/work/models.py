@@ -37,9 +37,11 @@ MODEL_BYTES = 2 * 2**30
 #: Free memory in bytes that loading a model must leave.
 _LEFT_FREE = 256 * 2**20
 
-#: A listing of more than `MANY` entries is reused for `_TIMES` as long as it took to make, up to
-#: `_LONGEST` seconds. Additions and removals show at once all the same.
+#: A listing is reused for some times as long as it took to make, up to some seconds: of more than
+#: `MANY` entries, and of fewer, so that a crowd does not list them for everybody. Additions and
+#: removals show at once all the same.
 MANY, _TIMES, _LONGEST = 100, 10, 3.0
+_TIMES_FEW, _LONGEST_FEW = 30, 0.25
 
 _listing = threading.Lock()
 _listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
@@ -56,7 +58,9 @@ def entries() -> list[Entry]:
             return list(_listed[2])
         found = list_entries(roots, within_roots)
         now = time.monotonic()
-        stands = min(_LONGEST, _TIMES * (now - begun)) if len(found) > MANY else 0.0
+        many = len(found) > MANY
+        times, longest = (_TIMES, _LONGEST) if many else (_TIMES_FEW, _LONGEST_FEW)
+        stands = min(longest, times * (now - begun))
         _listed = mark, now + stands, found
     return list(found)
 
@@ -74,9 +78,7 @@ def _changed(folder: Path) -> int:
 
 
 def fresh(entry: Entry) -> Entry:
-    """Return an up-to-date copy of an entry, since a long listing may be a few seconds old."""
-    if len(_listed[2]) <= MANY:
-        return entry
+    """Return an up-to-date copy of an entry, since a listing may be a few seconds old."""
     return replace(inspect_entry(entry.path), name=entry.name, updates=entry.updates)
 
 

@@ -92,6 +92,16 @@ def test_long_work_lets_short_work_go_first_at_its_next_step(
         work.thread.join(60)
 
 
+def test_several_pieces_in_one_may_take_as_long_as_each_alone_would() -> None:
+    alone, together = (Turn(Turns(1), lambda _: None) for _ in range(2))
+    together.share(4)
+    for turn in (alone, together):
+        came = turn.rank
+        turn._seconds = 0.6  # of processor time, three times what a short one takes
+        turn._place()
+        assert (turn.rank > came) == (turn is alone)
+
+
 def test_long_ones_take_turns(clock: Callable[[float], None]) -> None:
     all_turns, said = Turns(1), list[str]()
     works = {"a": Work(all_turns, "a", said, clock)}
