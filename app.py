@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 
 from ui.core import url_state
 from ui.core.runs import fall_back, in_turn, offer_turn
+from ui.frame.brand import picture
 from ui.frame.menu import menu, other_addresses
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
 from ui.frame.serving import KnownBase, begin
@@ -24,10 +25,8 @@ STARTING = "Starting: PyTorch and the model are being loaded. Only the first vis
 
 def main() -> None:
     """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
-    st.set_page_config(
-        page_title="Headlight", page_icon=str(HERE / "ui/frame/logo/mark.svg"), layout="wide"
-    )
-    st.logo(str(HERE / "ui/frame/logo/headlight.svg"), size="large")
+    st.set_page_config(page_title="Headlight", page_icon=picture("mark"), layout="wide")
+    st.logo(picture("headlight"), size="large")
     st.html(HERE / "ui/frame/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
