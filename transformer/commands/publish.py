@@ -32,6 +32,10 @@ def add(commands: Any) -> None:
         "--mix", metavar="PATH", help="a checkpoint to mix in, by the share that scores best on val"
     )
     publish.add_argument(
+        "--share", type=float, metavar="S",
+        help="take this share of --mix, 0 to 1; default: the one that scores best on val",
+    )  # fmt: skip
+    publish.add_argument(
         "--note",
         action="append",
         default=[],
@@ -67,6 +71,7 @@ def _publish(options: argparse.Namespace) -> None:
         made_by=options.made_by,
         notes=options.note,
         mix=Path(options.mix) if options.mix else None,
+        share=options.share,
     )
     print(folder)
 

@@ -185,10 +185,11 @@ def _weights(metrics: Mapping[str, Any]) -> str:
     count, share = chosen["averaged_epochs"], chosen.get("mixed_share", 0.0)
     epochs = "the last epoch's" if count == 1 else f"the average of the last {count} epochs"
     if share:
+        given = metrics.get("share_given")
+        what = "number of epochs was" if given else "number of epochs and the share were"
         return (
             f"{100 * (1 - share):.0f}% {epochs}, {100 * share:.0f}% those of "
-            f"`{metrics['mixed_with']}`; the number of epochs and the share were chosen on the "
-            "validation text"
+            f"`{metrics['mixed_with']}`; the {what} chosen on the validation text"
         )
     return f"{epochs}; the number of epochs was chosen on the validation text"
 

@@ -64,6 +64,7 @@ def publish(
     made_by: str = "",
     notes: Sequence[str] = (),
     mix: Path | None = None,
+    share: float | None = None,
 ) -> Path:
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
@@ -76,12 +77,15 @@ def publish(
         mix: a checkpoint of the same shape and vocabulary, such as the start of this run.
             Interpolated weights are often better than either (Wortsman et al. 2022); the share of
             `mix`, possibly 0, is chosen on val.
+        share: of `mix`, 0 to 1, if something else than val chose it.
 
-    Raises: `ConfigError` if `run` has no recipe or `dtype` is unknown, `CheckpointError` if there
-        are no weights or `mix` has other shapes or pieces.
+    Raises: `ConfigError` if `run` has no recipe, or `dtype` or `share` is wrong, `CheckpointError`
+        if there are no weights or `mix` has other shapes or pieces.
     """
     if dtype not in STORED_DTYPES:
         raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
+    if share is not None and (mix is None or not 0 <= share <= 1):
+        raise ConfigError(f"share {share} is not a number from 0 to 1 with a checkpoint to mix in")
     recipe, trained = read_metrics(run)
     corpus = load_held_out(recipe.data, data)
     val = corpus.val[:VAL_PAIRS]
@@ -111,16 +115,16 @@ def publish(
         if n <= len(files)
     ]
     count = max(greedy, key=lambda choice: choice.val_bleu).averaged_epochs
-    weights, share = average_weights(files[-count:]), 0.0
+    weights, mixed = average_weights(files[-count:]), 0.0
     if mix is not None:
         other = _other_weights(mix, checkpoint)
         # Beam search compares similar models with less noise than greedy decoding.
         blends = [
             trial(with_weights(blended(weights, other, each)), count, PAPER_DECODING, each)
-            for each in SHARES
+            for each in (SHARES if share is None else (share,))
         ]
-        share = max(blends, key=lambda choice: choice.val_bleu).mixed_share
-        weights = blended(weights, other, share)
+        mixed = max(blends, key=lambda choice: choice.val_bleu).mixed_share
+        weights = blended(weights, other, mixed)
     # Measured as stored: weights rounded to the stored precision, except position tables.
     stored = getattr(torch, dtype)
     translator = with_weights(
@@ -129,7 +133,8 @@ def publish(
     metrics = {
         **trained,
         "earlier_parts": earlier_parts(recipe.training.init),
-        "chosen_on_val": {"averaged_epochs": count, "mixed_share": share},
+        "chosen_on_val": {"averaged_epochs": count, "mixed_share": mixed},
+        **({} if share is None else {"share_given": True}),
         "stored_as": dtype,
         "command": made_by,
         "notes": list(notes),
@@ -138,7 +143,7 @@ def publish(
     metrics = described(translator, recipe, corpus, metrics, beams, alphas)
     metrics = with_texts(translator, recipe, data, metrics)
     tried += [
-        Choice(count, each["beam_size"], each["alpha"], each["val_bleu"], share)
+        Choice(count, each["beam_size"], each["alpha"], each["val_bleu"], mixed)
         for each in metrics.get("decoding_on_val", {}).get("trials", ())
     ]
     metrics["tried_on_val"] = [asdict(choice) for choice in tried]

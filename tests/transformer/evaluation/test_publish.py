@@ -190,6 +190,24 @@ def test_another_run_is_mixed_in_by_the_share_that_val_prefers(run: Path, tmp_pa
     assert (f"those of `{other}`" in card) == (best["mixed_share"] > 0)
 
 
+def test_a_share_that_something_else_chose_is_taken_and_told(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    first, _last = RunFolder(run).epochs()
+    save_weights(other / "model.safetensors", first)
+    out = publish(run, run.parent, tmp_path / "out", **LITTLE, mix=other, share=0.25)
+    metrics = json.loads((out / "metrics.json").read_text(encoding="utf-8"))
+    assert metrics["chosen_on_val"]["mixed_share"] == 0.25
+    blends = {t["mixed_share"] for t in metrics["tried_on_val"] if t["beam_size"] > 1}
+    assert blends == {0.25}
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert f"25% those of `{other}`; the number of epochs was chosen" in card
+    with pytest.raises(ConfigError, match="share 2 is not"):
+        publish(run, run.parent, tmp_path / "no", **LITTLE, mix=other, share=2)
+    with pytest.raises(ConfigError, match=r"share 0\.5 is not"):
+        publish(run, run.parent, tmp_path / "no", **LITTLE, share=0.5)
+
+
 @given(st.floats(0, 1))
 def test_a_blend_lies_between_the_two(share: float) -> None:
     zero, one = {"w": torch.zeros(3)}, {"w": torch.ones(3)}
