@@ -50,7 +50,7 @@ from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.file_cache import FileCache
 from transformer.files.folders import replaced_folder
-from transformer.files.leftovers import restore
+from transformer.files.leftovers import comes_back, restore
 from transformer.files.safe import (
     MAX_CONFIG,
     MAX_LAYERS,
@@ -94,7 +94,7 @@ STORED_DTYPES: dict[str, torch.dtype] = {
 POSITION_TABLES = ("src_positions.table", "tgt_positions.table")
 
 #: Attempts to read a folder that is being replaced.
-_ATTEMPTS = 4
+_ATTEMPTS = 10
 
 #: Largest metrics.json in bytes; it stays in memory for every listed checkpoint.
 MAX_METRICS = 256 * 1024
@@ -158,7 +158,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
     Raises: `CheckpointError` naming the file and what is wrong.
     """
     path = Path(path)
-    restore(split_path(path)[0])
+    folder, _ = split_path(path)
+    restore(folder)
     reason = CheckpointError(f"{path}: changes while it is read")
     for _ in range(_ATTEMPTS):
         mark = fingerprint(path)
@@ -166,7 +167,8 @@ def load_checkpoint(path: str | Path) -> Checkpoint:
             loaded = _load(path)
         except CheckpointError as error:
             loaded, reason = None, error
-        if fingerprint(path) == mark:
+        was_away = loaded is None and not os.path.lexists(folder) and comes_back(folder)
+        if fingerprint(path) == mark and not was_away:
             break
         loaded = None
     if loaded is None:

@@ -29,6 +29,9 @@ _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 #: Seconds after which a stage that another machine left in a shared folder counts as abandoned.
 _ABANDONED = 7 * 24 * 3600.0
 
+#: Seconds for which a folder that is replaced may be missing, with a process that is held up.
+_MOMENT = 5.0
+
 
 def own_prefix(prefix: str) -> str:
     """Return a prefix for `tempfile.mkdtemp` that names this process."""
@@ -44,6 +47,19 @@ def restore(path: Path) -> bool:
                 if left.suffix == ".old":
                     os.rename(left, path)
                     return True
+    return False
+
+
+def comes_back(path: Path) -> bool:
+    """Wait for a folder that is moved aside for a moment; return whether it is there."""
+    with suppress(OSError, ValueError, RuntimeError):
+        path, deadline = path.resolve(), time.monotonic() + _MOMENT
+        while not os.path.lexists(path):
+            aside = any(path.parent.glob(f"{glob.escape(f'.{path.name}.')}*.old"))
+            if not aside or time.monotonic() > deadline:
+                break
+            time.sleep(0.005)
+        return os.path.lexists(path)  # it may have come back since
     return False
 
 

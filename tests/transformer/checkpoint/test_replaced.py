@@ -14,7 +14,8 @@ from tests.tiny_models import random_model
 from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.files import folders
+from transformer.errors import CheckpointError
+from transformer.files import folders, leftovers
 from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import own_prefix
 from transformer.text.tokenizer import Tokenizer
@@ -60,6 +61,29 @@ def test_readers_meanwhile(
         writer.join()
     assert {*seen} <= {(16, 16.0), (24, 24.0)}
     assert [each.name for each in list_entries([tmp_path])] == ["16", "24", "it"]
+
+
+def test_a_folder_that_is_moved_aside_for_a_moment_is_waited_for(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between the two renames of a process that is held up, where names cannot be exchanged."""
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    aside = tmp_path / f"{own_prefix('.it.')}ab.old"
+    path.rename(aside)
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            aside.rename(path)
+
+    monkeypatch.setattr(leftovers.time, "sleep", wait)
+    assert load_checkpoint(path).config.d_ff == 16 and len(waits) == 3
+    path.rename(aside)
+    monkeypatch.setattr(leftovers, "_MOMENT", -1.0)
+    with pytest.raises(CheckpointError, match="no such checkpoint folder"):
+        load_checkpoint(path)
+    assert len(waits) == 3
 
 
 def test_what_else_lies_there_is_kept(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
