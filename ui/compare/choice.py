@@ -185,18 +185,21 @@ def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[s
     """Return the usable checkpoints, those that read the same kind of text first.
 
     Other checkpoints that read the same language come first, of these those of the same languages
-    by their names; then the checkpoint itself, then the rest.
+    by their names, then those whose names begin alike; then the checkpoint itself, then the rest.
 
     Args: usable: what metrics.json of each says, by name.
     """
     language = examples_for(checkpoint, usable.get(checkpoint)).language
 
-    def rank(name: str) -> tuple[int, bool, str]:
+    family, *languages = checkpoint.split("-")
+
+    def rank(name: str) -> tuple[int, bool, bool, str]:
         if name == checkpoint:
-            return 1, False, name
+            return 1, False, False, name
         if examples_for(name, usable[name]).language != language:
-            return 2, False, name
-        return 0, name.split("-")[1:] != checkpoint.split("-")[1:], name
+            return 2, False, False, name
+        its_family, *its_languages = name.split("-")
+        return 0, its_languages != languages, its_family != family, name
 
     return tuple(sorted(usable, key=rank))
 

@@ -77,6 +77,8 @@ def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
     """
     if not one.words and not other.words:
         return "Neither side writes anything."
+    if not one.words or not other.words:
+        return f"Only {'A' if one.words else 'B'} writes anything."
     at = parting(one.words, other.words)
     if at is None:
         gap = one.total - other.total

@@ -66,6 +66,8 @@ def test_equal_words_are_told_apart_by_their_probability() -> None:
     )
     assert where_they_differ(text("a"), text("a"), followed=True).startswith("B reads A’s words")
     assert where_they_differ(text(), text()) == "Neither side writes anything."
+    assert where_they_differ(text("a"), text()) == "Only A writes anything."
+    assert where_they_differ(text(), text("a")) == "Only B writes anything."
 
 
 def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> None:
@@ -74,6 +76,8 @@ def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> Non
     assert readers("everyday-en-de", usable) == (
         "multi30k-en-de", "everyday-en-fr", "everyday-en-de", "everyday-de-en", "reverse-toy",
     )  # fmt: skip
+    # Before one that only reads and comes earlier in the alphabet.
+    assert readers("everyday-en-fr", {**usable, "bert-everyday": {}})[0] == "everyday-en-de"
     # The others do not read letters, or German.
     assert readers("reverse-toy", usable)[0] == "reverse-toy"
     assert readers("everyday-de-en", usable)[0] == "everyday-de-en"
