@@ -57,8 +57,9 @@ class Group:
 
 def size(text: str) -> int:
     """Return the bytes that a size as in a compose file stands for: `3g`."""
-    number, unit = re.fullmatch(r"(\d+)([bkmg]?)b?", text.lower()).groups()  # type: ignore[union-attr]
-    return int(number) * _UNITS[unit]
+    found = re.fullmatch(r"(\d+)([bkmg]?)b?", text.lower())
+    assert found, text
+    return int(found[1]) * _UNITS[found[2]]
 
 
 @contextmanager

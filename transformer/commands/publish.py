@@ -80,8 +80,8 @@ def _publish_stack(options: argparse.Namespace) -> None:
     from transformer.config import ConfigError
     from transformer.evaluation.descendants import publish_stack
 
-    if options.mix:
-        raise ConfigError("--mix is for a model of two stacks")
+    if options.mix or options.share is not None:
+        raise ConfigError("--mix and --share are for a model of two stacks")
     folder = publish_stack(
         Path(options.run_folder),
         Path(options.data),
@@ -98,8 +98,8 @@ def _publish_parser(options: argparse.Namespace) -> None:
     from transformer.config import ConfigError
     from transformer.parsing.publish import publish_parser
 
-    if options.mix:
-        raise ConfigError("--mix is chosen by BLEU, which trees do not have")
+    if options.mix or options.share is not None:
+        raise ConfigError("--mix and --share are for translations: trees have no BLEU")
     with progress_bar(unit=" sentences", delay=1, disable=None) as show:
         folder = publish_parser(
             Path(options.run_folder),

@@ -28,7 +28,7 @@ def other_addresses() -> dict[str, tuple[StreamlitPage, PageSpec]]:
     return {path: (copy(page), spec) for path, (page, spec) in _aliases().items()}
 
 
-# A page belongs to one run, which marks it; making 40 of them takes a run a tenth of its time.
+# A run marks its pages, so each run has copies; making them anew would look at every page's file.
 @cache
 def _pages() -> dict[str, StreamlitPage]:
     return {

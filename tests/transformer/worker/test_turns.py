@@ -92,13 +92,16 @@ def test_long_work_lets_short_work_go_first_at_its_next_step(
         work.thread.join(60)
 
 
-def test_several_pieces_in_one_may_take_as_long_as_each_alone_would() -> None:
+def test_several_pieces_in_one_may_take_as_long_as_each_alone_would(
+    clock: Callable[[float], None],
+) -> None:
     alone, together = (Turn(Turns(1), lambda _: None) for _ in range(2))
     together.share(4)
     for turn in (alone, together):
         came = turn.rank
-        turn._seconds = 0.6  # of processor time, three times what a short one takes
-        turn._place()
+        turn.begin()
+        clock(0.6)  # three times what a short one takes
+        turn.count()
         assert (turn.rank > came) == (turn is alone)
 
 
