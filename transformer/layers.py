@@ -11,7 +11,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.hooks import NO_TAP, Tap
 from transformer.machinery.cache import NO_CACHE, BlockCache, LayerCache
-from transformer.machinery.kernels import Dropout
+from transformer.machinery.kernels import Dropout, relu
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
@@ -32,7 +32,8 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor, tap: Tap = NO_TAP) -> Tensor:
         """Map [B, T, d_model] to [B, T, d_model]."""
-        inner = tap("inner", self.activation(self.w_1(x)))  # [B, T, d_ff]
+        activation = relu if self.activation is F.relu else self.activation
+        inner = tap("inner", activation(self.w_1(x)))  # [B, T, d_ff]
         output: Tensor = self.w_2(inner)
         return output
 

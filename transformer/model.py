@@ -92,8 +92,11 @@ class Transformer(nn.Module):
 
     def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
         """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
-        encoded = self.encode(src, hooks=hooks)
-        return self.logits(self.decode(tgt_in, encoded, hooks=hooks).hidden)
+        return self.logits(self.hidden(src, tgt_in, hooks))
+
+    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """The states before the last projection: [B, S] and [B, T] to [B, T, d_model]."""
+        return self.decode(tgt_in, self.encode(src, hooks=hooks), hooks=hooks).hidden
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """Return the block that makes the maps of one kind in a layer."""

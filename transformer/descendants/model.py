@@ -62,8 +62,11 @@ class OneStack(nn.Module):
 
         Either may be empty; only a translator is trained with both.
         """
-        hidden = self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)
-        return self.logits(hidden[:, src.size(1) :])
+        return self.logits(self.hidden(src, tgt_in, hooks))
+
+    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """The states [B, T, d_model] of tgt_in before the last projection."""
+        return self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)[:, src.size(1) :]
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """Return the block that makes the maps of one layer; there is but one kind."""

@@ -15,9 +15,10 @@ from transformer.machinery.stored_positions import StoredPositions
 from transformer.model import Transformer
 from transformer.toys.settings import ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
+from transformer.training.cross_entropy import smoothed_cross_entropy
 from transformer.training.data import collate
 from transformer.training.distributed import World
-from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy
+from transformer.training.objective import Objective, learning_rate
 from transformer.training.run_folder import RunFolder
 from transformer.training.trainer import Trainer
 from transformer.types import Floats

@@ -11,29 +11,9 @@ from torch import Tensor, nn
 
 from transformer.descendants.model import OneStack
 from transformer.model import Transformer
+from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 from transformer.training.data import Batch, collate, in_chunks
 from transformer.training.recipe import TrainingRecipe
-
-
-def smoothed_cross_entropy(
-    logits: Tensor, target: Tensor, smoothing: float, pad_id: int
-) -> tuple[Tensor, Tensor]:
-    """Cross-entropy against (1 - epsilon) one-hot + epsilon / V, summed over real tokens.
-
-    Computed from log-sum-exp, so that the [..., V] log-probabilities are never stored.
-
-    Args:
-        logits: [..., V].  target: [...] token ids; `pad_id` is ignored.
-
-    Returns: the smoothed loss and the plain negative log-likelihood, both in nats, summed.
-    """
-    logits = logits.float()
-    normaliser = logits.logsumexp(-1)  # [...]
-    nll = normaliser - logits.gather(-1, target[..., None])[..., 0]
-    uniform = normaliser - logits.mean(-1)
-    keep = target != pad_id
-    loss = (1 - smoothing) * nll + smoothing * uniform
-    return (loss * keep).sum(), (nll * keep).sum().detach()
 
 
 @torch.no_grad()
@@ -82,7 +62,8 @@ class Objective(nn.Module):
         """Return the summed loss and negative log-likelihood of a batch, in nats."""
         pad_id = self.model.config.pad_id
         if not self.r_drop:
-            return smoothed_cross_entropy(self.model(src, tgt_in), tgt_out, self.smoothing, pad_id)
+            hidden, generator = self.model.hidden(src, tgt_in), self.model.generator
+            return projected_cross_entropy(hidden, generator, tgt_out, self.smoothing, pad_id)
         # R-Drop: the same rows twice with different dropout, kept close by a symmetric divergence.
         logits = self.model(torch.cat([src, src]), torch.cat([tgt_in, tgt_in])).float()
         loss, nll = smoothed_cross_entropy(

@@ -11,6 +11,10 @@ import pytest
 import torch
 
 from tests.transformer.training.runs import ROOT, log_lines, recipe
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.training.objective import Objective
+from transformer.training.recipe import TrainingRecipe
 
 #: PyTorch compiles nothing when its own folder has a space in its path.
 SPACED = " " in torch.__path__[0]
@@ -34,3 +38,29 @@ def test_a_run_ends_with_and_without_a_compiler(
     assert ("not compiled, so updates are slower" in done.stderr) == (bool(compiler) or SPACED)
     assert ("a space in its name" in done.stderr) == SPACED
     assert log_lines(out)[-1]["epoch"] == 2
+
+
+@pytest.mark.skipif(SPACED, reason="PyTorch cannot compile from a folder with a space in its name")
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's compiler uses it
+@pytest.mark.parametrize("r_drop", [0.0, 2.0])
+def test_compiled_updates_are_the_same(r_drop: float) -> None:
+    """The same dropout, loss and gradients as without the compiler, for every shape of batch."""
+    torch.manual_seed(0)
+    model = Transformer(
+        ModelConfig(vocab_size=40, d_model=16, n_heads=4, d_ff=24, n_encoder_layers=1,
+                    n_decoder_layers=2, dropout=0.3, max_positions=32)
+    )  # fmt: skip
+    objective = Objective(model, TrainingRecipe(r_drop=r_drop))
+    made = torch.compile(objective, dynamic=True)
+    for rows, source, target in ((5, 7, 9), (3, 12, 4), (8, 6, 11)):
+        src = torch.randint(1, 40, (rows, source))
+        src[0, 3:] = 0
+        tgt_in, tgt_out = torch.randint(1, 40, (2, rows, target))
+        tgt_out[1, 2:] = 0
+        results = []
+        for each in (objective, made):
+            torch.manual_seed(1)
+            loss, nll = each(src, tgt_in, tgt_out)
+            gradients = torch.autograd.grad(loss, list(model.parameters()))
+            results.append([loss.detach(), nll, *gradients])
+        torch.testing.assert_close(results[1], results[0], atol=1e-4, rtol=1e-4)

@@ -7,14 +7,14 @@ import itertools
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.training.objective import Objective, learning_rate, smoothed_cross_entropy
+from transformer.training.cross_entropy import smoothed_cross_entropy
+from transformer.training.objective import Objective, learning_rate
 from transformer.training.recipe import TrainingRecipe
 
 CONFIG = ModelConfig(
@@ -23,43 +23,6 @@ CONFIG = ModelConfig(
 SRC = torch.tensor([[5, 9, 7, 2], [14, 2, 0, 0]])
 TGT_IN = torch.tensor([[1, 6, 11], [1, 17, 0]])
 TGT_OUT = torch.tensor([[6, 11, 2], [17, 2, 0]])
-
-
-@given(
-    smoothing=st.floats(0, 0.9), seed=st.integers(0, 2**31), scale=st.sampled_from([0.1, 1.0, 30.0])
-)  # fmt: skip
-def test_smoothed_cross_entropy_is_torchs(smoothing: float, seed: int, scale: float) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    logits = torch.randn(4, 6, 11, generator=generator) * scale
-    logits.requires_grad_()
-    target = torch.randint(0, 11, (4, 6), generator=generator)
-    loss, nll = smoothed_cross_entropy(logits, target, smoothing, pad_id=0)
-    loss.backward()
-    found, logits.grad = logits.grad, None
-    settings = {"ignore_index": 0, "reduction": "sum"}
-    expected = F.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), label_smoothing=smoothing, **settings
-    )
-    expected.backward()
-    torch.testing.assert_close(loss, expected, atol=1e-3, rtol=1e-4)
-    torch.testing.assert_close(found, logits.grad, atol=1e-5, rtol=1e-4)
-    plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), **settings)
-    torch.testing.assert_close(nll, plain.detach(), atol=1e-3, rtol=1e-4)
-
-
-def test_smoothing_is_the_papers() -> None:
-    """Cross-entropy against (1 - epsilon) on the target plus epsilon spread over all V."""
-    logits, target = torch.randn(5, 7), torch.tensor([3, 1, 6, 2, 5])
-    wanted = 0.9 * F.one_hot(target, 7) + 0.1 / 7
-    expected = -(wanted * logits.log_softmax(-1)).sum()
-    torch.testing.assert_close(smoothed_cross_entropy(logits, target, 0.1, 0)[0], expected)
-
-
-def test_half_precision_logits_are_summed_in_float32() -> None:
-    logits = torch.randn(3, 9).bfloat16()
-    target = torch.tensor([1, 2, 3])
-    loss, _ = smoothed_cross_entropy(logits, target, 0.1, 0)
-    assert loss.dtype == torch.float32
 
 
 def test_r_drop_without_dropout_is_the_plain_loss() -> None:

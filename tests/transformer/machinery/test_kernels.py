@@ -1,0 +1,84 @@
+"""Dropout, and the rectifier as training uses it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer.machinery import kernels
+from transformer.machinery.kernels import Dropout, relu
+
+
+@given(
+    shape=st.lists(st.integers(0, 7), max_size=4),
+    p=st.sampled_from([0.1, 0.3, 0.5, 1.0]),
+    seed=st.integers(0, 2**31),
+)
+def test_values_are_dropped_or_scaled_up(shape: list[int], p: float, seed: int) -> None:
+    """Any number of values, also one that four does not divide; gradients drop the same ones."""
+    torch.manual_seed(seed)
+    x = torch.rand(shape) + 1
+    x.requires_grad_()
+    y = Dropout(p)(x)
+    y.sum().backward()
+    assert y.shape == x.shape
+    kept = y != 0
+    scale = torch.full_like(y[kept], 1 / (1 - p + 1e-9))
+    torch.testing.assert_close(y[kept] / x[kept], scale, atol=0, rtol=2**-15)
+    torch.testing.assert_close(x.grad, y.detach() / x.detach())
+    if p == 1:
+        assert not kept.any()
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.75])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_the_share_dropped_is_p(p: float, dtype: torch.dtype) -> None:
+    """Within five standard deviations, of all values and of each of four neighbours."""
+    torch.manual_seed(0)
+    n = 400_000
+    kept = Dropout(p)(torch.ones(n, dtype=dtype))
+    assert kept.dtype == dtype
+    for values in (kept, *kept.view(-1, 4).T):
+        share = (values == 0).double().mean().item()
+        assert abs(share - p) < 5 * (p * (1 - p) / len(values)) ** 0.5
+    pairs = (kept[:-1] == 0) & (kept[1:] == 0)  # neighbours are independent
+    assert abs(pairs.double().mean().item() - p * p) < 5 * (p * p / n) ** 0.5
+
+
+def test_the_same_seed_drops_the_same_values() -> None:
+    x, dropout = torch.ones(1000), Dropout(0.4)
+    torch.manual_seed(3)
+    first, second = dropout(x), dropout(x)
+    torch.manual_seed(3)
+    assert torch.equal(first, dropout(x))
+    assert not torch.equal(first, second)
+
+
+def test_nothing_is_dropped_in_use() -> None:
+    x, dropout = torch.randn(10), Dropout(0.9)
+    assert dropout.eval()(x) is x
+    assert Dropout(0.0)(x) is x
+
+
+def test_the_operation_is_sound() -> None:
+    """PyTorch's own checks: the shape without data, no hidden aliasing."""
+    torch.library.opcheck(
+        kernels._kept, (torch.randn(3, 5), 0.3),
+        test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
+    )  # fmt: skip
+
+
+def test_relu_compiled_is_relu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The formula for compiled training has the same values and gradients, to the last bit."""
+    x = torch.randn(50, requires_grad=True)
+    plain = relu(x)
+    (wanted,) = torch.autograd.grad(plain.square().sum(), x)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    formula = relu(x)
+    (found,) = torch.autograd.grad(formula.square().sum(), x)
+    assert formula.grad_fn is not None
+    assert formula.grad_fn.name() != plain.grad_fn.name()  # type: ignore[union-attr]
+    assert torch.equal(formula, plain)
+    assert torch.equal(found, wanted)

@@ -1,0 +1,133 @@
+"""Label-smoothed cross-entropy, from logits and from hidden states."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from transformer.training import cross_entropy
+from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
+
+
+@given(
+    smoothing=st.floats(0, 0.9), seed=st.integers(0, 2**31), scale=st.sampled_from([0.1, 1.0, 30.0])
+)  # fmt: skip
+def test_smoothed_cross_entropy_is_torchs(smoothing: float, seed: int, scale: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(4, 6, 11, generator=generator) * scale
+    logits.requires_grad_()
+    target = torch.randint(0, 11, (4, 6), generator=generator)
+    loss, nll = smoothed_cross_entropy(logits, target, smoothing, pad_id=0)
+    loss.backward()
+    found, logits.grad = logits.grad, None
+    settings = {"ignore_index": 0, "reduction": "sum"}
+    expected = F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), label_smoothing=smoothing, **settings
+    )
+    expected.backward()
+    torch.testing.assert_close(loss, expected, atol=1e-3, rtol=1e-4)
+    torch.testing.assert_close(found, logits.grad, atol=1e-5, rtol=1e-4)
+    plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), **settings)
+    torch.testing.assert_close(nll, plain.detach(), atol=1e-3, rtol=1e-4)
+
+
+def test_smoothing_is_the_papers() -> None:
+    """Cross-entropy against (1 - epsilon) on the target plus epsilon spread over all V."""
+    logits, target = torch.randn(5, 7), torch.tensor([3, 1, 6, 2, 5])
+    wanted = 0.9 * F.one_hot(target, 7) + 0.1 / 7
+    expected = -(wanted * logits.log_softmax(-1)).sum()
+    torch.testing.assert_close(smoothed_cross_entropy(logits, target, 0.1, 0)[0], expected)
+
+
+def test_half_precision_logits_are_summed_in_float32() -> None:
+    logits = torch.randn(3, 9).bfloat16()
+    target = torch.tensor([1, 2, 3])
+    loss, _ = smoothed_cross_entropy(logits, target, 0.1, 0)
+    assert loss.dtype == torch.float32
+
+
+def gradients(loss: Tensor, *inputs: Tensor | None) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, [each for each in inputs if each is not None]))
+
+
+@given(
+    smoothing=st.floats(0, 0.9),
+    seed=st.integers(0, 2**31),
+    scale=st.sampled_from([0.1, 1.0, 30.0]),
+    n_pieces=st.integers(2, 40),
+    n_logits=st.integers(1, 200),
+    has_bias=st.booleans(),
+)
+def test_blocks_of_rows_are_the_loss_of_all_logits(
+    smoothing: float, seed: int, scale: float, n_pieces: int, n_logits: int, has_bias: bool
+) -> None:
+    """The same loss, likelihood and gradients, however many rows a block has."""
+    draw = torch.Generator().manual_seed(seed)
+    generator = nn.Linear(6, n_pieces, bias=has_bias, dtype=torch.float64)
+    nn.init.normal_(generator.weight, generator=draw)
+    hidden = torch.randn(4, 5, 6, generator=draw, dtype=torch.float64) * scale
+    hidden.requires_grad_()
+    target = torch.randint(0, n_pieces, (4, 5), generator=draw)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "LOGITS", n_logits)
+        loss, nll = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
+    logits = generator(hidden)
+    each = F.cross_entropy(
+        logits.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum",
+        label_smoothing=smoothing,
+    )  # fmt: skip
+    torch.testing.assert_close(loss, each)
+    plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum")
+    torch.testing.assert_close(nll, plain.detach())
+    assert not nll.requires_grad
+    inputs = hidden, generator.weight, generator.bias
+    torch.testing.assert_close(gradients(loss * 0.3, *inputs), gradients(each * 0.3, *inputs))
+
+
+def test_a_batch_without_a_token_to_predict_costs_nothing() -> None:
+    """A step of a masked model may ask for no token at all."""
+    hidden, generator = torch.randn(2, 3, 4, requires_grad=True), nn.Linear(4, 9, bias=False)
+    loss, nll = projected_cross_entropy(hidden, generator, torch.zeros(2, 3).long(), 0.1, 0)
+    assert loss == nll == 0
+    for gradient in gradients(loss, hidden, generator.weight):
+        assert not gradient.any()
+
+
+def test_the_operation_is_sound() -> None:
+    """PyTorch's own checks: shapes without data, gradients, no hidden aliasing."""
+    hidden, weight = torch.randn(5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
+    target = torch.tensor([3, 0, 8, 1, 2])
+    for bias in (None, torch.randn(9, requires_grad=True)):
+        torch.library.opcheck(
+            cross_entropy._by_blocks, (hidden, weight, bias, target, 0.1, 0, False)
+        )
+
+
+def test_autocast_multiplies_in_bfloat16() -> None:
+    torch.manual_seed(0)
+    hidden, generator = torch.randn(30, 16, requires_grad=True), nn.Linear(16, 50, bias=False)
+    target = torch.randint(1, 50, (30,))
+    exact, _ = projected_cross_entropy(hidden, generator, target, 0.1, 0)
+    wanted = gradients(exact, hidden, generator.weight)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss, _ = projected_cross_entropy(hidden, generator, target, 0.1, 0)
+    found = gradients(loss, hidden, generator.weight)
+    assert loss.dtype == torch.float32
+    assert loss != exact
+    torch.testing.assert_close(loss, exact, rtol=1e-2, atol=0)
+    for narrow, wide in zip(found, wanted, strict=True):
+        assert narrow.dtype == torch.float32
+        assert (narrow - wide).norm() < 0.02 * wide.norm()
+
+
+def test_without_gradient_logits_are_made_as_usual() -> None:
+    torch.manual_seed(0)
+    hidden, generator = torch.randn(3, 5, 4), nn.Linear(4, 11)
+    target = torch.randint(0, 11, (3, 5))
+    with torch.no_grad():
+        found = projected_cross_entropy(hidden, generator, target, 0.2, 0)
+        torch.testing.assert_close(found, smoothed_cross_entropy(generator(hidden), target, 0.2, 0))
