@@ -6,6 +6,7 @@ The results are those of `Transformer` up to rounding, as tests check:
 - Matrix products are those of `transformer.fast.products`, in the way that is fastest here
   (`transformer.fast.choice`); they include the activation and the residual sum.
 - Keys and values of the source are computed for all layers at once and stored once per sentence.
+- What is computed token by token leaves out the padding of a batch.
 
 The key-value cache of a search is in `transformer.fast.steps`.
 """
@@ -26,6 +27,9 @@ from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.machinery.kernels import causal_mask, padding_mask
 from transformer.model import Decoded, Encoded, Transformer
 
+#: Share of real tokens in a batch up to which padding is left out.
+MOST_REAL = 0.9
+
 
 class Connection:
     """The residual connection around a block (section 3.1); a product computes its sum."""
@@ -45,6 +49,35 @@ class Connection:
 
     def _norm(self, x: Tensor) -> Tensor:
         return torch.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
+
+
+class RealTokens:
+    """The tokens of a batch [B, S] that are no padding, as rows: products skip the rest.
+
+    Where there is little padding, moving rows would cost more than it saves, so all are taken.
+    """
+
+    def __init__(self, mask: Tensor | None) -> None:
+        """Args: mask: [B, 1, 1, S], True for real tokens; None if all are."""
+        self.rows: Tensor | None = None
+        if mask is not None and mask.device.type == "cpu":  # a GPU would be waited for
+            rows = mask.flatten().nonzero()[:, 0]
+            self.n_all = mask.numel()
+            if len(rows) <= MOST_REAL * self.n_all:
+                self.rows = rows
+
+    def take(self, x: Tensor) -> Tensor:
+        """Return the real tokens' rows of x [B S, n]: [R, n]."""
+        return x if self.rows is None else x[self.rows]
+
+    def put(self, x: Tensor) -> Tensor:
+        """Put rows [R, n] in their places, with zeros for padding: [B S, n]."""
+        if self.rows is None:
+            return x
+        return x.new_zeros(self.n_all, x.size(1)).index_copy_(0, self.rows, x)
+
+
+EVERY_TOKEN = RealTokens(None)
 
 
 class FeedForwardBlock:
@@ -153,16 +186,23 @@ class PackedLayer:
         return [*attention, self.feed.inner, self.feed.outer]
 
     def self_attend(
-        self, x: Tensor, shape: Sequence[int], mask: Tensor | None, *, need_weights: bool
+        self,
+        x: Tensor,
+        shape: Sequence[int],
+        mask: Tensor | None,
+        real: RealTokens = EVERY_TOKEN,
+        *,
+        need_weights: bool,
     ) -> tuple[Tensor, Tensor | None]:
-        """Run self-attention over x [B T, d_model]; shape is (B, T).
+        """Run self-attention over x, the rows [R, d_model] of real tokens; shape is (B, T).
 
-        Returns: the stream [B T, d_model], and weights [B, H, T, T] or None.
+        Returns: the stream [R, d_model], and weights [B, H, T, T] or None.
         """
-        made = self.own.project(self.own.around.enter(x)).view(*shape, self.own.n_heads, -1)
+        made = real.put(self.own.project(self.own.around.enter(x)))
+        made = made.view(*shape, self.own.n_heads, -1)
         q, k, v = made.split_with_sizes([self.own.d_k, self.own.d_k, self.own.d_v], dim=3)
         joined, weights = self.own.attend(q, k, v, mask, need_weights=need_weights)
-        return self.own.leave(joined, x), weights
+        return self.own.leave(real.take(joined), x), weights
 
 
 class PackedEncoder:
@@ -184,16 +224,17 @@ class PackedEncoder:
     ) -> Encoded:
         """Encode like `Transformer.encode` without hooks; `begin` is called before each layer."""
         mask = padding_mask(src, self.model.config.pad_id)
-        x = self.model.embed_source(src).flatten(0, 1)  # [B S, d_model]
+        real = RealTokens(mask)
+        x = real.take(self.model.embed_source(src).flatten(0, 1))  # [R, d_model]
         maps = []
         for layer in self.layers:
             if begin is not None:
                 begin()
-            x, weights = layer.self_attend(x, src.shape, mask, need_weights=need_weights)
+            x, weights = layer.self_attend(x, src.shape, mask, real, need_weights=need_weights)
             x = layer.feed(x)
             if weights is not None:
                 maps.append(weights)
-        memory = self.model.encoder_norm(x).view(*src.shape, -1)
+        memory = real.put(self.model.encoder_norm(x)).view(*src.shape, -1)
         return Encoded(memory, mask, torch.stack(maps) if need_weights else None)
 
 
@@ -217,7 +258,8 @@ class PackedDecoder:
         """Return keys [B, S, H, d_k] and values [B, S, H, d_v] of the sources, layer by layer."""
         memory, cross = encoded.memory, self.crosses[0]
         shape = (*memory.shape[:2], len(self.crosses), cross.n_heads, -1)
-        made = self.project(memory.flatten(0, 1)).view(shape)
+        real = RealTokens(encoded.src_mask)
+        made = real.put(self.project(real.take(memory.flatten(0, 1)))).view(shape)
         keys, values = made.split_with_sizes([cross.d_k, cross.d_v], dim=4)
         return list(zip(keys.unbind(2), values.unbind(2), strict=True))
 

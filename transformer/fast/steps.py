@@ -18,7 +18,7 @@ from transformer.fast.packed import PackedDecoder, additive, weigh
 from transformer.model import Encoded
 from transformer.search.beam import StepOutput
 
-#: Logits are computed for this many rows at a time, so that they stay in the processor's caches.
+#: Logits are computed for at most this many rows at a time, so that they stay in the caches.
 BLOCK_ROWS = 96
 #: Initial capacity of a pool, in tokens.
 FIRST_CAPACITY = 64
@@ -107,10 +107,9 @@ class PackedSteps:
     def _logits(self, hidden: Tensor) -> Tensor | Iterator[Tensor]:
         if len(hidden) <= BLOCK_ROWS:
             return self.packed.generator(hidden)
-        return (
-            self.packed.generator(hidden[first : first + BLOCK_ROWS])
-            for first in range(0, len(hidden), BLOCK_ROWS)
-        )
+        # Blocks of one size: a short rest would take as long as reading the weights.
+        blocks = hidden.tensor_split(math.ceil(len(hidden) / BLOCK_ROWS))
+        return (self.packed.generator(block) for block in blocks)
 
     def _heads(self, rows: Tensor) -> Tensor:
         """Move rows [R, H d] to their slots, by head: [N, H, W, d]."""

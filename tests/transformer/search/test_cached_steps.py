@@ -239,16 +239,36 @@ def test_measured_ways_are_taken_and_give_the_same(
     assert_same(found, expected)
 
 
+@pytest.mark.parametrize("most_real", [0.0, 1.0])
 @pytest.mark.parametrize("weights", [False, True])
-def test_the_packed_encoder_is_the_encoder(model: Transformer, weights: bool) -> None:
+def test_the_packed_encoder_is_the_encoder(
+    model: Transformer, weights: bool, most_real: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With padding computed, and left out."""
+    monkeypatch.setattr("transformer.fast.packed.MOST_REAL", most_real)
     with torch.inference_mode():
         expected = model.encode(SOURCES, need_weights=weights)
         found = PackedEncoder(model).encode(SOURCES, need_weights=weights)
     real = (SOURCES != 0)[..., None]
+    assert not real.all()
     torch.testing.assert_close(found.memory * real, expected.memory * real)
+    assert bool(found.memory[SOURCES == 0].any()) == (most_real == 0)
     assert (found.attention is None) == (expected.attention is None) == (not weights)
     if found.attention is not None and expected.attention is not None:
-        torch.testing.assert_close(found.attention, expected.attention)
+        queries = real[:, None]
+        torch.testing.assert_close(found.attention * queries, expected.attention * queries)
+
+
+@pytest.mark.parametrize("most_real", [0.0, 1.0])
+def test_keys_and_values_of_padding_are_hidden(
+    model: Transformer, most_real: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transformer.fast.packed.MOST_REAL", most_real)
+    tgt_in = torch.tensor([[1, 7, 9], [1, 8, 8], [1, 4, 6], [1, 9, 8]])
+    with torch.inference_mode():
+        encoded = model.encode(SOURCES)
+        expected = model.logits(model.decode(tgt_in, encoded).hidden)
+        torch.testing.assert_close(PackedDecoder(model).read(tgt_in, encoded)[1], expected)
 
 
 def test_packed_teacher_forcing_is_that_of_the_model(model: Transformer) -> None:
