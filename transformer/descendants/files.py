@@ -105,7 +105,7 @@ def load_stack(path: str | Path) -> StackCheckpoint:
     with torch.device("meta"), Undrawn():
         model = OneStack(config)
     state = (
-        _read_state(folder, model)
+        read_stack_weights(folder, config)
         if updates is None
         else read_snapshot(folder, stack_shapes(config), updates)
     )
@@ -176,9 +176,13 @@ def _described(folder: Path, config: StackConfig) -> dict[str, tuple[tuple[int, 
     return described
 
 
-def _read_state(folder: Path, model: OneStack) -> dict[str, Tensor]:
+def read_stack_weights(folder: Path, config: StackConfig) -> dict[str, Tensor]:
+    """Read the weights of a checkpoint for a model of that config.
+
+    Raises: `CheckpointError` naming what does not fit.
+    """
     path = folder / SAFETENSORS
-    described = _described(folder, model.config)
+    described = _described(folder, config)
     return {
         name: in_memory(path, name, tensor, own=True)
         for name, tensor in read_tensors(path, described)

@@ -83,13 +83,13 @@ class TrainingRecipe:
         seed: of everything random.
         precision: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs
             with bfloat16 instructions.
-        compile: fuse the small operations with torch.compile (needs a C++ compiler on the CPU);
-            twice the speed on a small model.
+        compile: fuse the small operations with torch.compile. For GPUs; on a CPU, where it needs a
+            C++ compiler, it gains little.
         save_every: updates between saved states, besides one at the end of every epoch.
         snapshots: weights kept in half precision: the first weights, then evenly in log(updates)
             from `first_snapshot` to the last; 0 keeps none.
         first_snapshot: update after which weights are first kept.
-        init: folder of a checkpoint with initial weights, or "".
+        init: folder of a checkpoint of the same kind with initial weights, or "".
         grow: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`);
             otherwise the vocabulary is that of `init`.
     """
@@ -218,8 +218,8 @@ class Recipe:
                 raise ConfigError(f"[stack] needs a task: {', '.join(get_args(Task))}")
             stack = _build(StackRecipe, "stack", values["stack"])
             stack.config(config)
-            if values.get("training", {}).get("init"):
-                raise ConfigError("[training] init begins with a model of two stacks, not of one")
+            if values.get("training", {}).get("grow"):
+                raise ConfigError("[training] grow is for models of two stacks, not of one")
         return cls(
             config,
             tokenizer,

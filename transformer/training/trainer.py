@@ -26,6 +26,7 @@ from tqdm import tqdm
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import read_weights
 from transformer.config import ConfigError
+from transformer.descendants.files import read_stack_weights
 from transformer.descendants.model import OneStack
 from transformer.model import Transformer
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
@@ -275,8 +276,9 @@ class Trainer:
 
         Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
         """
-        assert isinstance(self.model, Transformer)  # see `Recipe.from_dict`
-        if self.settings.grow:
+        if isinstance(self.model, OneStack):
+            weights = read_stack_weights(folder, self.model.config)
+        elif self.settings.grow:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:

@@ -134,6 +134,22 @@ def test_bad_stacks_are_named(table: str, reason: str, data: Path) -> None:
         Recipe.load(str(path))
 
 
-def test_a_stack_does_not_begin_with_a_model_of_two(data: Path) -> None:
+def test_a_stack_does_not_grow(data: Path) -> None:
     with pytest.raises(ConfigError, match="two stacks"):
-        Recipe.load(str(stacked(data, "fill", 'init = "somewhere"')))
+        Recipe.load(str(stacked(data, "fill", 'init = "somewhere"\ngrow = true')))
+
+
+def test_a_stack_begins_with_the_weights_of_another(data: Path, tmp_path: Path) -> None:
+    first = run(stacked(data, "continue"), tmp_path / "first")
+    path = stacked(data, "continue", f'init = "{first}"\npeak_lr = 1e-12')
+    second = load_stack(run(path, tmp_path / "second"))
+    for name, weight in load_stack(first).model.state_dict().items():
+        torch.testing.assert_close(second.model.state_dict()[name], weight)
+
+
+def test_a_stack_of_another_shape_is_no_beginning(data: Path, tmp_path: Path) -> None:
+    first = run(stacked(data, "continue"), tmp_path / "first")
+    path = stacked(data, "continue", f'init = "{first}"')
+    path.write_text(path.read_text().replace("d_ff = 16", "d_ff = 20"))
+    with pytest.raises(CheckpointError, match="feed_forward"):
+        run(path, tmp_path / "second")
