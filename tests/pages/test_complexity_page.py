@@ -74,14 +74,18 @@ def test_bytes_of_maps_follow_the_checkpoint(run_app: RunApp) -> None:
     assert "Medians of three rounds" in said(app)
 
 
-def test_who_may_not_import_may_not_measure(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("variable", ["HEADLIGHT_TRAIN", "HEADLIGHT_PUBLIC"])
+def test_a_server_that_trains_nothing_measures_nothing(
+    variable: str, run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run_app(at="complexity")
     assert not app.button(key="measure_layers").disabled
-    monkeypatch.setattr("ui.complexity.layers.refusal", lambda: "no")
+    monkeypatch.setenv(variable, "off" if variable == "HEADLIGHT_TRAIN" else "1")
     app.run()
-    assert app.button(key="measure_layers").disabled
+    button = app.button(key="measure_layers")
+    assert button.disabled and variable in button.help
+    monkeypatch.setenv("HEADLIGHT_TRAIN", "on")
+    assert not app.run().button(key="measure_layers").disabled
 
 
 def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> None:

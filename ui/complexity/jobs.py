@@ -18,11 +18,17 @@ from typing import Literal
 import transformer
 from transformer.errors import InputError
 from transformer.experiments.records import Measurement
+from ui.core import public
 
 Phase = Literal["running", "done", "stopped", "failed"]
 
 #: Number of last characters shown of a failed command's output.
 _LAST_WORDS = 200
+
+
+def refusal() -> str | None:
+    """Return why measuring is not allowed on this server, or None."""
+    return public.job_refusal("Measuring in the app")
 
 
 class Job:

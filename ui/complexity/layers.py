@@ -22,7 +22,6 @@ from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.widgets import bound
 from ui.export.download import download_button
-from ui.frame.import_access import refusal
 from ui.work.results import once
 
 
@@ -182,18 +181,17 @@ def draw_measuring() -> None:
         return
     if job is not None and job.phase == "failed":
         st.error(f"Measuring failed: {plain(job.error)}.", icon=":material/error:")
-    why = refusal()
+    why = jobs.refusal()
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
         help="Takes two minutes on one core, and at most 1 GiB of memory. Other work on the "
-        "machine makes the times longer." if why is None else
-        "Measuring here needs the right to import models, see the Models page; or run the command.",
+        "machine makes the times longer." if why is None else f"{why} The command does the same.",
     )  # fmt: skip
 
 
 def _begin() -> None:
-    if refusal() is None:
+    if jobs.refusal() is None:
         jobs.begin()
         url_state.put(SOURCE, "here")
 
@@ -204,7 +202,7 @@ def _draw_running(job: jobs.Job) -> None:
         st.rerun()
     said = f"Measured {job.done:,} of {job.total:,} layers" if job.total else "Starting"
     st.progress(min(1.0, job.done / job.total) if job.total else 0.0, said)
-    if refusal() is None:
+    if jobs.refusal() is None:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("You can use other pages in the meantime.")
 

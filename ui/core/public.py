@@ -9,6 +9,9 @@ import os
 
 VARIABLE = "HEADLIGHT_PUBLIC"
 
+#: Whether visitors may start jobs of minutes: train toy models, measure layers.
+TRAIN = "HEADLIGHT_TRAIN"
+
 ON = ("1", "on", "true", "yes")
 OFF = ("", "0", "off", "false", "no")
 
@@ -34,6 +37,17 @@ def whole_number(variable: str, default: int, public_default: int) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{variable}={text[:20]}: must be a whole number, 0 for no limit")
     return int(text)
+
+
+def job_refusal(what: str) -> str | None:
+    """Return why this server runs no long jobs of its visitors, or None.
+
+    Args: what: the job, to begin a sentence with.
+    """
+    allowed = setting(TRAIN)
+    if allowed in ON or (not allowed and not is_public()):
+        return None
+    return refused_by(TRAIN if allowed else VARIABLE, what)
 
 
 def refused_by(variable: str, what: str) -> str:

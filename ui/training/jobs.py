@@ -30,7 +30,7 @@ from ui.models.import_plan import check_name
 from ui.work.leftovers import TRAINING
 from ui.work.roots import checkpoints_root
 
-VARIABLE = "HEADLIGHT_TRAIN"
+VARIABLE = public.TRAIN
 
 #: Jobs whose files are kept; the oldest goes first.
 MOST_JOBS = 6
@@ -67,10 +67,7 @@ _JOBS: dict[str, RunningJob] = {}
 
 def refusal() -> str | None:
     """Return why training is not allowed on this server, or None."""
-    setting = public.setting(VARIABLE)
-    if setting in public.ON or (not setting and not public.is_public()):
-        return None
-    return public.refused_by(VARIABLE if setting else public.VARIABLE, "Training in the app")
+    return public.job_refusal("Training in the app")
 
 
 def find(name: str) -> RunningJob | None:
