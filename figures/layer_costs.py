@@ -16,6 +16,9 @@ from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import Reals
 from transformer.measures.paths import Node, PathKind, route, spread, successors
 
+#: A dash pattern for each kind of layer.
+_DASHES = ([1, 0], [7, 3], [2, 2])
+
 
 def cost_lines(
     lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme,
@@ -36,6 +39,10 @@ def cost_lines(
     ]
     logs = np.log10([each["value"] for each in values] or [1])
     decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
+    families = list(dict.fromkeys(_family(name) for name in lines))
+    legend = alt.Legend(
+        orient="bottom", columns=2, labelLimit=400, symbolType="stroke", symbolSize=300
+    )
     base = alt.Chart(alt.InlineData(values=values)).encode(
         x=alt.X(
             "n:Q", title="length n", scale=alt.Scale(type="log", base=2),
@@ -43,19 +50,29 @@ def cost_lines(
         ),
         y=alt.Y(
             "value:Q", title=title, scale=alt.Scale(type="log", domain=[decades[0], decades[-1]]),
-            axis=alt.Axis(format="~g", values=decades),
+            axis=alt.Axis(format=",~g", values=decades),
         ),
         color=alt.Color(
             "name:N", title=None, sort=None,
             scale=alt.Scale(domain=list(lines), range=categorical(len(lines), theme)),
-            legend=alt.Legend(orient="bottom", columns=2, labelLimit=400, symbolType="stroke"),
+            legend=legend,
         ),
         tooltip=[
             alt.Tooltip("name:N", title="layer"), alt.Tooltip("n:Q", title="n"),
             alt.Tooltip("value:Q", title=title, format=".3~g"),
         ],
     )  # fmt: skip
-    drawn = [base.mark_line(strokeWidth=2.5), base.mark_circle(size=45, opacity=1)]
+    dashes = alt.StrokeDash(  # lines of two kinds of layer may lie on each other
+        "name:N", title=None, sort=None, legend=legend,
+        scale=alt.Scale(
+            domain=list(lines),
+            range=[_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines],
+        ),
+    )  # fmt: skip
+    drawn = [
+        base.mark_line(strokeWidth=2.5).encode(strokeDash=dashes),
+        base.mark_circle(size=45, opacity=1),
+    ]
     if lengths[0] <= width <= lengths[-1]:
         mark = alt.Chart(alt.InlineData(values=[{"n": width, "said": "n = d"}])).encode(
             x=alt.X("n:Q")
@@ -134,6 +151,11 @@ def path_picture(
     height = min(380, 130 + 60 * levels)
     chart: alt.LayerChart = quiet(alt.layer(*parts).properties(height=height), theme)
     return chart
+
+
+def _family(name: str) -> str:
+    """The kind of layer: "Attention" of "Attention, fused"."""
+    return name.split(",")[0]
 
 
 def _edge(node: Node, other: Node, state: str) -> dict[str, object]:
