@@ -16,6 +16,10 @@ from torch import Tensor, nn
 
 _Attend = TypeVar("_Attend", bound=Callable[..., Tensor])
 
+#: Queries times keys up to which training on a CPU keeps attention weights: the fused kernel's
+#: backward pass makes them again, which for short texts takes longer than reading them.
+_SHORT = 64 * 64
+
 
 def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
     """Return which keys each query may see if the queries are the last positions (section 3.2.3).
@@ -54,9 +58,26 @@ def fused_attention(
         causal = False
     if bias is not None:  # the kernel takes one matrix for both
         mask = bias.to(q.dtype) if mask is None else bias.to(q.dtype).masked_fill(~mask, -math.inf)
+    trains = q.device.type == "cpu" and torch.is_grad_enabled() and not dropout
+    if trains and n_queries * n_keys <= _SHORT:
+        return _plain_attention(q, k, v, causal_mask(n_queries, n_keys) if causal else mask)
     return F.scaled_dot_product_attention(
         q, k, v, attn_mask=mask, dropout_p=dropout, is_causal=causal
     )
+
+
+def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """The same, step by step; the backward pass keeps the weights.
+
+    Args: mask: bool, or added to the logits.
+    """
+    logits = (q * q.size(-1) ** -0.5) @ k.mT
+    if mask is not None:
+        if mask.dtype == torch.bool:
+            mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -math.inf)
+        logits = logits + mask
+    attended: Tensor = logits.softmax(-1) @ v
+    return attended
 
 
 def outside_autocast(attend: _Attend) -> _Attend:
@@ -84,8 +105,8 @@ def relu(x: Tensor) -> Tensor:
     return F.relu(x)
 
 
-#: Dropout on a CPU takes its probability in steps of 1 / 32,768.
-_STEPS = 2**15
+#: Dropout on a CPU takes its probability in steps of 1 / 65,536.
+_STEPS = 2**16
 
 
 class Dropout(nn.Module):
@@ -116,9 +137,9 @@ def _kept(x: torch.Tensor, p: float) -> torch.Tensor:
     dropped = round(p * _STEPS)
     if dropped == _STEPS:  # no number of 16 bits
         return torch.zeros_like(x, memory_format=torch.contiguous_format)
-    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_()
-    draws = words.view(torch.int16)[: x.numel()].bitwise_and_(_STEPS - 1)
-    kept = (draws >= dropped).view(x.shape).to(x.dtype)
+    words = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = words.view(torch.int16)[: x.numel()]
+    kept = (draws >= dropped - _STEPS // 2).view(x.shape).to(x.dtype)
     return kept.mul_(_STEPS / (_STEPS - dropped))
 
 

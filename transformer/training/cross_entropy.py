@@ -101,8 +101,8 @@ def _by_blocks(
             at = slice(start, start + n_rows)
             logits = product(states[at]).to(h.dtype)
             p = torch.softmax(logits, -1, out=held[: len(logits)])
-            highest, where = logits.max(-1, keepdim=True)
-            normaliser[at] = highest - p.gather(-1, where).log()  # log-sum-exp
+            # Log-sum-exp, from the most probable piece, whose share is not rounded to 0.
+            normaliser[at] = logits.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()
             of_right[at] = logits.gather(-1, right[at])
             p.scatter_add_(-1, right[at], p.new_full((len(p), 1), smoothing - 1))
             if bias is not None:

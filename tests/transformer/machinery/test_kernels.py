@@ -1,4 +1,4 @@
-"""Dropout, and the rectifier as training uses it."""
+"""Dropout, and how training computes attention and the rectifier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.machinery import kernels
-from transformer.machinery.kernels import Dropout, relu
+from transformer.machinery.kernels import Dropout, fused_attention, relu
 
 
 @given(
@@ -82,3 +82,33 @@ def test_relu_compiled_is_relu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert formula.grad_fn.name() != plain.grad_fn.name()  # type: ignore[union-attr]
     assert torch.equal(formula, plain)
     assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("n_queries", [1, 4, 6])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_short_attention_is_that_of_the_kernel(
+    n_queries: int, causal: bool, masked: bool, biased: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same values and gradients step by step, for S = 6 keys and heads of unequal widths."""
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 3, n_queries, 5), torch.randn(2, 3, 6, 5)
+    v, bias = torch.randn(2, 3, 6, 4), torch.randn(1, 3, n_queries, 6)
+    inputs = [each.double().requires_grad_() for each in (q, k, v, bias)]
+    seen = torch.ones(2, 1, 1, 6, dtype=torch.bool)
+    seen[1, ..., 4:] = False
+
+    def compute(n: int) -> tuple[torch.Tensor, ...]:
+        monkeypatch.setattr(kernels, "_SHORT", n)
+        found = fused_attention(
+            *inputs[:3], seen if masked else None, causal=causal, dropout=0.0,
+            bias=inputs[3] if biased else None,
+        )  # fmt: skip
+        wanted = inputs if biased else inputs[:3]
+        return found, *torch.autograd.grad(found.square().sum(), wanted)
+
+    torch.testing.assert_close(compute(n_queries * 6), compute(n_queries * 6 - 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.functional, "scaled_dot_product_attention", None)
+        compute(n_queries * 6)  # does without the kernel
