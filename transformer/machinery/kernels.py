@@ -49,7 +49,10 @@ def fused_attention(
     dropout: float,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights."""
+    """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights.
+
+    Training on short texts on a CPU goes step by step, see `_SHORT`.
+    """
     n_queries, n_keys = q.size(-2), k.size(-2)
     if causal and (mask is not None or bias is not None or n_queries != n_keys):
         if n_queries > 1:  # a single query is the last position and sees all
