@@ -60,9 +60,9 @@ class RealTokens:
     def __init__(self, mask: Tensor | None) -> None:
         """Args: mask: [B, 1, 1, S], True for real tokens; None if all are."""
         self.rows: Tensor | None = None
+        self.n_all = 0 if mask is None else mask.numel()
         if mask is not None and mask.device.type == "cpu":  # a GPU would be waited for
             rows = mask.flatten().nonzero()[:, 0]
-            self.n_all = mask.numel()
             if len(rows) <= MOST_REAL * self.n_all:
                 self.rows = rows
 
