@@ -25,6 +25,7 @@ from torch import Tensor
 from transformer.fast.kept import Kept
 from transformer.fast.products import Names, Product
 from transformer.fast.setting import is_measured
+from transformer.fast.ways import WAYS
 
 #: Smallest matrix, in weights, that is raced. Smaller ones stay in the processor's caches.
 RACED_FROM = 50_000
@@ -81,8 +82,11 @@ class Choices:
         self._known: dict[Shape, Names] = {}
         self._lock = threading.Lock()
 
-    def prepare(self, products: Sequence[Product]) -> None:
-        """Settle how each of a model's products is computed."""
+    def prepare(self, products: Sequence[Product], *, several: bool = False) -> None:
+        """Settle how each of a model's products is computed.
+
+        Args: several: they nearly always get several rows, so keep nothing for a single one.
+        """
         groups = self._groups(products) if self._measured else {}
         with self._lock:  # races side by side would slow each other
             unknown = {shape: each for shape, each in groups.items() if not self._recall(shape)}
@@ -92,7 +96,8 @@ class Choices:
                     self._known[shape] = self._keep(shape, found[shape])
             names = {id(each): self._known[shape] for shape in groups for each in groups[shape]}
         for each in products:
-            each.settle(names.get(id(each)) or each.usual())
+            taken = names.get(id(each)) or each.usual()
+            each.settle(taken._replace(one=taken.few) if several else taken)
 
     def release(self) -> None:
         """Make the lock anew, in a process forked while another thread held it."""
@@ -180,9 +185,12 @@ def _laps(
 ) -> Times:
     """Let the ways run with this many rows."""
     deadline = clock() + LIMIT
-    times: Times = {shape: {name: [] for name in shape.possible} for shape in entered}
+    times: Times = {
+        shape: {name: [] for name in shape.possible if rows <= WAYS[name].most_rows}
+        for shape in entered
+    }
     inputs = {shape: _input(shape, rows) for shape in entered}
-    ways = list(dict.fromkeys(name for shape in entered for name in shape.possible))
+    ways = list(dict.fromkeys(name for each in times.values() for name in each))
     turn = 0
     for lap in range(LAPS + 1):
         for name in ways if lap % 2 else reversed(ways):
@@ -213,12 +221,14 @@ def _hopeless(times: Mapping[str, Sequence[float]], name: str) -> bool:
     return min(times[name]) > HOPELESS * min(min(laps) for laps in times.values() if laps)
 
 
-def prepare(products: Sequence[Product]) -> None:
+def prepare(products: Sequence[Product], *, several: bool = False) -> None:
     """Settle how each of a model's products is computed, by the choices of this process.
+
+    Args: several: see `Choices.prepare`.
 
     Raises: `InputError` if the environment wants a choice that does not exist.
     """
-    choices().prepare(products)
+    choices().prepare(products, several=several)
 
 
 @cache

@@ -213,7 +213,8 @@ class PackedEncoder:
         self.layers = [
             PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
         ]
-        prepare([each for layer in self.layers for each in layer.products])
+        # A source of one token is rare, and reading it is no search.
+        prepare([each for layer in self.layers for each in layer.products], several=True)
 
     def encode(
         self,

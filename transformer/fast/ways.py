@@ -7,14 +7,18 @@ them at full speed for every shape on every processor. `transformer.fast.choice`
 - "columns": W h^T, the activations column by column, for few rows.
 - "dense": oneDNN's product of the weights as they lie in memory.
 - "packed": oneDNN's product of weights copied into its own block layout.
+- "slices": each thread multiplies by some of W's rows, for a single row.
+- "transposed": each thread multiplies some of the row by a copy of W^T, for a single row.
 
 oneDNN fuses the activation, or the sum with another tensor, into the product.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -35,6 +39,9 @@ FUSED: dict[Activation, tuple[str, str]] = {
 
 class Rows:
     """h W^T. The base of the other ways."""
+
+    #: The most rows for which a way can be the fastest; it is right for more, too.
+    most_rows: ClassVar[float] = math.inf
 
     def __init__(
         self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
@@ -97,17 +104,80 @@ class Packed(Dense):
         super().__init__(packed, bias, activation)
 
 
-WAYS: dict[str, type[Rows]] = {"rows": Rows, "columns": Columns, "dense": Dense, "packed": Packed}
+class Slices(Rows):
+    """[h W_1^T, h W_2^T, ...] of the slices W_i of W's rows, in one batched product.
+
+    With a single row, threads that share one product wait for each other longer.
+    """
+
+    most_rows = 1
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
+    ) -> None:
+        """See `Rows`."""
+        super().__init__(weight, bias, activation)
+        n_out, n_in = weight.shape
+        n = _n_slices(n_out)
+        self._slices = weight.view(n, -1, n_in).mT  # [n, n_in, n_out / n]
+        self._biases = None if bias is None else bias.view(n, 1, -1)
+
+    def _product(self, x: Tensor) -> Tensor:
+        rows = x.expand(len(self._slices), -1, -1)
+        if self._biases is None:
+            result = torch.bmm(rows, self._slices)
+        else:
+            result = torch.baddbmm(self._biases, rows, self._slices)
+        return result.transpose(0, 1).flatten(1)
+
+
+class Transposed(Rows):
+    """h_1 W_1^T + h_2 W_2^T + ... of the slices h_i and W_i of h's and W's columns."""
+
+    most_rows = 1
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
+    ) -> None:
+        """See `Rows`."""
+        super().__init__(weight, bias, activation)
+        n_out, n_in = weight.shape
+        self._slices = weight.t().contiguous().view(_n_slices(n_in), -1, n_out)
+        self._first: Tensor | None = None
+        if bias is not None:  # one of the sums begins with it
+            self._first = bias.new_zeros(len(self._slices), 1, n_out)
+            self._first[0, 0] = bias
+
+    def _product(self, x: Tensor) -> Tensor:
+        sliced = x.view(len(x), len(self._slices), -1).transpose(0, 1)
+        if self._first is None:
+            return torch.bmm(sliced, self._slices).sum(0)
+        return torch.baddbmm(self._first, sliced, self._slices).sum(0)
+
+
+def _n_slices(size: int) -> int:
+    """Return one slice per thread, at least two; fewer where `size` has no such divisor."""
+    most = max(2, torch.get_num_threads())
+    return max(n for n in range(1, most + 1) if size % n == 0)
+
+
+WAYS: dict[str, type[Rows]] = {
+    "rows": Rows, "columns": Columns, "dense": Dense, "packed": Packed,
+    "slices": Slices, "transposed": Transposed,
+}  # fmt: skip
+
+#: Those that are oneDNN's.
+ONEDNN = ("dense", "packed")
 
 
 def ways_for(weight: Tensor, activation: Activation | None = None) -> tuple[str, ...]:
-    """Return the ways that can compute a product here: all four, or those of this PyTorch."""
+    """Return the ways that can compute a product here."""
     if weight.device.type != "cpu":
         return ("rows",)
     fused = activation is None or activation in FUSED
     if weight.dtype == torch.float32 and fused and has_onednn():
         return tuple(WAYS)
-    return ("rows", "columns")
+    return tuple(name for name in WAYS if name not in ONEDNN)
 
 
 @cache

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from transformer.fast import products
 from transformer.fast.products import Names, Product, stacked
-from transformer.fast.ways import WAYS, has_onednn
+from transformer.fast.ways import ONEDNN, WAYS, has_onednn
 
 ACTIVATIONS = {"none": None, "relu": F.relu, "silu": F.silu, "gelu": F.gelu, "tanh": torch.tanh}
 
@@ -19,21 +19,23 @@ ACTIVATIONS = {"none": None, "relu": F.relu, "silu": F.silu, "gelu": F.gelu, "ta
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("n_rows", [1, 2, 4, 9, 33])
+@pytest.mark.parametrize("n_out", [6, 7])
 def test_a_product_is_that_of_a_linear_layer(
-    way: str, name: str, dtype: torch.dtype, n_rows: int
+    way: str, name: str, dtype: torch.dtype, n_rows: int, n_out: int
 ) -> None:
+    """Seven outputs make no slices of one size."""
     draw = torch.Generator().manual_seed(n_rows)
     x, weight, added = (
         torch.randn(shape, generator=draw, dtype=dtype)
-        for shape in ((n_rows, 12), (7, 12), (n_rows, 7))
+        for shape in ((n_rows, 12), (n_out, 12), (n_rows, n_out))
     )
     activation = ACTIVATIONS[name]
-    for bias in (torch.randn(7, generator=draw, dtype=dtype), None):
+    for bias in (torch.randn(n_out, generator=draw, dtype=dtype), None):
         plain = F.linear(x, weight, bias)
         activated, summed = Product(weight, bias, activation), Product(weight, bias)
         for made in (activated, summed):
             if way not in made.possible:
-                assert way in ("dense", "packed")
+                assert way in ONEDNN
                 assert dtype == torch.float64 or name == "tanh" or not has_onednn()
                 return
             made.settle(Names(way, way, way))
@@ -42,6 +44,22 @@ def test_a_product_is_that_of_a_linear_layer(
             torch.testing.assert_close(found, plain if activation is None else activation(plain))
             assert found.is_contiguous()
             torch.testing.assert_close(summed(x, added), plain + added)
+
+
+@pytest.mark.parametrize("way", ["slices", "transposed"])
+@pytest.mark.parametrize("threads", [1, 3, 4, 5])
+def test_slices_for_any_number_of_threads(
+    way: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of matrices that cannot be cut into as many."""
+    draw = torch.Generator().manual_seed(threads)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    for n_out, n_in in ((12, 20), (7, 11)):
+        weight, x = torch.randn(n_out, n_in, generator=draw), torch.randn(1, n_in, generator=draw)
+        bias = torch.randn(n_out, generator=draw)
+        made = Product(weight, bias)
+        made.settle(Names(way, way, way))
+        torch.testing.assert_close(made(x), F.linear(x, weight, bias))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -9,6 +9,7 @@ import pytest
 
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
+from transformer.worker.work import COPIES
 from ui.core.view import View
 from ui.work import models
 from ui.work.lru import ENTRY_BYTES, Lru
@@ -21,7 +22,7 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
     found = [shutil.copytree(tiny_checkpoint, tmp_path / name) for name in ("a", "b", "c")]
     config = inspect_entry(found[0]).config
     assert config is not None
-    each = 8 * config.n_numbers + ENTRY_BYTES
+    each = 4 * COPIES * config.n_numbers + ENTRY_BYTES
     monkeypatch.setattr(models, "MODELS", Lru(2 * each, models.model_bytes))
     return found
 
