@@ -25,23 +25,24 @@ from torch import Tensor
 from transformer.fast.kept import Kept
 from transformer.fast.products import Names, Product
 from transformer.fast.setting import is_measured
-from transformer.fast.ways import WAYS
+from transformer.fast.ways import FEW_ROWS, WAYS
 
 #: Smallest matrix, in weights, that is raced. Smaller ones stay in the processor's caches.
 RACED_FROM = 50_000
-#: Of a larger matrix a part with this many weights is raced.
-PART = 2**20
-#: Matrices of a shape that take turns.
-MATRICES = 4
+#: Of a larger matrix, parts with this many weights (16 MiB) are raced: in smaller ones what a call
+#: costs beside the reading would count for too much.
+PART = 2**22
+#: Matrices of a shape that take turns, and parts of larger ones.
+MATRICES, PARTS = 4, 2
 
 #: Rows with which each of `Names` is raced.
-TRIED_ROWS = (1, 4, 16)
+TRIED_ROWS = (1, FEW_ROWS, 16)
 #: Laps that each way runs; one before them is not counted.
 LAPS = 6
 #: After two laps, ways that took this many times as long as the best run no more.
 HOPELESS = 1.6
 #: Seconds for a model's races with one number of rows. What is open by then stays as usual.
-LIMIT = 0.15
+LIMIT = 0.4
 #: A way wins if twice it took no more than this part of the usual way's time.
 CLEAR = 0.9
 #: The usual way's best time counts if another of its laps came this near.
@@ -82,10 +83,10 @@ class Choices:
         self._known: dict[Shape, Names] = {}
         self._lock = threading.Lock()
 
-    def prepare(self, products: Sequence[Product], *, several: bool = False) -> None:
+    def prepare(self, products: Sequence[Product], *, many: bool = False) -> None:
         """Settle how each of a model's products is computed.
 
-        Args: several: they nearly always get several rows, so keep nothing for a single one.
+        Args: many: they nearly always get many rows, so keep no layouts for fewer.
         """
         groups = self._groups(products) if self._measured else {}
         with self._lock:  # races side by side would slow each other
@@ -97,7 +98,7 @@ class Choices:
             names = {id(each): self._known[shape] for shape in groups for each in groups[shape]}
         for each in products:
             taken = names.get(id(each)) or each.usual()
-            each.settle(taken._replace(one=taken.few) if several else taken)
+            each.settle(Names(*[taken.many] * 3) if many else taken)
 
     def release(self) -> None:
         """Make the lock anew, in a process forked while another thread held it."""
@@ -171,7 +172,7 @@ def _entered(shape: Shape, products: Sequence[Product]) -> list[Product]:
     rows = max(1, PART // shape.n_in)
     entered = list(products[:MATRICES])
     if shape.n_out > rows:
-        entered = [part for each in entered for part in each.slices(rows)][:MATRICES]
+        entered = [part for each in entered for part in each.slices(rows)][:PARTS]
     for each in entered:
         for name in shape.possible:
             each.way(name)
@@ -221,14 +222,14 @@ def _hopeless(times: Mapping[str, Sequence[float]], name: str) -> bool:
     return min(times[name]) > HOPELESS * min(min(laps) for laps in times.values() if laps)
 
 
-def prepare(products: Sequence[Product], *, several: bool = False) -> None:
+def prepare(products: Sequence[Product], *, many: bool = False) -> None:
     """Settle how each of a model's products is computed, by the choices of this process.
 
-    Args: several: see `Choices.prepare`.
+    Args: many: see `Choices.prepare`.
 
     Raises: `InputError` if the environment wants a choice that does not exist.
     """
-    choices().prepare(products, several=several)
+    choices().prepare(products, many=many)
 
 
 @cache

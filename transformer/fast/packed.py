@@ -213,8 +213,8 @@ class PackedEncoder:
         self.layers = [
             PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
         ]
-        # A source of one token is rare, and reading it is no search.
-        prepare([each for layer in self.layers for each in layer.products], several=True)
+        # A source of a few tokens is read quickly in any layout, and only once.
+        prepare([each for layer in self.layers for each in layer.products], many=True)
 
     def encode(
         self,

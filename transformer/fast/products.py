@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from transformer.fast.ways import WAYS, Activation, Rows, ways_for
+from transformer.fast.ways import FEW_ROWS, WAYS, Activation, Rows, ways_for
 
 #: Smallest matrix, in weights, for which packing is usually worth its overhead.
 PACKED_FROM = 200_000
@@ -23,10 +23,6 @@ class Names(NamedTuple):
     one: str
     few: str
     many: str
-
-
-#: The most rows that count as few.
-FEW_ROWS = 8
 
 
 class Product:

@@ -7,6 +7,7 @@ them at full speed for every shape on every processor. `transformer.fast.choice`
 - "columns": W h^T, the activations column by column, for few rows.
 - "dense": oneDNN's product of the weights as they lie in memory.
 - "packed": oneDNN's product of weights copied into its own block layout.
+- "convolved": oneDNN's convolution of four pixels, for few rows, from another such copy.
 - "slices": each thread multiplies by some of W's rows, for a single row.
 - "transposed": each thread multiplies some of the row by a copy of W^T, for a single row.
 
@@ -24,8 +25,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-#: Number of rows that oneDNN packs for; the layout is as good for hundreds.
-PACKED_ROWS = 4
+#: The most rows that count as few: the paper's beam. oneDNN packs for it; "packed" is as good for
+#: hundreds of rows.
+FEW_ROWS = 4
 
 Activation = Callable[[Tensor], Tensor]
 
@@ -100,8 +102,46 @@ class Packed(Dense):
         self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
     ) -> None:
         """See `Rows`."""
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, PACKED_ROWS)
+        packed = torch.ops.mkldnn._reorder_linear_weight(weight, FEW_ROWS)
         super().__init__(packed, bias, activation)
+
+
+class Convolved(Rows):
+    """A 1 x 1 convolution of four pixels, whose channels are the inputs, from a copy of W.
+
+    It reads several blocks of weights side by side. oneDNN would lay the weights out anew for other
+    numbers of pixels, so rows come in fours, the last ones filled up.
+    """
+
+    most_rows = FEW_ROWS
+
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
+    ) -> None:
+        """See `Rows`."""
+        super().__init__(weight, bias, activation)
+        self._kernel = torch.ops.mkldnn._reorder_convolution_weight(
+            weight[:, :, None, None], _NONE, _EACH, _EACH, 1, [1, weight.size(1), 1, FEW_ROWS]
+        )
+
+    def _product(self, x: Tensor) -> Tensor:
+        n_rows = len(x)
+        if n_rows == FEW_ROWS:
+            return self._four(x)
+        filled = F.pad(x, (0, 0, 0, -n_rows % FEW_ROWS))
+        fours = [self._four(each) for each in torch.split(filled, FEW_ROWS)]
+        return (fours[0] if len(fours) == 1 else torch.cat(fours))[:n_rows]
+
+    def _four(self, x: Tensor) -> Tensor:
+        pixels = x.t()[None, :, None]  # [1, n_in, 1, R]
+        made = torch.ops.mkldnn._convolution_pointwise(
+            pixels, self._kernel, self.bias, _NONE, _EACH, _EACH, 1, "none", [], ""
+        )
+        return made[0, :, 0].t()  # type: ignore[no-any-return]
+
+
+#: Padding, and stride and dilation, of a convolution of each pixel alone.
+_NONE, _EACH = [0, 0], [1, 1]
 
 
 class Slices(Rows):
@@ -163,26 +203,25 @@ def _n_slices(size: int) -> int:
 
 WAYS: dict[str, type[Rows]] = {
     "rows": Rows, "columns": Columns, "dense": Dense, "packed": Packed,
-    "slices": Slices, "transposed": Transposed,
+    "convolved": Convolved, "slices": Slices, "transposed": Transposed,
 }  # fmt: skip
 
-#: Those that are oneDNN's.
-ONEDNN = ("dense", "packed")
+#: Those that are oneDNN's, in float32 only.
+ONEDNN = ("dense", "packed", "convolved")
 
 
 def ways_for(weight: Tensor, activation: Activation | None = None) -> tuple[str, ...]:
     """Return the ways that can compute a product here."""
     if weight.device.type != "cpu":
         return ("rows",)
-    fused = activation is None or activation in FUSED
-    if weight.dtype == torch.float32 and fused and has_onednn():
-        return tuple(WAYS)
-    return tuple(name for name in WAYS if name not in ONEDNN)
+    if weight.dtype != torch.float32 or not (activation is None or activation in FUSED):
+        return tuple(name for name in WAYS if name not in ONEDNN)
+    return tuple(name for name in WAYS if name not in ONEDNN or works(name))
 
 
 @cache
-def has_onednn() -> bool:
-    """Whether this build of PyTorch has oneDNN's products, and they are right.
+def works(name: str) -> bool:
+    """Whether this build of PyTorch has a way of oneDNN's, and it is right.
 
     These operations are internal to PyTorch's compiler and may change; if so, do without them.
     """
@@ -193,13 +232,12 @@ def has_onednn() -> bool:
     plain = F.linear(x, weight, bias)
     try:
         for activation in (None, *FUSED):
+            made = WAYS[name](weight, bias, activation)
             wanted = plain if activation is None else activation(plain)
-            for way in (Dense, Packed):
-                made = way(weight, bias, activation)
-                if not torch.allclose(made(x), wanted, atol=1e-5):
-                    return False
-                if not torch.allclose(made(x, added), plain + added, atol=1e-5):
-                    return False
+            if not torch.allclose(made(x), wanted, atol=1e-5):
+                return False
+            if not torch.allclose(made(x, added), plain + added, atol=1e-5):
+                return False
     except (AttributeError, RuntimeError, TypeError):
         return False
     return True

@@ -19,9 +19,9 @@ from transformer.worker.turns import Turns
 #: Models of up to this many parameters are faster, and steadier under load, on one thread each.
 ONE_THREAD_PARAMETERS = 100_000_000
 
-#: A model's weights are held as the model has them, packed for decoding on the CPU, and at most
-#: once more for the single row of a greedy search (`transformer.fast.ways`).
-COPIES = 3
+#: A model's weights are held as the model has them, and for decoding on the CPU in up to three
+#: other layouts: for one row, for few and for more (`transformer.fast.ways`).
+COPIES = 4
 
 #: Called with (step, maximum); a maximum of 0 means waiting, with `step` others first.
 Report = Callable[[int, int], None]

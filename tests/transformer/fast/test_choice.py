@@ -21,6 +21,7 @@ from transformer.fast.choice import LAPS, LIMIT, TRIED_ROWS, Choices, choices, w
 from transformer.fast.kept import Kept
 from transformer.fast.products import Names, Product
 from transformer.fast.setting import VARIABLE
+from transformer.fast.ways import FEW_ROWS
 
 #: Seconds that a way takes on a simulated machine, given its name, the matrix and the rows.
 Seconds = Callable[[str, tuple[int, ...], int], float]
@@ -107,21 +108,22 @@ def test_every_shape_and_number_of_rows_takes_what_was_fastest(
     for product in model:
         best = [order[(product.n_out, product.n_in), rows][0] for rows in TRIED_ROWS]
         assert product.names == Names(*best)
-        for name, rows in zip(best, (1, 8, 9), strict=True):
+        for name, rows in zip(best, (1, FEW_ROWS, FEW_ROWS + 1), strict=True):
             product(torch.zeros(rows, product.n_in))
             assert machine.ran[-1] == (name, (product.n_out, product.n_in), rows)
 
 
-def test_products_of_several_rows_keep_no_way_for_a_single_one(
+def test_products_of_many_rows_keep_no_way_for_fewer(
     simulated: Callable[[Seconds], Machine],
 ) -> None:
     """The choice is remembered as it was measured; only what this model keeps differs."""
-    machine = simulated(lambda name, shape, rows: 1e-4 if name == POSSIBLE[-(rows == 1)] else 3e-4)
+    best = {1: "transposed", FEW_ROWS: "columns", 16: "rows"}
+    machine = simulated(lambda name, shape, rows: 1e-4 if name == best[rows] else 3e-4)
     remembering, encoder, decoder = Choices(machine.clock), made(), made()
-    remembering.prepare(encoder, several=True)
+    remembering.prepare(encoder, many=True)
     remembering.prepare(decoder)
-    assert {each.names for each in encoder} == {Names(*[POSSIBLE[0]] * 3)}
-    assert {each.names for each in decoder} == {Names(POSSIBLE[-1], *[POSSIBLE[0]] * 2)}
+    assert {each.names for each in encoder} == {Names("rows", "rows", "rows")}
+    assert {each.names for each in decoder} == {Names("transposed", "columns", "rows")}
 
 
 def test_ways_take_turns_over_the_models_matrices(
