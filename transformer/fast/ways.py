@@ -50,6 +50,10 @@ class Rows:
     ) -> None:
         """Args: weight: [n_out, n_in].  bias: [n_out].  activation: applied last, or None."""
         self.weight, self.bias, self.activation = weight, bias, activation
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Lay out the weights. A copy replaces `weight`, so that no other one is kept."""
 
     def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
         """Map x [R, n_in] to [R, n_out], plus `added` [R, n_out] if given (then no activation)."""
@@ -65,12 +69,8 @@ class Rows:
 class Columns(Rows):
     """(W h^T)^T."""
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
-    ) -> None:
-        """See `Rows`."""
-        super().__init__(weight, bias, activation)
-        self._column = None if bias is None else bias[:, None]
+    def _prepare(self) -> None:
+        self._column = None if self.bias is None else self.bias[:, None]
 
     def _product(self, x: Tensor) -> Tensor:
         n_rows = x.size(0)
@@ -98,12 +98,12 @@ class Dense(Rows):
 class Packed(Dense):
     """The same, from a copy of the weights."""
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
-    ) -> None:
-        """See `Rows`."""
-        packed = torch.ops.mkldnn._reorder_linear_weight(weight, FEW_ROWS)
-        super().__init__(packed, bias, activation)
+    def _prepare(self) -> None:
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, FEW_ROWS)
+
+
+#: Padding, and stride and dilation, of a convolution of each pixel alone.
+_NONE, _EACH = [0, 0], [1, 1]
 
 
 class Convolved(Rows):
@@ -115,13 +115,10 @@ class Convolved(Rows):
 
     most_rows = FEW_ROWS
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
-    ) -> None:
-        """See `Rows`."""
-        super().__init__(weight, bias, activation)
-        self._kernel = torch.ops.mkldnn._reorder_convolution_weight(
-            weight[:, :, None, None], _NONE, _EACH, _EACH, 1, [1, weight.size(1), 1, FEW_ROWS]
+    def _prepare(self) -> None:
+        pixels = [1, self.weight.size(1), 1, FEW_ROWS]
+        self.weight = torch.ops.mkldnn._reorder_convolution_weight(
+            self.weight[:, :, None, None], _NONE, _EACH, _EACH, 1, pixels
         )
 
     def _product(self, x: Tensor) -> Tensor:
@@ -135,13 +132,9 @@ class Convolved(Rows):
     def _four(self, x: Tensor) -> Tensor:
         pixels = x.t()[None, :, None]  # [1, n_in, 1, R]
         made = torch.ops.mkldnn._convolution_pointwise(
-            pixels, self._kernel, self.bias, _NONE, _EACH, _EACH, 1, "none", [], ""
+            pixels, self.weight, self.bias, _NONE, _EACH, _EACH, 1, "none", [], ""
         )
         return made[0, :, 0].t()  # type: ignore[no-any-return]
-
-
-#: Padding, and stride and dilation, of a convolution of each pixel alone.
-_NONE, _EACH = [0, 0], [1, 1]
 
 
 class Slices(Rows):
@@ -152,22 +145,18 @@ class Slices(Rows):
 
     most_rows = 1
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
-    ) -> None:
-        """See `Rows`."""
-        super().__init__(weight, bias, activation)
-        n_out, n_in = weight.shape
+    def _prepare(self) -> None:
+        n_out, n_in = self.weight.shape
         n = _n_slices(n_out)
-        self._slices = weight.view(n, -1, n_in).mT  # [n, n_in, n_out / n]
-        self._biases = None if bias is None else bias.view(n, 1, -1)
+        self.weight = self.weight.view(n, -1, n_in).mT  # [n, n_in, n_out / n]
+        self._biases = None if self.bias is None else self.bias.view(n, 1, -1)
 
     def _product(self, x: Tensor) -> Tensor:
-        rows = x.expand(len(self._slices), -1, -1)
+        rows = x.expand(len(self.weight), -1, -1)
         if self._biases is None:
-            result = torch.bmm(rows, self._slices)
+            result = torch.bmm(rows, self.weight)
         else:
-            result = torch.baddbmm(self._biases, rows, self._slices)
+            result = torch.baddbmm(self._biases, rows, self.weight)
         return result.transpose(0, 1).flatten(1)
 
 
@@ -176,23 +165,20 @@ class Transposed(Rows):
 
     most_rows = 1
 
-    def __init__(
-        self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
-    ) -> None:
-        """See `Rows`."""
-        super().__init__(weight, bias, activation)
-        n_out, n_in = weight.shape
-        self._slices = weight.t().contiguous().view(_n_slices(n_in), -1, n_out)
+    def _prepare(self) -> None:
+        n_out, n_in = self.weight.shape
+        n = _n_slices(n_in)
+        self.weight = self.weight.t().contiguous().view(n, -1, n_out)
         self._first: Tensor | None = None
-        if bias is not None:  # one of the sums begins with it
-            self._first = bias.new_zeros(len(self._slices), 1, n_out)
-            self._first[0, 0] = bias
+        if self.bias is not None:  # one of the sums begins with it
+            self._first = self.bias.new_zeros(n, 1, n_out)
+            self._first[0, 0] = self.bias
 
     def _product(self, x: Tensor) -> Tensor:
-        sliced = x.view(len(x), len(self._slices), -1).transpose(0, 1)
+        sliced = x.view(len(x), len(self.weight), -1).transpose(0, 1)
         if self._first is None:
-            return torch.bmm(sliced, self._slices).sum(0)
-        return torch.baddbmm(self._first, sliced, self._slices).sum(0)
+            return torch.bmm(sliced, self.weight).sum(0)
+        return torch.baddbmm(self._first, sliced, self.weight).sum(0)
 
 
 def _n_slices(size: int) -> int:
