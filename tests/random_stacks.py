@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 
 from transformer.config import ModelConfig
-from transformer.descendants.config import StackConfig, Task
-from transformer.descendants.files import MASK
-from transformer.descendants.model import OneStack
+from transformer.one_stack.config import StackConfig, Task
+from transformer.one_stack.files import MASK
+from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import Tokenizer, with_symbols
 
-#: Blocks of the first and of later descendants.
+#: Blocks of the first model of one stack, and of later ones.
 SHAPES = {
     "2017": {},
     "later": {

@@ -13,9 +13,9 @@ from torch import Tensor
 from transformer.catalogue import kind_of
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import FILE, pack, stored_shapes
-from transformer.descendants.files import load_stack, stack_shapes
-from transformer.descendants.model import OneStack
 from transformer.model import Transformer
+from transformer.one_stack.files import load_stack, stack_shapes
+from transformer.one_stack.model import OneStack
 
 UPDATES = (0, 3, 20)
 

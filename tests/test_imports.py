@@ -31,7 +31,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.trace",),
     (
         "transformer.measures", "transformer.arrays", "transformer.huggingface",
-        "transformer.descendants",
+        "transformer.one_stack",
     ),
     ("transformer.translator",),
     ("transformer.catalogue", "transformer.training"),

@@ -23,13 +23,13 @@ from transformer.checkpoint.folder import (
     readable_history,
 )
 from transformer.checkpoint.snapshots import History, at, split_name, split_path
-from transformer.descendants.config import StackConfig
-from transformer.descendants.files import check_stack
-from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
 from transformer.files.file_cache import FileCache
 from transformer.files.safe import is_there, json_object
 from transformer.importers.registry import FORMATS
+from transformer.one_stack.config import StackConfig
+from transformer.one_stack.files import check_stack
+from transformer.one_stack.tracer import StackModel
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 

@@ -19,8 +19,8 @@ from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from streamlit.util import calc_hash
 
 from transformer.config import ModelConfig
-from transformer.descendants.config import Task
 from transformer.model import Transformer
+from transformer.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
 from ui.models import import_jobs
@@ -56,7 +56,7 @@ def family(
     """A folder with a translator of two stacks, and a model of one for each task."""
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
-    from transformer.descendants.files import save_stack
+    from transformer.one_stack.files import save_stack
 
     data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
     folder = tmp_path_factory.mktemp("family")

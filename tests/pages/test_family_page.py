@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from transformer.descendants.files import MASK
-from transformer.descendants.tracer import StackModel
+from transformer.one_stack.files import MASK
+from transformer.one_stack.tracer import StackModel
 
 RunApp = Callable[..., AppTest]
 TEXT = "The cat sat on the mat."

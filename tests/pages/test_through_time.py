@@ -15,7 +15,7 @@ from tests.pages.links import said
 from tests.pages.test_translate import trace_of, translation
 from tests.snapshots import write_snapshots
 from transformer.catalogue import inspect_entry
-from transformer.descendants.tracer import StackModel
+from transformer.one_stack.tracer import StackModel
 from transformer.translator import Translator
 from ui.frame import through_time
 

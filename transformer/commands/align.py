@@ -27,10 +27,10 @@ def _align(options: argparse.Namespace) -> None:
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
     from transformer.config import ConfigError
-    from transformer.descendants.tracer import StackModel
     from transformer.evaluation.alignment import ALIGNMENT, best_head, head_errors, read_gold
     from transformer.evaluation.measure import read_metrics
     from transformer.files.atomic import write_atomic
+    from transformer.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
     folder = Path(options.checkpoint)

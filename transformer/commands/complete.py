@@ -31,8 +31,8 @@ def add(commands: Any) -> None:
 
 def _complete(options: argparse.Namespace) -> None:
     from transformer.catalogue import open_tracer
-    from transformer.descendants.tracer import StackModel
     from transformer.errors import InputError
+    from transformer.one_stack.tracer import StackModel
     from transformer.search.sampling import Sampling
 
     model = open_tracer(options.checkpoint, options.device)

@@ -15,7 +15,6 @@ from typing import Any, get_args
 
 import numpy as np
 
-from transformer.descendants.tracer import StackModel
 from transformer.measures.alignment import (
     Gold,
     Link,
@@ -26,6 +25,7 @@ from transformer.measures.alignment import (
     word_numbers,
 )
 from transformer.measures.one_stack import source_block
+from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder
 from transformer.translator import Translator

@@ -8,8 +8,8 @@ from typing import Any
 from transformer.catalogue import Entry
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.config import ModelConfig
-from transformer.descendants.config import StackConfig
 from transformer.evaluation.typed import TYPED, Verdict, by_topic, from_dict
+from transformer.one_stack.config import StackConfig
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,

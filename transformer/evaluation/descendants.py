@@ -16,12 +16,12 @@ import torch
 
 from transformer.checkpoint.folder import STORED_DTYPES
 from transformer.config import ConfigError
-from transformer.descendants.config import StackConfig
-from transformer.descendants.files import StackCheckpoint, load_stack, save_stack
-from transformer.descendants.model import OneStack
-from transformer.descendants.tracer import ALPHA, BEAM_SIZE, StackModel
 from transformer.evaluation.card import PREDICTIONS, SOURCES, part_line
 from transformer.evaluation.measure import measure_test, read_metrics, write_figures
+from transformer.one_stack.config import StackConfig
+from transformer.one_stack.files import StackCheckpoint, load_stack, save_stack
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.tracer import ALPHA, BEAM_SIZE, StackModel
 from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.corpus import encode_pairs, load_held_out

@@ -31,7 +31,6 @@ from transformer.checkpoint.training_text import (
     kind_of,
 )
 from transformer.config import ConfigError
-from transformer.descendants.tracer import StackModel
 from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
 from transformer.evaluation.scores import PROTOCOLS, score
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
@@ -45,6 +44,7 @@ from transformer.evaluation.typed import (
 )
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
+from transformer.one_stack.tracer import StackModel
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,

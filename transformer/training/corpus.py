@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.descendants.files import MASK
 from transformer.files.atomic import write_atomic
+from transformer.one_stack.files import MASK
 from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training.aside import kept_aside

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.descendants.model import OneStack
 from transformer.model import Transformer
+from transformer.one_stack.model import OneStack
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 from transformer.training.data import Batch, collate, in_chunks
 from transformer.training.recipe import TrainingRecipe

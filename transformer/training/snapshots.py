@@ -15,9 +15,9 @@ from transformer.checkpoint.folder import Checkpoint, load_checkpoint, write_ato
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, stored_shapes
 from transformer.checkpoint.weights import stored_names
 from transformer.config import ConfigError
-from transformer.descendants.files import TIED, StackCheckpoint, load_stack, stack_shapes
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
+from transformer.one_stack.files import TIED, StackCheckpoint, load_stack, stack_shapes
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder

@@ -26,9 +26,9 @@ from tqdm import tqdm
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import read_weights
 from transformer.config import ConfigError
-from transformer.descendants.files import read_stack_weights
-from transformer.descendants.model import OneStack
 from transformer.model import Transformer
+from transformer.one_stack.files import read_stack_weights
+from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.compiling import compiled
 from transformer.training.corpus import encode_pairs, sample_pairs

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 
 from transformer.catalogue import mark_of, open_tracer
-from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
+from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator

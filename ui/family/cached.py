@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from transformer.descendants.records import Guesses
-from transformer.descendants.tracer import StackModel
+from transformer.one_stack.records import Guesses
+from transformer.one_stack.tracer import StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from ui.family.exhibits import TOP, opened

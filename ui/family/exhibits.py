@@ -9,8 +9,8 @@ import numpy as np
 from figures.exhibit import Exhibit
 from figures.family import guesses_exhibit, source_exhibit
 from figures.labels import row_labels
-from transformer.descendants.records import Guesses
 from transformer.measures.one_stack import source_block
+from transformer.one_stack.records import Guesses
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.export.programs import Source, header, roots_lines
@@ -100,7 +100,7 @@ def looks_figure(
     maps, program = (
         {},
         roots_lines(
-            "from transformer.descendants.tracer import StackModel",
+            "from transformer.one_stack.tracer import StackModel",
             "from transformer.measures.one_stack import source_block",
             "from transformer.translator import Translator",
         ),

@@ -18,12 +18,12 @@ from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.descendants.files import load_stack, save_stack
-from transformer.descendants.tracer import StackModel
 from transformer.evaluation.alignment import best_head, head_errors, read_gold, word_maps
 from transformer.evaluation.card import summary_table
 from transformer.evaluation.descendants import predictions, publish_stack, remeasure_stack
 from transformer.model import Transformer
+from transformer.one_stack.files import load_stack, save_stack
+from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import DataError
 from transformer.training.recipe import Recipe, TokenizerRecipe

@@ -12,9 +12,9 @@ from tests.transformer.training.runs import log_lines, recipe, run
 from tests.transformer.training.test_resume import Killed, kill_at
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError
-from transformer.descendants.files import MASK, load_stack
-from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
+from transformer.one_stack.files import MASK, load_stack
+from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import EOS_ID, PAD_ID
 from transformer.training.corpus import load_corpus, one_side
 from transformer.training.data import collate

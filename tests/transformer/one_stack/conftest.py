@@ -6,7 +6,7 @@ import pytest
 
 from tests.random_stacks import SHAPES, random_stack
 from transformer.config import ModelConfig
-from transformer.descendants.tracer import StackModel
+from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 
 

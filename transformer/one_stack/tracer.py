@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.descendants.config import StackConfig
-from transformer.descendants.files import MASK, load_stack, mask_id
-from transformer.descendants.model import OneStack
-from transformer.descendants.records import Guesses, make_trace, to_array
-from transformer.descendants.steps import StackSteps
 from transformer.device import resolve_device
 from transformer.errors import InputError
 from transformer.hooks import Record, matching
+from transformer.one_stack.config import StackConfig
+from transformer.one_stack.files import MASK, load_stack, mask_id
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.records import Guesses, make_trace, to_array
+from transformer.one_stack.steps import StackSteps
 from transformer.search.batching import batches
 from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from transformer.descendants.files import MASK
-from transformer.descendants.tracer import StackModel
 from transformer.errors import InputError
+from transformer.one_stack.files import MASK
+from transformer.one_stack.tracer import StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.inspection import inspect_head
 from transformer.trace.tracer import Tracer

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.descendants.config import StackConfig
 from transformer.hooks import Hooks, Stack, tap
 from transformer.layers import EncoderLayer
 from transformer.machinery.initialisation import initialise
 from transformer.machinery.kernels import Dropout, causal_mask
 from transformer.machinery.stored_positions import make_positions
+from transformer.one_stack.config import StackConfig
 from transformer.types import AttentionKind
 
 

@@ -11,13 +11,13 @@ import torch
 from tests.random_stacks import SHAPES, random_stack
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError, ModelConfig
-from transformer.descendants.config import StackConfig, Task
-from transformer.descendants.files import load_stack, save_stack
-from transformer.descendants.model import OneStack
-from transformer.descendants.steps import StackSteps
-from transformer.descendants.tracer import StackModel
 from transformer.errors import CheckpointError
 from transformer.model import Transformer
+from transformer.one_stack.config import StackConfig, Task
+from transformer.one_stack.files import load_stack, save_stack
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.steps import StackSteps
+from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 
 TASKS: tuple[Task, ...] = ("continue", "fill", "translate")

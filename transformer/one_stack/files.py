@@ -34,12 +34,12 @@ from transformer.checkpoint.weights import (
     read_tensors,
 )
 from transformer.config import ConfigError
-from transformer.descendants.config import StackConfig
-from transformer.descendants.model import OneStack
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.files.safetensors_file import MAX_HEADER
 from transformer.machinery.stored_positions import make_positions
+from transformer.one_stack.config import StackConfig
+from transformer.one_stack.model import OneStack
 from transformer.text.layout import TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transformer.descendants.model import OneStack
 from transformer.hooks import NO_TAP
 from transformer.machinery.cache import BlockCache, KeysValues
 from transformer.machinery.kernels import causal_mask
+from transformer.one_stack.model import OneStack
 from transformer.search.beam import StepOutput
 
 
