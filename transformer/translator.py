@@ -15,7 +15,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
 from transformer.hooks import Chain, Hooks
 from transformer.model import Encoded, Transformer
-from transformer.search.batching import batches
+from transformer.search.batching import by_batches
 from transformer.search.beam import Found, search
 from transformer.search.decoding import (
     PAPER_DECODING,
@@ -24,7 +24,7 @@ from transformer.search.decoding import (
     default_extra_length,
 )
 from transformer.search.reader import EXTRA_LENGTH, Reader, Source
-from transformer.search.records import Hypothesis, Translation
+from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import (
     Progress,
     SearchOptions,
@@ -34,8 +34,8 @@ from transformer.search.request import (
 )
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
+from transformer.trace.building import ForcingGap, trace_search, trace_target
 from transformer.trace.records import Stream, Trace
-from transformer.trace.stitch import ForcingGap, trace_search, trace_target
 from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import TreeGrammar, symbols_of
@@ -194,23 +194,19 @@ class Translator:
         request = self._request(beam_size, alpha, options)
         sources = self._reader.sources(sentences)
         limits = [request.limit(len(source.ids)) for source in sources]
-        empty = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
-        results = [empty] * len(sources)
-        execution = self._executions.choose(hooks)
-        done = sum(not source.ids for source in sources)
-        for batch in batches([len(source.ids) for source in sources], request.settings.beam_size):
-            found = self._search(
-                execution,
-                [sources[index] for index in batch],
-                [limits[index] for index in batch],
-                request,
-            )
-            for index, each in zip(batch, found, strict=True):
-                results[index] = self._translation(sources[index], each.hypotheses[0])
-            done += len(batch)
-            if on_translated is not None:
-                on_translated(done, len(sources))
-        return results
+        execution, decode = self._executions.choose(hooks), self.tokenizer.target.decode
+
+        def run(batch: Sequence[int]) -> list[Translation]:
+            chosen = [sources[index] for index in batch]
+            _, found = self._search(execution, chosen, [limits[index] for index in batch], request)
+            return [
+                Translation.of(each.hypotheses[0], decode, source.unknown_text)
+                for source, each in zip(chosen, found, strict=True)
+            ]
+
+        lengths = [len(source.ids) for source in sources]
+        results = by_batches(lengths, request.settings.beam_size, run, on_translated)
+        return [results.get(index, NO_TRANSLATION) for index in range(len(sources))]
 
     def trace(
         self,
@@ -277,17 +273,12 @@ class Translator:
         limits = [request.limit(length) for length in lengths]
         self._reader.check_record(lengths, limits, request.settings.beam_size)
         execution = self._executions.choose(hooks)
-        results: dict[int, Trace] = {}
-        for batch in batches(lengths, request.settings.beam_size):
-            found = self._traced(
-                execution,
-                [sources[index] for index in batch],
-                [limits[index] for index in batch],
-                request,
-            )
-            results |= zip(batch, found, strict=True)
-            if on_traced is not None:
-                on_traced(len(results), len(sources))
+
+        def run(batch: Sequence[int]) -> list[Trace]:
+            chosen = [sources[index] for index in batch]
+            return self._traced(execution, chosen, [limits[index] for index in batch], request)
+
+        results = by_batches(lengths, request.settings.beam_size, run, on_traced)
         return [results[index] for index in range(len(sources))]
 
     def forcing_gap(
@@ -348,11 +339,28 @@ class Translator:
         limits: Sequence[int],
         request: SearchRequest,
     ) -> list[Trace]:
+        encoded, found = self._search(execution, sources, limits, request)
+        target, n_forced = self.tokenizer.target, len(request.forced)
+        settings = request.settings
+        return [
+            trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
+            for index, (source, each, limit) in enumerate(zip(sources, found, limits, strict=True))
+        ]
+
+    def _search(
+        self,
+        execution: Execution,
+        sources: Sequence[Source],
+        limits: Sequence[int],
+        request: SearchRequest,
+    ) -> tuple[Encoded, list[Found]]:
+        """Search a batch, with attention if the request records it."""
+        record = request.settings.record
         with torch.inference_mode():
             begin = request.encoder_progress(max(limits))
-            encoded = self._encode(execution, sources, begin, need_weights=True)
+            encoded = self._encode(execution, sources, begin, need_weights=record)
             found = search(
-                execution.steps(encoded, need_weights=True),
+                execution.steps(encoded, need_weights=record),
                 limits,
                 request.settings,
                 prefixes=[request.forced] * len(sources),
@@ -361,33 +369,7 @@ class Translator:
                 piece=self._piece,
                 progress=request.progress,
             )
-            target, n_forced = self.tokenizer.target, len(request.forced)
-            settings = request.settings
-            return [
-                trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
-                for index, (source, each, limit) in enumerate(
-                    zip(sources, found, limits, strict=True)
-                )
-            ]
-
-    def _search(
-        self,
-        execution: Execution,
-        sources: Sequence[Source],
-        limits: Sequence[int],
-        request: SearchRequest,
-    ) -> list[Found]:
-        with torch.inference_mode():
-            encoded = self._encode(execution, sources, request.encoder_progress(max(limits)))
-            return search(
-                execution.steps(encoded),
-                limits,
-                request.settings,
-                prefixes=[request.forced] * len(sources),
-                grammars=self._grammars(sources),
-                piece=self._piece,
-                progress=request.progress,
-            )
+        return encoded, found
 
     def _grammars(self, sources: Sequence[Source]) -> list[TreeGrammar] | None:
         """Return the trees that each source may become; None for a model that translates."""
@@ -411,15 +393,3 @@ class Translator:
 
     def _piece(self, token: int, before: int) -> str:
         return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]
-
-    def _translation(self, source: Source, best: Hypothesis) -> Translation:
-        n_words = len(best.ids) - best.complete
-        return Translation(
-            text=self.tokenizer.target.decode(best.ids[:n_words]),
-            tokens=best.tokens[:n_words],
-            ids=best.ids[:n_words],
-            score=best.score,
-            log_probs=best.log_probs,
-            complete=best.complete,
-            unknown=source.unknown_text,
-        )

@@ -8,13 +8,11 @@ Nothing is downloaded, and files are read as data (`transformer.huggingface.file
 
 from __future__ import annotations
 
-import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from transformer.device import resolve_device
@@ -28,18 +26,12 @@ from transformer.huggingface.files import (
     read_values,
 )
 from transformer.huggingface.generate import Generation, Progress, generate, read_generation
-from transformer.huggingface.passes import (
-    KINDS,
-    PassOutput,
-    build_trace,
-    check_memory,
-    position_limits,
-    run,
-)
+from transformer.huggingface.passes import KINDS, PassOutput, check_memory, position_limits, run
 from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText, read_tokenizer
-from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, MAX_TOP_K, checked_whole
+from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import EXTRA_LENGTH
 from transformer.search.request import SearchOptions
+from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 
@@ -235,12 +227,9 @@ class HuggingFaceModel:
             alpha = self._generation.length_penalty
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
-        beam_size = checked_whole("beam size", beam_size, MAX_BEAM)
+        beam_size, alpha = checked_beam(beam_size), checked_alpha(alpha)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
-        number = isinstance(alpha, int | float | np.floating) and not isinstance(alpha, bool)
-        if not number or not (math.isfinite(alpha) and 0 <= alpha <= MAX_ALPHA):
-            raise InputError(f"alpha {alpha!r} is not a number from 0 to {MAX_ALPHA:g}")
-        settings = _Settings(beam_size, float(alpha), top_k, progress)
+        settings = _Settings(beam_size, alpha, top_k, progress)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
@@ -277,7 +266,7 @@ class HuggingFaceModel:
     def _read(self, source: TokenizedText) -> Trace:
         """Trace an encoder-only model: the text's own maps, and no target."""
         self._check_memory(len(source.ids), 0)
-        return build_trace(self._run(source.ids, ()), self._text, source)
+        return self._recorded(source, (), ())
 
     def _continue(self, source: TokenizedText, new_tokens: int, settings: _Settings) -> Trace:
         """Trace a decoder-only model, which may first continue the text."""
@@ -292,16 +281,12 @@ class HuggingFaceModel:
         self._check_memory(0, len(ids) + new_tokens)
         if new_tokens:
             ids += self._generate(ids, new_tokens, settings, None, None)
-        output = self._run((), ids)
-        assert output.logits is not None
-        return build_trace(
-            output,
-            self._text,
+        return self._recorded(
             TokenizedText(source.text, (), (), (), ()),
             ids,
-            (*ids[1:], int(output.logits[-1].argmax())),
-            written=self._text.decode(ids),
-            top_k=settings.top_k,
+            ids[1:],
+            settings.top_k,
+            text=self._text.decode(ids),
             forced=not new_tokens,
             n_forced=len(source.ids) - 1,
         )
@@ -329,19 +314,56 @@ class HuggingFaceModel:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
         framed = int(first is not None and predicted[0] == first)
-        return build_trace(
-            self._run(source.ids, (start, *predicted[:-1])),
-            self._text,
+        return self._recorded(
             source,
             (start, *predicted[:-1]),
             predicted,
-            written=self._text.decode(predicted),
-            top_k=settings.top_k,
+            settings.top_k,
             alpha=settings.alpha,
             unscored=framed,
+            text=self._text.decode(predicted),
             complete=predicted[-1] in self._generation.eos,
             forced=target is not None,
             n_forced=framed if target is None else len(predicted),
+        )
+
+    def _recorded(
+        self,
+        source: TokenizedText,
+        tgt_ids: tuple[int, ...],
+        predicted: tuple[int, ...],
+        top_k: int = 1,
+        *,
+        alpha: float = 0.0,
+        unscored: int = 0,
+        **rest: Any,
+    ) -> Trace:
+        """Record one pass.
+
+        Args:
+            source: the encoder's input; without tokens if there is no encoder.
+            tgt_ids, predicted: [T], the decoder's input, and the token that follows each; the
+                last may be left out, and is then the model's own.
+            alpha: the score is log P / T^alpha.
+            unscored: number of first predictions that do not count in log P.
+        """
+        output, found = self._run(source.ids, tgt_ids), NO_PREDICTIONS
+        if output.logits is not None:
+            own = [int(output.logits[-1].argmax())] if len(predicted) < len(tgt_ids) else []
+            found = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
+        return build_trace(
+            self._text,
+            output.maps,
+            tgt_ids,
+            found,
+            source=source.text,
+            src_tokens=source.pieces,
+            src_ids=source.ids,
+            src_unknown=source.unknown,
+            src_special=source.special,
+            tgt_special=self._text.special(tgt_ids),
+            score=found.log_prob(unscored) / max(len(found.ids), 1) ** alpha,
+            **rest,
         )
 
     def _generate(

@@ -1,7 +1,8 @@
-"""One forward pass of a model of the `transformers` library, checked, and its `Trace`."""
+"""One forward pass of a model of the `transformers` library, checked."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,8 @@ from torch import Tensor
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.huggingface.building import Family
-from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText
-from transformer.search.scoring import entropy_nats
-from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Floats, Ints
+from transformer.trace.building import to_array
+from transformer.types import AttentionKind, Floats
 
 #: Largest deviation of a row's sum from 1; models beyond it are refused.
 ROW_TOLERANCE = 1e-3
@@ -45,8 +44,7 @@ class PassOutput:
     """The output of one pass.
 
     Attributes:
-        maps: by kind, [L, H, queries, keys]; missing kinds have no layers, and a missing side has
-            no queries or keys.
+        maps: by kind, [L, H, queries, keys].
         logits: [T, V] on the model's device; None without a decoder.
     """
 
@@ -71,18 +69,19 @@ def run(
         output = model(**inputs, output_attentions=True, return_dict=True)
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{name}: the model cannot be run ({one_line(error)})") from None
-    n_src, n_tgt = len(src), len(tgt)
-    sizes = {
-        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
-    }  # fmt: skip
+    sizes = _sizes(len(src), len(tgt))
     maps: dict[AttentionKind, Floats] = {}
     for kind, attribute in OUTPUTS[family].items():
         maps[kind] = _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
-    heads = next(iter(maps.values())).shape[1]
-    for kind in KINDS["encoder_decoder"]:
-        maps.setdefault(kind, np.zeros((0, heads, *sizes[kind]), np.float32))
     logits = None if family == "encoder" else output.logits[0].float()
     return PassOutput(maps, logits)
+
+
+def _sizes(n_src: int, n_tgt: int) -> dict[AttentionKind, tuple[int, int]]:
+    """Return the numbers of queries and keys by kind."""
+    return {
+        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
+    }  # fmt: skip
 
 
 def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:
@@ -97,7 +96,7 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
             f"{name}: {what} attention of shape {list(odd)} is not a map of {n_queries} queries "
             f"and {n_keys} keys for each head, the same number of heads in every layer"
         )
-    maps: Floats = torch.cat(list(layers)).float().cpu().numpy()
+    maps = to_array(torch.cat(list(layers)))
     if not np.isfinite(maps).all() or np.abs(maps.sum(-1) - 1).max() > ROW_TOLERANCE:
         raise CheckpointError(
             f"{name}: rows of {what} attention do not sum to 1, so they cannot be shown as weights"
@@ -115,12 +114,9 @@ def check_memory(output: PassOutput, n_src: int, n_tgt: int, vocab_size: int) ->
     Args:
         output: any pass of the same model, for its depths and heads.
     """
+    sizes = _sizes(n_src, n_tgt)
     numbers = n_tgt * vocab_size
-    for kind, (queries, keys) in {
-        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
-    }.items():  # fmt: skip
-        n_layers, n_heads = output.maps[kind].shape[:2]  # type: ignore[index]
-        numbers += n_layers * n_heads * queries * keys
+    numbers += sum(maps[:, :, 0, 0].size * math.prod(sizes[k]) for k, maps in output.maps.items())
     if 4 * numbers > MAX_TRACE_BYTES:
         raise InputError(
             f"the maps of {n_src} source and {n_tgt} target tokens could take "
@@ -143,83 +139,3 @@ def position_limits(model: Any) -> Iterator[int]:
         first = 0 if module.padding_idx is None else module.padding_idx + 1
         offset = getattr(module, "offset", first)
         yield module.num_embeddings - (offset if type(offset) is int else first)
-
-
-def build_trace(
-    output: PassOutput,
-    text: HubTokenizer,
-    source: TokenizedText,
-    tgt_ids: tuple[int, ...] = (),
-    predicted: tuple[int, ...] = (),
-    *,
-    written: str = "",
-    top_k: int = 1,
-    alpha: float = 0.0,
-    unscored: int = 0,
-    complete: bool = True,
-    forced: bool = False,
-    n_forced: int = 0,
-) -> Trace:
-    """Build the record of one pass.
-
-    Args:
-        source: the encoder's input; without tokens if there is no encoder.
-        tgt_ids, predicted: [T], the decoder's input, and the token that follows each.
-        written: the text of the target.
-        alpha: the score is log P / T^alpha.
-        unscored: number of first predictions that do not count in log P.
-    """
-    log_probs, entropy = np.zeros(0, np.float32), np.zeros(0, np.float32)
-    top_ids, top_log_probs = np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32)
-    if output.logits is not None:
-        log_probs, entropy, top_ids, top_log_probs = _predictions(output.logits, predicted, top_k)
-    arrays: list[Floats | Ints] = [
-        *output.maps.values(),
-        log_probs,
-        entropy,
-        top_ids,
-        top_log_probs,
-    ]
-    for array in arrays:
-        array.setflags(write=False)
-    total = float(log_probs[unscored:].astype(np.float64).sum())
-    return Trace(
-        src_tokens=source.pieces,
-        tgt_tokens=text.pieces(tgt_ids),
-        predicted_tokens=text.pieces(predicted, after=tgt_ids[0]) if tgt_ids else (),
-        src_ids=source.ids,
-        tgt_ids=tgt_ids,
-        predicted_ids=predicted,
-        encoder_self=output.maps["encoder_self"],
-        decoder_self=output.maps["decoder_self"],
-        cross=output.maps["cross"],
-        log_probs=log_probs,
-        top_ids=top_ids,
-        top_log_probs=top_log_probs,
-        top_tokens=tuple(
-            tuple(text.pieces([each], after=before)[0] for each in row)
-            for before, row in zip(tgt_ids, top_ids.tolist(), strict=True)
-        ),
-        entropy=entropy,
-        source=source.text,
-        text=written,
-        score=total / max(len(predicted), 1) ** alpha,
-        src_unknown=source.unknown,
-        src_special=source.special,
-        tgt_special=text.special(tgt_ids),
-        complete=complete,
-        forced=forced,
-        n_forced=n_forced,
-    )
-
-
-def _predictions(
-    logits: Tensor, predicted: Sequence[int], top_k: int
-) -> tuple[Floats, Floats, Ints, Floats]:
-    """Return log-probabilities [T], entropy [T], and the top tokens [T, K] with theirs."""
-    every = torch.log_softmax(logits, dim=-1)  # [T, V]
-    top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
-    chosen = every.gather(1, torch.tensor(list(predicted), device=logits.device)[:, None])[:, 0]
-    results = (chosen, entropy_nats(every), top_ids, top_log_probs)
-    log_probs, entropies, ids, alternatives = (each.cpu().numpy() for each in results)
-    return log_probs, entropies, ids, alternatives

@@ -187,21 +187,21 @@ class HubTokenizer:
     ) -> tuple[str, ...]:
         """Return the pieces of a text; their spans tell where words start."""
         if spans is None:
-            return self.pieces(ids, source=not target)
+            return self.shown(ids, source=not target)
         starts = [begin == 0 or text[begin - 1].isspace() for begin, _ in spans]
         return tuple(
             self._piece(index, piece, starts=begins)
             for index, piece, begins in zip(ids, self._names(ids), starts, strict=True)
         )
 
-    def pieces(
-        self, ids: Sequence[int], *, source: bool = False, after: int | None = None
+    def shown(
+        self, ids: Sequence[int], after: int | None = None, *, source: bool = False
     ) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens.
 
         Args:
-            source: the ids belong to the source vocabulary.
             after: id of the token before the first, if any.
+            source: the ids belong to the source vocabulary.
         """
         names = self._names(ids, source=source)
         if self.style != "word_end":

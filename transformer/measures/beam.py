@@ -16,13 +16,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-
 from transformer.search.compact import Compact
-from transformer.search.records import Fate, Hypothesis, SearchRecord, SearchStep
+from transformer.search.records import (
+    Fate,
+    Hypothesis,
+    PathAttention,
+    SearchRecord,
+    SearchStep,
+    path_attention,
+)
 from transformer.search.rules import PAPER, BeamRule
 from transformer.trace.records import Trace
-from transformer.types import Floats
 
 #: Outcome of a node:
 #: "continued": in the beam, and some continuation of it was kept or ended at the next step.
@@ -293,31 +297,12 @@ def _follow(nodes: Sequence[Node], hypothesis: Hypothesis) -> int:
     return at
 
 
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """Attention along a path, position by position.
-
-    Attributes:
-        cross: [Ld, H, n, S], row i predicted token i of the path.
-        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
-    """
-
-    cross: Floats
-    decoder_self: Floats
-
-
-def attention_along(record: SearchRecord, tree: Tree, index: int) -> Looked:
+def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:
     """Return the attention with which every token of a node's path was predicted."""
     path = tree.prefix(index)
     if not path:
         raise ValueError(f"node {index} is not in the tree")
-    n = len(path)
-    maps = [(record.steps[node.step], node.row) for node in path]
-    n_layers, n_heads, _ = maps[0][0].cross.shape[1:]
-    decoder_self = np.zeros((n_layers, n_heads, n, n), dtype=np.float32)
-    for t, (step, row) in enumerate(maps):
-        decoder_self[:, :, t, : t + 1] = step.decoder_self[row]
-    return Looked(np.stack([step.cross[row] for step, row in maps], axis=2), decoder_self)
+    return path_attention(record.steps, [node.row for node in path])
 
 
 @dataclass(frozen=True)

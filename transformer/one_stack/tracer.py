@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,23 +16,41 @@ from transformer.hooks import Record, matching
 from transformer.one_stack.config import StackConfig
 from transformer.one_stack.files import MASK, load_stack, mask_id
 from transformer.one_stack.model import OneStack
-from transformer.one_stack.records import Guesses, make_trace, to_array
 from transformer.one_stack.steps import StackSteps
-from transformer.search.batching import batches
+from transformer.search.batching import by_batches
 from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Reader, Source
-from transformer.search.records import Hypothesis, Translation
+from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
 from transformer.search.request import Progress, SearchOptions, search_request
 from transformer.search.sampling import Sampling
-from transformer.search.scoring import entropy_nats
+from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
+from transformer.trace.building import build_trace, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind, Floats
 
 #: Beam and alpha of translations, as the paper's (section 6.1).
 BEAM_SIZE, ALPHA = 4, 0.6
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What a model expects at one place of a text.
+
+    Attributes:
+        position: of the place in the text's tokens.
+        token: what stands there, or `MASK`.
+        tokens, log_probs: [K], the most probable ones, best first.
+        log_prob: of `token`; None for a place that is hidden.
+    """
+
+    position: int
+    token: str
+    tokens: tuple[str, ...]
+    log_probs: Floats
+    log_prob: float | None
 
 
 class StackModel:
@@ -174,9 +192,9 @@ class StackModel:
                 text = self._fitting((*source.ids, bos, *given_target[:-1]))
                 return self._recorded(source, text, len(text), top_k, eos, forced=True)
             settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
-            best = self._found([source], *settings, limit, sampling, progress)[0].ids
-            text = self._fitting((*source.ids, bos, *best[:-1]))
-            return self._recorded(source, text, len(source.ids) + 1, top_k, best[-1])
+            found = self._found([source], *settings, limit, sampling, progress)[0].ids
+            text = self._fitting((*source.ids, bos, *found[:-1]))
+            return self._recorded(source, text, len(source.ids) + 1, top_k, found[-1])
 
     def translate(
         self,
@@ -193,26 +211,19 @@ class StackModel:
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
         sources = self._reader.sources(sentences)
-        results = [Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())] * len(sources)
-        done = 0
-        for batch in batches([len(source.ids) for source in sources], beam_size):
+
+        def run(batch: Sequence[int]) -> list[Translation]:
+            chosen = [sources[index] for index in batch]
             with torch.inference_mode():
-                found = self._found([sources[index] for index in batch], beam_size, alpha)
-            for index, best in zip(batch, found, strict=True):
-                n_words = len(best.ids) - best.complete
-                results[index] = Translation(
-                    text=self.tokenizer.decode(best.ids[:n_words]),
-                    tokens=best.tokens[:n_words],
-                    ids=best.ids[:n_words],
-                    score=best.score,
-                    log_probs=best.log_probs,
-                    complete=best.complete,
-                    unknown=sources[index].unknown_text,
-                )
-            done += len(batch)
-            if on_translated is not None:
-                on_translated(done, len(sources))
-        return results
+                found = self._found(chosen, beam_size, alpha)
+            return [
+                Translation.of(each, self.tokenizer.decode, source.unknown_text)
+                for source, each in zip(chosen, found, strict=True)
+            ]
+
+        lengths = [len(source.ids) for source in sources]
+        results = by_batches(lengths, beam_size, run, on_translated)
+        return [results.get(index, NO_TRANSLATION) for index in range(len(sources))]
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
         """Return what a model that fills in expects at every hidden place of a trace.
@@ -237,13 +248,13 @@ class StackModel:
             logits = self.model.logits(chosen).float()  # [P, V]
             logits[:, [hidden, self.config.pad_id]] = -torch.inf
             every = logits.log_softmax(-1)
-        best, order = every.topk(min(checked_whole("top_k", top_k, MAX_TOP_K), every.size(1)))
+        log_probs, order = best(every, checked_whole("top_k", top_k, MAX_TOP_K))
         return tuple(
             Guesses(
                 place,
                 MASK if ids[place] == hidden else trace.src_tokens[place],
-                self.tokenizer.shown(order[row].tolist(), None),
-                best[row].cpu().numpy(),
+                self.tokenizer.shown(order[row].tolist()),
+                to_array(log_probs[row]),
                 None if ids[place] == hidden else float(every[row, ids[place]]),
             )
             for row, place in enumerate(places)
@@ -327,16 +338,14 @@ class StackModel:
 
     def _filled(self, source: Source, ids: tuple[int, ...]) -> Trace:
         maps, _ = self._pass(ids)
-        n = len(ids)
-        return make_trace(
-            source,
+        return build_trace(
+            self.tokenizer,
+            {"encoder_self": maps},
+            source=source.text,
             src_tokens=self.tokenizer.shown(ids),
             src_ids=ids,
-            encoder_self=maps,
-            decoder_self=np.zeros((0, maps.shape[1], 0, 0), np.float32),
-            cross=np.zeros((0, maps.shape[1], 0, n), np.float32),
             src_unknown=tuple(place + 1 for place in source.unknown),
-            src_special=(0, n - 1),
+            src_special=(0, len(ids) - 1),
         )
 
     def _recorded(
@@ -359,34 +368,17 @@ class StackModel:
         every = logits.float().log_softmax(-1)  # [T, V]
         if last is None:
             last = int(every[-1].argmax())
-        predicted = (*ids[1:], last)
-        wanted = torch.tensor(predicted, device=self._device)
-        top_log_probs, top_ids = every.topk(min(top_k, every.size(1)), dim=1)
-        log_probs = every.gather(1, wanted[:, None])[:, 0]
+        predicted = predictions(every, (*ids[1:], last), top_k)
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
-        start = ids.index(bos)
-        written = ids[1:] if self.config.task == "continue" else predicted[start:]
-        shown, own = self.tokenizer.shown, slice(n_given - 1, None)
-        score = float(log_probs[own].double().sum()) / max(len(predicted[own]), 1)
-        return make_trace(
-            source,
-            tgt_tokens=shown(ids),
-            predicted_tokens=shown(predicted),
-            tgt_ids=ids,
-            predicted_ids=predicted,
-            encoder_self=np.zeros((0, maps.shape[1], 0, 0), np.float32),
-            decoder_self=maps,
-            cross=np.zeros((0, maps.shape[1], len(ids), 0), np.float32),
-            log_probs=to_array(log_probs),
-            top_ids=top_ids.cpu().numpy(),
-            top_log_probs=to_array(top_log_probs),
-            top_tokens=tuple(
-                tuple(shown((token,), before)[0] for token in row)
-                for row, before in zip(top_ids.tolist(), ids, strict=True)
-            ),
-            entropy=to_array(entropy_nats(every)),
+        written = ids[1:] if self.config.task == "continue" else predicted.ids[ids.index(bos) :]
+        return build_trace(
+            self.tokenizer,
+            {"decoder_self": maps},
+            ids,
+            predicted,
+            source=source.text,
             text=self.tokenizer.decode(written),
-            score=score,
+            score=predicted.log_prob(n_given - 1) / max(len(ids) - n_given + 1, 1),
             tgt_special=tuple(place for place, each in enumerate(ids) if each in (bos, eos)),
             complete=last == eos,
             forced=forced,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 #: Most rows times source tokens in a batch.
 BATCH_TOKENS = 6_000
@@ -29,3 +32,24 @@ def batches(lengths: Sequence[int], beam_size: int) -> list[list[int]]:
         else:
             found.append([index])
     return found
+
+
+def by_batches(
+    lengths: Sequence[int],
+    beam_size: int,
+    run: Callable[[list[int]], Sequence[Result]],
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[int, Result]:
+    """Run every batch of `batches`; return the results by sentence, none for empty ones.
+
+    Args:
+        run: returns one result for each index it is given.
+        progress: called with (sentences done, sentences in all) after each batch.
+    """
+    results: dict[int, Result] = {}
+    n_empty = sum(not length for length in lengths)
+    for batch in batches(lengths, beam_size):
+        results |= zip(batch, run(batch), strict=True)
+        if progress is not None:
+            progress(n_empty + len(results), len(lengths))
+    return results

@@ -7,9 +7,11 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
 
 from transformer.types import Bools, Floats, Ints
 
@@ -40,6 +42,19 @@ class Translation:
     log_probs: tuple[float, ...]
     complete: bool = True
     unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, best: Hypothesis, decode: Callable[[Sequence[int]], str], unknown: tuple[str, ...]
+    ) -> Translation:
+        """Return the translation that a hypothesis spells."""
+        n_words = len(best.ids) - best.complete
+        ids, tokens = best.ids[:n_words], best.tokens[:n_words]
+        return cls(decode(ids), tokens, ids, best.score, best.log_probs, best.complete, unknown)
+
+
+#: The translation of a blank sentence.
+NO_TRANSLATION = Translation(text="", tokens=(), ids=(), score=0.0, log_probs=())
 
 
 Fate = Literal["kept", "finished", "dropped"]
@@ -113,6 +128,28 @@ class Hypothesis:
     rows: tuple[int, ...]
     complete: bool
     log_probs: tuple[float, ...] = ()
+
+
+class PathAttention(NamedTuple):
+    """Attention along one path of a search, position by position.
+
+    Attributes:
+        cross: [Ld, H, n, S], row i predicted token i of the path.
+        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
+    """
+
+    cross: Floats
+    decoder_self: Floats
+
+
+def path_attention(steps: Sequence[SearchStep], rows: Sequence[int]) -> PathAttention:
+    """Join the attention of a path of at least one step, which has row `rows[t]` at step t."""
+    n_layers, n_heads = steps[0].cross.shape[1:3]
+    decoder_self = np.zeros((n_layers, n_heads, len(rows), len(rows)), dtype=np.float32)
+    for t, row in enumerate(rows):
+        decoder_self[:, :, t, : t + 1] = steps[t].decoder_self[row]
+    cross = [step.cross[row] for step, row in zip(steps, rows, strict=False)]
+    return PathAttention(np.stack(cross, axis=2), decoder_self)
 
 
 @dataclass(frozen=True, eq=False)

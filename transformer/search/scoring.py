@@ -81,8 +81,10 @@ def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """Return the largest scores of every row [R, V], best first, and their ids: both [R, count].
 
     In long rows only the groups with the largest maxima are searched, which hold the best.
+    A `count` above V counts as V.
     """
     n_rows, size = scores.shape
+    count = min(count, size)
     n_groups = size // GROUP
     if size < LONG_ROW or 4 * count > n_groups or scores.device.type != "cpu":
         return scores.topk(count, dim=1)

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 
 from transformer.model import Transformer
+from transformer.trace.building import to_array
 from transformer.types import Floats
 
 Side = Literal["source", "translation"]
@@ -39,7 +40,7 @@ def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
     with torch.inference_mode():
         tokens = torch.tensor(list(ids), dtype=torch.long, device=embedding.weight.device)
         content, places = embedding(tokens) * scale, positions(0, len(ids))
-    return Entering(_numpy(content), _numpy(places), scale)
+    return Entering(to_array(content), to_array(places), scale)
 
 
 def embedding_tables(model: Transformer) -> dict[str, Floats]:
@@ -55,11 +56,5 @@ def embedding_tables(model: Transformer) -> dict[str, Floats]:
     names: dict[int, list[str]] = {}
     for name, weight in used.items():
         names.setdefault(weight.data_ptr(), []).append(name)
-    return {" and ".join(", ".join(each).rsplit(", ", 1)): _numpy(used[each[0]])
+    return {" and ".join(", ".join(each).rsplit(", ", 1)): to_array(used[each[0]])
             for each in names.values()}  # fmt: skip
-
-
-def _numpy(tensor: torch.Tensor) -> Floats:
-    """Convert to NumPy, on a CPU without a copy; read-only use."""
-    array: Floats = tensor.detach().to("cpu", torch.float32).numpy()
-    return array

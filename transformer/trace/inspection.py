@@ -16,8 +16,9 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.hooks import Chain, Complete, HeadGates, Hooks, Name, Record, Site
 from transformer.machinery.kernels import causal_mask
+from transformer.trace.building import to_array
 from transformer.trace.records import HeadStages, Trace, Weighing
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind
 
 
 class Inside(NamedTuple):
@@ -162,12 +163,12 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
 
     def weighing(logits: Tensor, weights: Tensor, output: Tensor) -> Weighing:
         return Weighing(
-            logits=_array(logits),
-            masked=_array(logits.masked_fill(~row, -math.inf)),
-            weights=_array(weights),
-            weighted=_array(weights[:, None] * values),
-            output=_array(output),
-            contribution=_array(w_o @ (gate * output)),
+            logits=to_array(logits),
+            masked=to_array(logits.masked_fill(~row, -math.inf)),
+            weights=to_array(weights),
+            weighted=to_array(weights[:, None] * values),
+            output=to_array(output),
+            contribution=to_array(w_o @ (gate * output)),
         )
 
     scores = inside.scores[head, query]  # [m]
@@ -182,26 +183,20 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
         *which,
         query_token=query_tokens[query],
         key_tokens=key_tokens,
-        x_query=_array(inside.x_queries[query]),
-        x_keys=_array(inside.x_keys),
-        q=_array(q),
-        keys=_array(keys),
-        values=_array(values),
-        products=_array(q * keys),
-        dots=_array(dots),
+        x_query=to_array(inside.x_queries[query]),
+        x_keys=to_array(inside.x_keys),
+        q=to_array(q),
+        keys=to_array(keys),
+        values=to_array(values),
+        products=to_array(q * keys),
+        dots=to_array(dots),
         mask=row.cpu().numpy(),
         scaled=weighing(scores, inside.weights[head, query], inside.heads[head, query]),
         unscaled=weighing(bare, unscaled, unscaled @ values),
         gate=gate,
-        w_o=_array(w_o.T),
-        block_output=_array(output),
-        bias=_array(torch.zeros_like(output) if bias is None else bias),
+        w_o=to_array(w_o.T, copy=True),
+        block_output=to_array(output),
+        bias=to_array(torch.zeros_like(output) if bias is None else bias, copy=True),
         has_bias=bias is not None,
-        relative=None if relative is None else _array(relative),
+        relative=None if relative is None else to_array(relative),
     )
-
-
-def _array(tensor: Tensor) -> Floats:
-    """Return a contiguous float32 NumPy copy."""
-    array: Floats = tensor.detach().float().cpu().contiguous().numpy().copy()
-    return array

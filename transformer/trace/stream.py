@@ -18,6 +18,7 @@ from transformer.hooks import Chain, Hooks, Name, Record, Site
 from transformer.layers import FeedForward
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.building import to_array
 from transformer.trace.records import (
     FeedForwardReading,
     Promoted,
@@ -88,7 +89,7 @@ def read_feed_forward(
         rows = activations[:, None] * network.w_2.weight[:, chosen].T  # [k, d_model]
         reading = FeedForwardReading(
             stack, layer, position, held.tokens[position], added, inner, neurons,
-            sizes=_array(rows.norm(dim=-1)),
+            sizes=to_array(rows.norm(dim=-1)),
         )  # fmt: skip
         if stack == "encoder":
             return reading
@@ -129,7 +130,7 @@ def _promoted(logits: Tensor, pieces: Tokenizer, count: int) -> Promoted:
     return Promoted(
         ids=ids.cpu().numpy(),
         tokens=tuple(pieces.shown((int(index),))[0] for index in ids),
-        logits=_array(values),
+        logits=to_array(values),
     )
 
 
@@ -137,7 +138,7 @@ def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) 
     def layers(name: Name) -> Floats:
         return np.stack([
             np.stack([
-                _array(record[Site(stack, layer, block, name)][0])
+                to_array(record[Site(stack, layer, block, name)][0])
                 for block in BLOCKS[stack]
             ])
             for layer in range(depth)
@@ -147,19 +148,14 @@ def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) 
     return StackStream(
         tokens=tuple(tokens),
         blocks=BLOCKS[stack],
-        entering=_array(record[Site(stack, None, "embedding", "hidden")][0]),
+        entering=to_array(record[Site(stack, None, "embedding", "hidden")][0]),
         outputs=layers("output"),
         hidden=layers("hidden"),
-        leaving=_array(record[Site(stack, None, "final", "hidden")][0]),
-        inner=_array(torch.stack(inner)),
+        leaving=to_array(record[Site(stack, None, "final", "hidden")][0]),
+        inner=to_array(torch.stack(inner)),
     )
 
 
 def _check(name: str, value: int, limit: int) -> None:
     if not 0 <= value < limit:
         raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
-
-
-def _array(tensor: Tensor) -> Floats:
-    array: Floats = tensor.detach().float().cpu().numpy().copy()
-    return array

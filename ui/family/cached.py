@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.one_stack.records import Guesses
-from transformer.one_stack.tracer import StackModel
+from transformer.one_stack.tracer import Guesses, StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from ui.family.exhibits import TOP, opened

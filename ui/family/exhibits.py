@@ -10,7 +10,7 @@ from figures.exhibit import Exhibit
 from figures.family import guesses_exhibit, source_exhibit
 from figures.labels import row_labels
 from transformer.measures.one_stack import source_block
-from transformer.one_stack.records import Guesses
+from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.export.programs import Source, header, roots_lines

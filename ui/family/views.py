@@ -15,7 +15,7 @@ from figures.labels import plain_token
 from figures.markdown import code, plain
 from transformer.catalogue import Entry
 from transformer.one_stack.files import MASK
-from transformer.one_stack.records import Guesses
+from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import sized

@@ -1,0 +1,268 @@
+"""From logits and maps to a `Trace`, the same way for every kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer.execution import Begin, Execution
+from transformer.hooks import Hooks, Site
+from transformer.model import Encoded
+from transformer.search.beam import Found, SearchSettings
+from transformer.search.reader import Source
+from transformer.search.records import SearchRecord, path_attention
+from transformer.search.scoring import best, entropy_nats
+from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
+
+
+def to_array(tensor: Tensor, *, copy: bool = False) -> Floats:
+    """Return a contiguous float32 NumPy array, which without `copy` may share a tensor's memory."""
+    array: Floats = tensor.detach().float().cpu().numpy()
+    return np.array(array, order="C", copy=True if copy else None)
+
+
+class Pieces(Protocol):
+    """The part of a tokenizer that spells tokens."""
+
+    def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
+        """Return the pieces of consecutive tokens; `after` is the id before the first."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """The decoder's predictions, a row for each of its T inputs.
+
+    Attributes:
+        ids: [T], the tokens that follow.  log_probs: [T], their log-probabilities in nats.
+        top_ids, top_log_probs: [T, K], the most probable tokens, best first.
+        entropy: [T], of the distribution, in nats.
+    """
+
+    ids: tuple[int, ...]
+    log_probs: Floats
+    top_ids: Ints
+    top_log_probs: Floats
+    entropy: Floats
+
+    def log_prob(self, start: int = 0) -> float:
+        """Return the sum of the log-probabilities from a row on."""
+        return float(self.log_probs[start:].sum(dtype=np.float64))
+
+
+#: Those of a model without a decoder.
+NO_PREDICTIONS = Predictions(
+    (), np.zeros(0, np.float32), np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32),
+    np.zeros(0, np.float32),
+)  # fmt: skip
+
+
+def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Predictions:
+    """Record the predictions of one pass.
+
+    Args:
+        log_probs: [T, V], in nats.
+        ids: [T], the tokens that follow.
+        top_k: alternatives to record, at most V.
+    """
+    top_log_probs, top_ids = best(log_probs, top_k)
+    wanted = torch.tensor(ids, device=log_probs.device)
+    return Predictions(
+        tuple(ids),
+        to_array(log_probs.gather(1, wanted[:, None])[:, 0]),
+        top_ids.cpu().numpy(),
+        to_array(top_log_probs),
+        to_array(entropy_nats(log_probs)),
+    )
+
+
+def build_trace(
+    pieces: Pieces,
+    maps: Mapping[AttentionKind, Floats],
+    tgt_ids: tuple[int, ...] = (),
+    predicted: Predictions = NO_PREDICTIONS,
+    **rest: Any,
+) -> Trace:
+    """Return the record of one sentence; its arrays become read-only.
+
+    Args:
+        pieces: spells the target's tokens.
+        maps: by kind, [L, H, queries, keys]; a kind that is left out has no layers.
+        tgt_ids: [T], the decoder's input.
+        rest: further attributes of the trace; missing ones of the source are empty.
+    """
+    source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
+    n, m, n_heads = len(tgt_ids), len(source["src_ids"]), next(iter(maps.values())).shape[1]
+    shapes = {"encoder_self": (m, m), "decoder_self": (n, n), "cross": (n, m)}
+    every: dict[str, Any] = {
+        kind: maps.get(kind, np.zeros((0, n_heads, *shapes[kind]), np.float32))
+        for kind in ATTENTION_KINDS
+    }
+    trace = Trace(
+        tgt_tokens=pieces.shown(tgt_ids),
+        predicted_tokens=pieces.shown(predicted.ids, tgt_ids[0] if tgt_ids else None),
+        tgt_ids=tgt_ids,
+        predicted_ids=predicted.ids,
+        log_probs=predicted.log_probs,
+        top_ids=predicted.top_ids,
+        top_log_probs=predicted.top_log_probs,
+        top_tokens=tuple(
+            tuple(pieces.shown((token,), before)[0] for token in row)
+            for row, before in zip(predicted.top_ids.tolist(), tgt_ids, strict=True)
+        ),
+        entropy=predicted.entropy,
+        **every | {"score": 0.0} | source,
+    )
+    for array in vars(trace).values():
+        if isinstance(array, np.ndarray):
+            array.setflags(write=False)
+    return trace
+
+
+def trace_search(
+    source: Source,
+    encoded: Encoded,
+    found: Found,
+    settings: SearchSettings,
+    max_length: int,
+    tokenizer: Tokenizer,
+    n_forced: int = 0,
+    *,
+    index: int = 0,
+) -> Trace:
+    """Join the recorded maps of a search along its best hypothesis.
+
+    Args:
+        encoded: with attention.  found: of a recording search.
+        n_forced: number of tokens of the prefix.
+        index: of the sentence in `encoded`.
+    """
+    first, steps = found.hypotheses[0], found.steps
+    attention = path_attention(steps, first.rows)
+
+    def along(name: str) -> Any:
+        pairs = zip(steps, first.rows, strict=False)
+        return np.stack([getattr(step, name)[row] for step, row in pairs])
+
+    return _trace(
+        source,
+        encoded,
+        tokenizer,
+        Predictions(
+            first.ids,
+            np.array(first.log_probs, dtype=np.float32),
+            along("top_ids"),
+            along("top_log_probs"),
+            along("entropy"),
+        ),
+        attention.decoder_self,
+        attention.cross,
+        index,
+        score=first.score,
+        complete=first.complete,
+        search=SearchRecord(
+            settings.beam_size,
+            settings.alpha,
+            max_length,
+            steps,
+            found.hypotheses,
+            n_forced,
+            settings.sampling,
+            settings.rule,
+        ),
+        n_forced=n_forced,
+        **({name: along(name) for name in ("allowed", "n_allowed")} if settings.sampling else {}),
+    )
+
+
+def trace_target(
+    execution: Execution,
+    source: Source,
+    encoded: Encoded,
+    target: Sequence[int],
+    settings: SearchSettings,
+    tokenizer: Tokenizer,
+    begin: Begin | None = None,
+) -> Trace:
+    """Teacher forcing: the decoder reads `target` in one pass, shifted right (section 3.1).
+
+    Args:
+        encoded: one sentence, with attention.  target: [T] ids, ending in `</s>`.
+        begin: called before each layer.
+    """
+    shifted = torch.tensor([[settings.bos_id, *target[:-1]]], device=encoded.memory.device)
+    decoded, logits = execution.read(shifted, encoded, begin)
+    assert decoded.self_attention is not None and decoded.cross_attention is not None
+    predicted = predictions(settings.log_probs(logits[0]), target, settings.top_k)
+    return _trace(
+        source,
+        encoded,
+        tokenizer,
+        predicted,
+        to_array(decoded.self_attention[:, 0]),
+        to_array(decoded.cross_attention[:, 0]),
+        score=predicted.log_prob() / settings.penalty(len(target)),
+        forced=True,
+        n_forced=len(target),
+    )
+
+
+def _trace(
+    source: Source,
+    encoded: Encoded,
+    tokenizer: Tokenizer,
+    predicted: Predictions,
+    decoder_self: Floats,
+    cross: Floats,
+    index: int = 0,
+    **rest: Any,
+) -> Trace:
+    assert encoded.attention is not None
+    n_source = len(source.ids)
+    encoder_self = to_array(encoded.attention[:, index, :, :n_source, :n_source])
+    return build_trace(
+        tokenizer,
+        {"encoder_self": encoder_self, "decoder_self": decoder_self, "cross": cross},
+        (tokenizer.bos_id, *predicted.ids[:-1]),
+        predicted,
+        source=source.text,
+        src_tokens=source.pieces,
+        src_ids=source.ids,
+        src_unknown=source.unknown,
+        src_special=(n_source - 1,),
+        tgt_special=(0,),
+        text=tokenizer.decode(predicted.ids),
+        **rest,
+    )
+
+
+class ForcingGap(Hooks):
+    """Compares a trace's decoder maps with the weights of one pass over its translation.
+
+    A search records step by step, with a cache and many rows. Teacher forcing (section 3.1) gives
+    the same up to rounding. Only one layer's maps are in memory at a time.
+
+    Attributes:
+        largest: the largest difference so far.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace, self.largest = trace, 0.0
+
+    def wants(self, site: Site) -> bool:
+        """Return True for the decoder's weights."""
+        return site.stack == "decoder" and site.name == "weights"
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        """Compare one row's weights [1, H, T, S]."""
+        assert site.kind is not None and site.layer is not None
+        recorded = self.trace.attention(site.kind)[site.layer]
+        self.largest = max(self.largest, float(np.abs(to_array(value[0]) - recorded).max()))
+        return value
