@@ -23,7 +23,7 @@ TEXT = ("*.md", "docs/**/*.md", "ui/**/*.toml")
 
 #: Mostly words and codes of other languages.
 FOREIGN = (
-    "transformer/training/made/", "transformer/training/pronouns.py", "ui/core/examples.py",
+    "transformer/training/synthetic/", "transformer/training/pronouns.py", "ui/core/examples.py",
     "ui/core/language_names.py",
 )  # fmt: skip
 

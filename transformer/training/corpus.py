@@ -30,10 +30,10 @@ from transformer.training.data import (
     tatoeba,
 )
 from transformer.training.download import HOMES
-from transformer.training.made.phrasebook import phrasebook_pairs, read_phrases
-from transformer.training.made.words import wiktionary_pairs
 from transformer.training.pronouns import agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
+from transformer.training.synthetic.dictionary import wiktionary_pairs
+from transformer.training.synthetic.phrasebook import phrasebook_pairs, read_phrases
 from transformer.training.treebank import GUM, TREE, gum, tree_symbols, words_only
 
 log = logging.getLogger(__name__)

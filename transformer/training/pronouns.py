@@ -20,6 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from transformer.training.synthetic.tables import column, table
+
 Gender = Literal["masculine", "feminine", "neuter"]
 Pair = tuple[str, str]
 
@@ -31,54 +33,13 @@ HELD_OUT = (
 )
 
 #: Nouns whose pronoun is "he", "she" or "they", or that do not denote a thing.
-_NO_THINGS = """
-man woman boy girl child baby king queen prince princess doctor nurse teacher student pupil driver
-farmer soldier officer policeman lawyer judge captain president minister mayor boss manager thief
-burglar prisoner patient actor actress singer waiter waitress lady gentleman father mother brother
-sister son daughter uncle aunt nephew niece husband wife friend couple police people children men
-women mice feet teeth geese sheep audience public crowd family team class government army only
-other same first last next one two three best worst more less rest majority number rich poor old
-young sick dead blind japanese chinese french english germans british dutch author writer poet
-painter artist scientist engineer pilot sailor cook chef baker butcher barber priest bishop pope
-nun monk witness suspect victim winner loser leader player coach referee tourist guest host
-neighbor stranger enemy clerk secretary accountant criminal murderer killer dentist surgeon
-professor politician reporter journalist visitor patrolman worker employee customer
-"""
-_NOT_IT = frozenset(_NO_THINGS.split())
+_NOT_IT = frozenset(column("not_it"))
 
+#: English: (masculine, feminine); German predicates do not change.
 _ADJECTIVES: dict[str, dict[str, tuple[str, str]]] = {
-    # English: (masculine, feminine); German predicates do not change.
-    "de": {
-        english: (german, german)
-        for english, german in {
-            "tired": "müde", "hungry": "hungrig", "thirsty": "durstig", "big": "groß",
-            "small": "klein", "old": "alt", "new": "neu", "young": "jung", "full": "voll",
-            "empty": "leer", "cold": "kalt", "warm": "warm", "heavy": "schwer", "light": "leicht",
-            "dirty": "schmutzig", "clean": "sauber", "wet": "nass", "dry": "trocken",
-            "broken": "kaputt", "sick": "krank", "expensive": "teuer", "cheap": "billig",
-            "loud": "laut", "dangerous": "gefährlich", "slow": "langsam", "fast": "schnell",
-            "beautiful": "schön", "long": "lang", "short": "kurz", "deep": "tief",
-            "narrow": "schmal", "wide": "breit", "strong": "stark", "weak": "schwach",
-            "dark": "dunkel", "soft": "weich", "hard": "hart", "useful": "nützlich",
-        }.items()
-    },
-    "fr": {
-        "tired": ("fatigué", "fatiguée"), "big": ("grand", "grande"),
-        "small": ("petit", "petite"), "old": ("vieux", "vieille"),
-        "new": ("nouveau", "nouvelle"), "young": ("jeune", "jeune"), "full": ("plein", "pleine"),
-        "empty": ("vide", "vide"), "cold": ("froid", "froide"), "heavy": ("lourd", "lourde"),
-        "light": ("léger", "légère"), "dirty": ("sale", "sale"), "clean": ("propre", "propre"),
-        "wet": ("mouillé", "mouillée"), "dry": ("sec", "sèche"), "broken": ("cassé", "cassée"),
-        "sick": ("malade", "malade"), "expensive": ("cher", "chère"),
-        "loud": ("bruyant", "bruyante"), "dangerous": ("dangereux", "dangereuse"),
-        "slow": ("lent", "lente"), "fast": ("rapide", "rapide"), "beautiful": ("beau", "belle"),
-        "long": ("long", "longue"), "short": ("court", "courte"),
-        "deep": ("profond", "profonde"), "narrow": ("étroit", "étroite"),
-        "wide": ("large", "large"), "strong": ("fort", "forte"), "weak": ("faible", "faible"),
-        "soft": ("mou", "molle"), "hard": ("dur", "dure"), "useful": ("utile", "utile"),
-        "dark": ("sombre", "sombre"),
-    },
-}  # fmt: skip
+    "de": {english: (de, de) for english, de, *_ in table("predicates", 4)},
+    "fr": {english: (fr, fr_f) for english, _, fr, fr_f in table("predicates", 4) if fr},
+}
 
 _PRONOUNS: dict[str, dict[Gender, str]] = {
     "de": {"masculine": "er", "feminine": "sie", "neuter": "es"},

@@ -10,10 +10,9 @@ import pytest
 
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, Pair
-from transformer.training.made.grammar import Noun
-from transformer.training.made.nouns import ADJECTIVES
-from transformer.training.made.words import wiktionary_pairs
 from transformer.training.recipe import DataRecipe
+from transformer.training.synthetic.dictionary import wiktionary_pairs
+from transformer.training.synthetic.grammar import ADJECTIVES, Noun
 
 GERMAN = """
 bank n institution Bank f

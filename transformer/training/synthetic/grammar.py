@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from transformer.training.synthetic.tables import table
+
 Gender = Literal["m", "f", "n"]
 #: What stands before a noun. "No" is "not a" (German "kein", French "de"); "it" stands in place of
 #: the noun, and "obj" too: "le" and "la" before a French verb.
@@ -147,3 +149,25 @@ def elides(word: str) -> bool:
     if lower[:1] == "y":
         return lower[1:2] not in ("", *"aeiouéè")
     return lower[:1] != "" and lower[0] in "aàâäeéèêëiîïoôöuùûüœæ"
+
+
+def _noun(english: str, german: str, genitive: str, oblique: str, french: str) -> Noun:
+    """Build a noun from its cells; articles show the genders: "der Hund", "un chien"."""
+    genders: dict[str, Gender] = {"der": "m", "die": "f", "das": "n"}
+    article, noun = german.split(" ", 1)
+    un, fr_noun = french.split(" ", 1)
+    fr_gender: Gender = "f" if un == "une" else "m"
+    return Noun(english, noun, genders[article], fr_noun, fr_gender, genitive, oblique)
+
+
+_ROWS = table("nouns", 6)
+#: Nouns by kind (the names of slots), and adjectives with the kinds that they suit.
+KINDS = frozenset(kind for kind, *_ in _ROWS)
+NOUNS: dict[str, tuple[Noun, ...]] = {
+    kind: tuple(_noun(*cells) for each, *cells in _ROWS if each == kind)
+    for kind in dict.fromkeys(kind for kind, *_ in _ROWS)
+}
+ADJECTIVES = tuple(
+    Adjective(english, german, masculine, feminine, frozenset(kinds.split()))
+    for english, german, masculine, feminine, kinds in table("adjectives", 5)
+)

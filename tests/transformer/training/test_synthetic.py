@@ -14,18 +14,17 @@ from transformer.__main__ import main
 from transformer.training.aside import kept_aside, spelled_out
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import DataError, source_key
-from transformer.training.made.grammar import elides
-from transformer.training.made.names import first_name
-from transformer.training.made.nouns import ADJECTIVES, NOUNS
-from transformer.training.made.phrasebook import (
+from transformer.training.pronouns import HELD_OUT
+from transformer.training.recipe import DataRecipe
+from transformer.training.synthetic.grammar import ADJECTIVES, NOUNS, elides
+from transformer.training.synthetic.phrasebook import (
     FOLDER,
     fill,
     parse,
     phrasebook_pairs,
     read_phrases,
 )
-from transformer.training.pronouns import HELD_OUT
-from transformer.training.recipe import DataRecipe
+from transformer.training.synthetic.values import first_name, spelled
 
 PHRASES = read_phrases()
 PLAIN = [phrase for phrase in PHRASES if "{" not in phrase[0]]
@@ -40,7 +39,7 @@ def filled(english: str, german: str, french: str, seed: int = 0) -> tuple[str, 
 def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
     assert len(PHRASES) > 500
     for phrase in PHRASES:
-        for seed in range(15 if "{" in phrase[0] else 1):
+        for seed in range(5 if "{" in phrase[0] else 1):
             for text in fill(phrase, random.Random(seed)):
                 assert not re.search(r"[{}\x00-\x1f]|  |^ | $", text), phrase
                 # "Avant de le laver": before a verb it is a pronoun.
@@ -70,7 +69,7 @@ def test_sentences_begin_with_a_capital_as_in_the_line() -> None:
         ("a {adj}\tb {adj}\tc {adj}", "no noun"),
     ],
 )
-def test_a_faulty_line_is_told(line: str, fault: str) -> None:
+def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
         parse(line)
 
@@ -168,6 +167,20 @@ def test_numbers_keep_their_digits_and_take_each_language_s_marks(seed: int) -> 
     assert "." not in french
 
 
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (81, ("eighty-one", "einundachtzig", "quatre-vingt-un")),
+        (101, ("one hundred and one", "hunderteins", "cent un")),
+        (3500, ("three thousand five hundred", "dreitausendfünfhundert", "trois mille cinq cents")),
+    ],
+)
+def test_numbers_in_words(number: int, words: tuple[str, str, str]) -> None:
+    assert spelled(number) == words
+    with pytest.raises(ValueError, match="99,999"):
+        spelled(100_000)
+
+
 @given(seeds)
 def test_names_are_capitalised_single_words(seed: int) -> None:
     name = first_name(random.Random(seed))
@@ -228,7 +241,7 @@ def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path
     assert not held.train and held.val and list(held.tests) == ["reverse_test"]
 
 
-def test_a_folder_without_a_phrasebook_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_phrasebook_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no phrasebook"):
         read_phrases(tmp_path)
     (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")

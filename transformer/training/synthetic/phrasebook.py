@@ -13,19 +13,23 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from functools import cache
 from pathlib import Path
 from typing import cast, get_args
 
 from transformer.training.data import DataError, MissingFileError, Pair, read_lines
-from transformer.training.made.grammar import Adjective, Article, Case, Noun, elides
-from transformer.training.made.nouns import ADJECTIVES, KINDS, NOUNS
-from transformer.training.made.values import VALUES, Triple
+from transformer.training.synthetic.grammar import (
+    ADJECTIVES,
+    KINDS,
+    NOUNS,
+    Adjective,
+    Article,
+    Case,
+    Noun,
+    elides,
+)
+from transformer.training.synthetic.tables import FOLDER, Triple, slot_lists
+from transformer.training.synthetic.values import VALUES
 
-#: The project's own lines.
-FOLDER = Path(__file__).parents[3] / "recipes" / "phrasebook"
-#: Lists of words and clauses, named as their slots.
-SLOTS = FOLDER / "slots"
 LANGUAGES = ("en", "de", "fr")
 #: Share of the pairs that come again without a full stop.
 HASTY = 0.2
@@ -39,19 +43,6 @@ SLOT = re.compile(
 _TWELVE_HOURS = re.compile(r"\b[ap]\.?m\b")
 # Stands before and after a filled slot while its neighbours are put right.
 _LEFT, _RIGHT = "\x01", "\x02"
-
-
-@cache
-def listed() -> dict[str, tuple[Triple, ...]]:
-    """Return the lists in `SLOTS` by the name of their slot. Raises `DataError`."""
-    found = {}
-    for file in sorted(SLOTS.glob("*.tsv")):
-        rows = [tuple(line.split("\t")) for line in read_lines(file)]
-        for number, row in enumerate(rows, 1):
-            if len(row) != 3 or not all(row):
-                raise DataError(f"{file}: line {number}: {len(row)} columns instead of 3")
-        found[file.stem] = tuple((row[0], row[1], row[2]) for row in rows)
-    return found
 
 
 def read_phrases(folder: Path = FOLDER) -> list[Triple]:
@@ -90,7 +81,9 @@ def parse(line: str, kinds: Set[str] = KINDS) -> Triple:
         raise DataError(f"slots differ between languages: {slots}")
     for match in (match for column in columns for match in SLOT.finditer(column)):
         name = match[2]
-        known = name in kinds if match[1] else name in VALUES or name in listed() or name == "adj"
+        known = (
+            name in kinds if match[1] else name in VALUES or name in slot_lists() or name == "adj"
+        )
         if not known:
             raise DataError(f"unknown slot {match[0]}")
     if any("{adj" in column for column in columns):
@@ -178,8 +171,8 @@ def _choices(
 
 
 def _value(name: str, column: str, rng: random.Random) -> Triple:
-    if name in listed():
-        return rng.choice(listed()[name])
+    if name in slot_lists():
+        return rng.choice(slot_lists()[name])
     value = VALUES[name](rng)
     if name in ("time", "hour") and _TWELVE_HOURS.search(column):
         while int(value[0].partition(":")[0]) > 11:

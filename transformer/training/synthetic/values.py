@@ -8,44 +8,63 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from transformer.training.made import names
-from transformer.training.made.numerals import spelled
-
-#: The same in English, German and French.
-Triple = tuple[str, str, str]
-
-_WORDS = (
-    ("two", "zwei", "deux"), ("three", "drei", "trois"), ("four", "vier", "quatre"),
-    ("five", "fünf", "cinq"), ("six", "sechs", "six"), ("seven", "sieben", "sept"),
-    ("eight", "acht", "huit"), ("nine", "neun", "neuf"), ("ten", "zehn", "dix"),
-    ("eleven", "elf", "onze"), ("twelve", "zwölf", "douze"),
-)  # fmt: skip
-_DAYS = (
-    ("Monday", "Montag", "lundi"), ("Tuesday", "Dienstag", "mardi"),
-    ("Wednesday", "Mittwoch", "mercredi"), ("Thursday", "Donnerstag", "jeudi"),
-    ("Friday", "Freitag", "vendredi"), ("Saturday", "Samstag", "samedi"),
-    ("Sunday", "Sonntag", "dimanche"),
-)  # fmt: skip
-_MONTHS = (
-    ("January", "Januar", "janvier"), ("February", "Februar", "février"),
-    ("March", "März", "mars"), ("April", "April", "avril"), ("May", "Mai", "mai"),
-    ("June", "Juni", "juin"), ("July", "Juli", "juillet"), ("August", "August", "août"),
-    ("September", "September", "septembre"), ("October", "Oktober", "octobre"),
-    ("November", "November", "novembre"), ("December", "Dezember", "décembre"),
-)  # fmt: skip
-
-
-_ORDINALS = (
-    ("second", "zweite", "deuxième"), ("third", "dritte", "troisième"),
-    ("fourth", "vierte", "quatrième"), ("fifth", "fünfte", "cinquième"),
-    ("sixth", "sechste", "sixième"), ("seventh", "siebte", "septième"),
-    ("eighth", "achte", "huitième"), ("ninth", "neunte", "neuvième"),
-    ("tenth", "zehnte", "dixième"), ("twelfth", "zwölfte", "douzième"),
-)  # fmt: skip
+from transformer.training.data import DataError
+from transformer.training.synthetic.tables import Triple, column, slot_lists, table
 
 
 def _same(text: str) -> Triple:
     return text, text, text
+
+
+_ONSET_LIST = "b c d f g j k l m n p r s t v w z br ch cl dr fl gr kr pl sh st th tr"
+_ONSETS = tuple(_ONSET_LIST.split())
+_NUCLEI = ("a", "e", "i", "o", "u", "a", "e", "i", "o", "ai", "ea", "ia", "io", "oo")
+_CODAS = ("", "", "", "l", "n", "r", "s", "m", "t", "k", "nd", "rt", "x", "ck")
+#: Ends of invented names of one syllable.
+_ENDS = ("n", "l", "rt", "nk", "sk", "ra", "no")
+
+
+def first_name(rng: random.Random) -> str:
+    """Draw a first name; every fifth is invented."""
+    return invented(rng) if rng.random() < 0.2 else rng.choice(column("first_names"))
+
+
+def surname(rng: random.Random) -> str:
+    """Draw a surname; every fifth is invented."""
+    return invented(rng) if rng.random() < 0.2 else rng.choice(column("surnames"))
+
+
+def city(rng: random.Random) -> Triple:
+    """Draw a city in English, German and French; every tenth is invented."""
+    if rng.random() < 0.1:
+        return _same(invented(rng))
+    english, german, french = rng.choice(table("cities", 3))
+    return english, german, french
+
+
+def invented(rng: random.Random) -> str:
+    """Make up a name of one to three syllables."""
+    syllables = rng.choice((1, 2, 2, 2, 3))
+    parts = [rng.choice(_ONSETS) + rng.choice(_NUCLEI) for _ in range(syllables)]
+    return ("".join(parts) + rng.choice(_CODAS if syllables > 1 else _ENDS)).capitalize()
+
+
+def spelled(number: int) -> Triple:
+    """Return a number from 1 to 99,999 in English, German and French words.
+
+    Raises: `DataError` without the package num2words, which only this text needs.
+    """
+    if not 0 < number < 100_000:
+        raise ValueError(f"{number} is not from 1 to 99,999")
+    try:
+        from num2words import num2words
+    except ImportError:
+        raise DataError("the phrasebook needs num2words: pip install num2words") from None
+    german = num2words(number, lang="de")
+    for word in ("hundert", "tausend"):
+        if german.startswith(f"ein{word}"):
+            german = german.removeprefix("ein")
+    return num2words(number).replace(",", ""), german, num2words(number, lang="fr")
 
 
 def _big(rng: random.Random) -> Triple:
@@ -71,7 +90,7 @@ def _time(rng: random.Random) -> Triple:
 
 
 def _date(rng: random.Random) -> Triple:
-    day, (english, german, french) = rng.randint(1, 28), rng.choice(_MONTHS)
+    day, (english, german, french) = rng.randint(1, 28), rng.choice(slot_lists()["month"])
     return f"{english} {day}", f"{day}. {german}", f"{'1er' if day == 1 else day} {french}"
 
 
@@ -81,7 +100,7 @@ def _nth(day: int) -> str:
 
 
 def _nthdate(rng: random.Random) -> Triple:
-    day, (english, german, french) = rng.randint(1, 28), rng.choice(_MONTHS)
+    day, (english, german, french) = rng.randint(1, 28), rng.choice(slot_lists()["month"])
     return (
         rng.choice((f"the {_nth(day)} of {english}", f"{day} {english}", f"{english} {_nth(day)}")),
         f"{day}. {german}",
@@ -151,7 +170,13 @@ def _phone(rng: random.Random) -> Triple:
 
 def _span(rng: random.Random, dative: bool = False) -> Triple:
     """Draw a length of time: "three weeks"; German in the accusative, or in the dative."""
-    number = rng.choice((rng.choice(_WORDS), rng.choice(_WORDS), _same(str(rng.randint(13, 60)))))
+    number = rng.choice(
+        (
+            rng.choice(slot_lists()["word"]),
+            rng.choice(slot_lists()["word"]),
+            _same(str(rng.randint(13, 60))),
+        )
+    )
     english, german, french = rng.choice(
         (("minutes", "Minuten", "minutes"), ("hours", "Stunden", "heures"),
          ("days", "Tage", "jours"), ("weeks", "Wochen", "semaines"),
@@ -162,7 +187,7 @@ def _span(rng: random.Random, dative: bool = False) -> Triple:
 
 
 def _daypart(rng: random.Random) -> Triple:
-    day = rng.choice(_DAYS)
+    day = rng.choice(slot_lists()["day"])
     english, german, french = rng.choice(
         (("morning", "morgen", "matin"), ("afternoon", "nachmittag", "après-midi"),
          ("evening", "abend", "soir"))
@@ -192,7 +217,7 @@ def _partclock(rng: random.Random) -> Triple:
 
 def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) -> Triple:
     """Draw a person with a title: one who is spoken of, or one who is called."""
-    surname = names.surname(rng)
+    last = surname(rng)
     english, german, french = rng.choice(
         (("Mr.", "Herr", "Monsieur"), ("Mrs.", "Frau", "Madame"), ("Mr", "Herr", "Monsieur"),
          ("Mrs", "Frau", "Madame"), ("Ms.", "Frau", "Madame"), ("Miss", "Frau", "Mademoiselle"),
@@ -202,25 +227,21 @@ def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) 
         french = f"le {french}"
     if oblique and german == "Herr":
         german = "Herrn"
-    return f"{english} {surname}", f"{german} {surname}", f"{french} {surname}"
+    return f"{english} {last}", f"{german} {last}", f"{french} {last}"
 
 
 #: Values of the slots other than nouns.
 VALUES: dict[str, Callable[[random.Random], Triple]] = {
-    "name": lambda rng: _same(names.first_name(rng)),
-    "surname": lambda rng: _same(names.surname(rng)),
-    "city": names.city,
+    "name": lambda rng: _same(first_name(rng)),
+    "surname": lambda rng: _same(surname(rng)),
+    "city": city,
     "n": lambda rng: _same(str(rng.randint(2, 99))),
     "hour": lambda rng: _same(str(rng.randint(1, 12))),
     "year": lambda rng: _same(str(rng.randint(1700, 2049))),
     "number": _number,
     "clock": _clock,
     "afternoon": _afternoon,
-    "nth": lambda rng: rng.choice(_ORDINALS),
     "nthdate": _nthdate,
-    "word": lambda rng: rng.choice(_WORDS),
-    "day": lambda rng: rng.choice(_DAYS),
-    "month": lambda rng: rng.choice(_MONTHS),
     "big": _big,
     "decimal": _decimal,
     "price": _price,

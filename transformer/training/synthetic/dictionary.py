@@ -7,19 +7,20 @@ frequency in those sentences.
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import cast
 
 from transformer.training.data import DataError, MissingFileError, Pair, find_file, read_lines
-from transformer.training.made.evidence import Evidence
-from transformer.training.made.frames import NOMINATIVE, OTHER, THINGS
-from transformer.training.made.grammar import Article, Gender, Noun
-from transformer.training.made.phrasebook import fill
+from transformer.training.synthetic.grammar import KINDS, Article, Gender, Noun
+from transformer.training.synthetic.phrasebook import fill, parse
+from transformer.training.synthetic.tables import Triple, column, table
 
 #: Largest numbers of pairs: words, nouns with an article, verbs with "to", sentences.
 WORDS, NOUNS, VERBS, SENTENCES = 13_000, 7_000, 3_000, 14_000
@@ -50,17 +51,6 @@ _VULGAR_TARGET = re.compile(
 _NO_NOUN = re.compile(
     r"(?:c|l|d)'|(?:ce|cette|les?|la|une?|en|au|à|des?|du|soi|sur|sans|par|pour)[ -]"
 )
-#: Words with too many meanings, or none, by themselves.
-_FUNCTION_LIST = """
-a an the this that these those i me my you your he him his she her it its we us our they them their
-who whom whose which what am is are was were be been being do does did done have has had having can
-could will would shall should may might must ought to of in on at by for from with about into onto
-over under up down out off as than then so if or and but nor not no yes don one ones some any all
-both each other another such own same too very just only even also ever there here when where why
-how while until because since though get got let like well much many more most less least lot oh
-please
-"""
-_FUNCTION = frozenset(_FUNCTION_LIST.split())
 _PERSON = re.compile(
     r"\b(?:person|people|one who|someone|somebody|m[ae]n|wom[ae]n|male|female|who|member|girl|boy"
     r"|child|player|worker|inhabitant|native|relative|sibling|parent|god|goddess|soldier)\b|(?:er|or|ist|ian|man|ee|ess)$"
@@ -142,9 +132,24 @@ def wiktionary_pairs(
     return list(made.items())
 
 
-def _frames(word: Word, tgt: str) -> list[tuple[str, str, str]]:
+@cache
+def _parsed_frames() -> dict[str, tuple[Triple, ...]]:
+    """Return sentences around one noun: as subject, in other cases, and for things, with "it"."""
+    rows, kinds = table("frames", 4), KINDS | {"noun"}
+    return {
+        kind: tuple(parse("\t".join(cells), kinds) for each, *cells in rows if each == kind)
+        for kind, *_ in rows
+    }
+
+
+def _frames(word: Word, tgt: str) -> list[Triple]:
     weak = tgt == "de" and word.gender == "m" and _WEAK.search(word.target)
-    every = [*NOMINATIVE, *(() if weak else OTHER), *(() if weak or word.person else THINGS * 2)]
+    frames = _parsed_frames()
+    every = [
+        *frames["subject"],
+        *(() if weak else frames["other"]),
+        *(() if weak or word.person else frames["thing"] * 2),
+    ]
     return [
         frame
         for frame in every
@@ -216,7 +221,7 @@ def _rows(path: Path, tgt: str) -> Iterator[_Row]:
             part in _PARTS
             and re.fullmatch(r"[A-Za-z]+(?:[ -][A-Za-z]+)?", english)
             and len(english) > 1
-            and english.lower() not in _FUNCTION
+            and english.lower() not in column("function_words")
             and not _UNUSUAL.search(sense)
             and not _VULGAR.search(f"{english} {sense}")
             and _usable(part, target, gender, tgt)
@@ -277,3 +282,55 @@ def _best(rows: Iterable[_Row], evidence: Evidence) -> Iterator[Word]:
             any(_PERSON.search(f"{row[2]} {english}") for row in found),
             key in evidence.with_article,
         )
+
+
+#: A noun after "a" and before the end of its phrase: "a psychology class" is not one.
+_WITH_ARTICLE = re.compile(
+    r"\ban? (\w+(?: \w+)?)(?=[.,!?;:]| (?:in|on|of|for|and|with|to|at|is|was|that|who|from|by)\b)"
+)
+
+
+class Evidence:
+    """Which target words occur with an English word, in sentences."""
+
+    def __init__(self, pairs: Sequence[Pair], most: int = 400) -> None:
+        self.sentences: dict[str, list[int]] = defaultdict(list)
+        self.counts: Counter[str] = Counter()
+        self.with_article: set[str] = set()
+        # The first word's capital says nothing.
+        self.targets = [set(tokens_of(target[:1].lower() + target[1:])) for _, target in pairs]
+        self.frequencies = Counter(token for tokens in self.targets for token in tokens)
+        for index, (english, _) in enumerate(pairs):
+            tokens = tokens_of(english.lower())
+            couples = [f"{first} {second}" for first, second in itertools.pairwise(tokens)]
+            for token in {*tokens, *couples}:
+                self.counts[token] += 1
+                if len(self.sentences[token]) < most:
+                    self.sentences[token].append(index)
+            self.with_article.update(_WITH_ARTICLE.findall(english.lower()))
+
+    def near(self, english: str) -> Counter[str]:
+        """Count the words of the translations of sentences with an English word."""
+        return Counter(
+            token for index in self.sentences.get(english, ()) for token in self.targets[index]
+        )
+
+    def share(self, english: str, near: Counter[str], target: str) -> float:
+        """Return the share of those sentences that have a translation, less that of all."""
+        known = len(self.sentences.get(english, ()))
+        if not known:
+            return 0.0
+        head = max(tokens_of(target), key=len, default="")
+        stem = head[: max(3, len(head) - 2)]
+        found = sum(n for token, n in near.items() if _same_stem(token, stem, head))
+        usual = self.frequencies[head] / max(1, len(self.targets))
+        return min(1.0, found / known) - usual
+
+
+def _same_stem(token: str, stem: str, word: str) -> bool:
+    return token.startswith(stem) and len(token) <= len(word) + 2
+
+
+def tokens_of(text: str) -> list[str]:
+    """Split a text into its words, without marks and numbers."""
+    return re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text)
