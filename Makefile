@@ -3,6 +3,7 @@
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, the Dockerfile; LONG=1: all of it
+# make gpu              checks and figures on a CUDA device, in ten minutes (benchmarks/gpu.py)
 # make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
@@ -25,7 +26,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
-.PHONY: app check style types test test-under-load suite soak architecture lock sbom audit clean
+.PHONY: app check style types test test-under-load suite soak gpu architecture lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -67,6 +68,10 @@ soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
 	$(PYTEST) --timeout $(if $(LONG),14400,1200) -v -rs -o python_files='soak_*.py'
 	$(PYTEST) --timeout 1200 -m hypothesis --hypothesis-profile=soak
+
+# Needs no environment of its own: GPU=... passes arguments on.
+gpu:
+	PYTHONPATH=. $(PYTHON) benchmarks/gpu.py --out tmp/gpu $(GPU)
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed and was not found; say make PYTHON=/path/to/python" >&2; exit 2; }

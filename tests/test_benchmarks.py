@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from benchmarks import race_report, train, views
+from benchmarks import gpu, race_report, train, views
 from benchmarks.aims import Figure, report
 from benchmarks.translate_model import BASE, TINY, sources
 from benchmarks.translate_report import Times, ratios
@@ -109,3 +112,67 @@ def test_training_is_compared_by_medians_and_in_turns() -> None:
     assert "".join(order) == "abbaab"  # the first round warms up
     assert measured == {"a": [150.0, 150.0], "b": [150.0, 150.0]}
     assert losses == {"a": 5, "b": 6}
+
+
+PAIRS = """
+[model]
+preset = "tiny"
+[tokenizer]
+vocab_size = 60
+[data]
+corpora = ["pairs.tsv"]
+[training]
+epochs = 100000
+batch_tokens = 100
+save_every = 10
+"""
+
+
+def gpu_figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    gpu.main([*arguments, "--tiny", "--device", "cpu"])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
+    assert not [line for line in lines if "failed" in line["figure"]]
+    return lines
+
+
+def test_the_parts_of_a_gpu_run_in_small(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only = ("--only", "same", "decoding", "training", "--out", str(tmp_path))
+    lines = gpu_figures(capsys, *only, "--checkpoint", "checkpoints/reverse-toy")
+    assert [line["passed"] for line in lines if "passed" in line] == [True] * 4
+    assert {line.get("library") for line in lines} >= {"headlight", "transformers"}
+    assert [line["figure"] for line in lines if "tflops" in line] == ["eager", "eager, repeatable"]
+    assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == len(lines)
+
+
+def test_a_gpu_run_of_a_recipe_comes_back_in_pieces_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu, "PIECE", 100_000)
+    (tmp_path / "pairs.toml").write_text(PAIRS)
+    numbers = [f"{n} {n + 1}\t{n + 1} {n}\n" for n in range(100)]
+    (tmp_path / "pairs.tsv").write_text("".join(numbers))
+    recipe = ("--only", "recipe", "--train", str(tmp_path / "pairs.toml"), "--seconds", "3")
+    recipe += ("--data", str(tmp_path))
+    first, second = tmp_path / "first", tmp_path / "second"
+    gpu_figures(capsys, *recipe, "--out", str(first))
+    gpu_figures(capsys, *recipe, "--pieces", str(first), "--out", str(second))
+    before, after = (json.loads((each / "pieces.json").read_text()) for each in (first, second))
+    assert before["pieces"] > 1 and after["update"] > before["update"] > 0
+    gpu.main(["--join", str(second), "--out", str(tmp_path / "run")])
+    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
+    assert state["progress"]["update"] == after["update"]
+    (second / "piece-1").write_bytes(b"other")
+    with pytest.raises(ValueError, match="checksum"):
+        gpu.join(second, tmp_path / "other")
+
+
+def test_operations_are_counted_by_hand() -> None:
+    config = gpu.ModelConfig(
+        vocab_size=10, d_model=4, n_heads=2, d_ff=8, n_encoder_layers=1, n_decoder_layers=1
+    )
+    # Source of 2 tokens, target of 3; a multiplication and an addition are two.
+    encoder = 2 * (4 * 16 + 2 * 32) + 2 * 4 * 2 * 2
+    decoder = 3 * (6 * 16 + 2 * 32) + 2 * (2 * 16) + 2 * 4 * (1 + 2 + 3) + 2 * 4 * 3 * 2
+    assert gpu.operations(config, np.array([2]), np.array([3])) == 6 * (encoder + decoder + 3 * 40)

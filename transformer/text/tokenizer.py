@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import sentencepiece as spm
-from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
 from transformer.text.cut_sampling import Cutter, generator, seed_sampling
 from transformer.text.layout import TOKENIZER_FILE
@@ -347,6 +346,9 @@ def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
 
     A symbol is one token wherever it follows a space. So it should not occur in ordinary text.
     """
+    # Not needed for anything else, and particular about the version of protobuf.
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
+
     proto = ModelProto.FromString(tokenizer.to_bytes())
     known = set(tokenizer.pieces)
     for symbol in symbols:

@@ -65,7 +65,6 @@ class TrainingRecipe:
         epochs: passes over the training text.
         max_updates: stop earlier after this many updates; 0 means no limit.
         batch_tokens: padded tokens per update on the longer side; the paper has about 25,000.
-        micro_tokens: accumulate gradients over parts of at most this many tokens; 0 means one part.
         warmup: updates of linear warmup.
         peak_lr: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5.
         cooldown: last share of the updates over which the rate falls linearly to zero.
@@ -97,7 +96,6 @@ class TrainingRecipe:
     epochs: int = 60
     max_updates: int = 0
     batch_tokens: int = 4096
-    micro_tokens: int = 0
     warmup: int = 4000
     peak_lr: float = 0.0
     cooldown: float = 0.0

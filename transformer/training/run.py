@@ -9,6 +9,7 @@ This module sets up text, tokenizer and folder; `transformer.training.trainer` r
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 
 from transformer.device import resolve_device
@@ -34,6 +35,7 @@ def train(
     device: str = "auto",
     tensorboard: bool = False,
     show_progress: bool = True,
+    stop_at: float = math.inf,
 ) -> Path:
     """Run a recipe on the text under `data` and write a checkpoint to `out`.
 
@@ -42,6 +44,7 @@ def train(
         download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
         device: "auto", "cpu" or "cuda".
         tensorboard: also write events for TensorBoard.
+        stop_at: see `Trainer.run`.
 
     Returns: `out`.
 
@@ -67,7 +70,9 @@ def train(
             trainer.start_from(Path(recipe.training.init))
         try:
             with repeatable(device):
-                return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
+                return trainer.run(
+                    show_progress=show_progress, tensorboard=tensorboard, stop_at=stop_at
+                )
         except KeyboardInterrupt:
             log.warning("stopped at update %d; --resume continues", trainer.progress.update)
             raise

@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -50,6 +50,20 @@ class TrainingError(ValueError):
     """A run that cannot continue; the message gives the reason and possible remedies."""
 
 
+class Begun(NamedTuple):
+    """An update that a GPU may still be computing; see `Trainer.read`.
+
+    Attributes:
+        number: of the update, from 1.
+        totals: [2], smoothed loss and negative log-likelihood in nats, summed over tokens.
+        n_tokens: target tokens.
+    """
+
+    number: int
+    totals: Tensor
+    n_tokens: int
+
+
 class Trainer:
     """One training run, built from a recipe, a corpus and a folder, and started by `run()`."""
 
@@ -70,6 +84,9 @@ class Trainer:
         self.device = (
             torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
         )
+        if device == "cuda":
+            # cuDNN plans its attention anew for every shape, and no two batches have the same.
+            torch.backends.cuda.enable_cudnn_sdp(False)
         torch.manual_seed(self.settings.seed)
         self.model: Transformer | OneStack = self.task.build(self.config).to(self.device)
         self.objective: nn.Module = Objective(self.model, self.settings)
@@ -81,6 +98,7 @@ class Trainer:
             fused=True,
         )
         self.progress = Progress()
+        self._stop_at = math.inf
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
         limit = self.config.max_positions
         self._encoded = encode_pairs(corpus.train, tokenizer, limit)
@@ -94,8 +112,19 @@ class Trainer:
                 n_pairs - n_kept, n_pairs, limit - 1,
             )  # fmt: skip
 
-    def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
-        """Train to the end of the recipe and write the checkpoint. Returns its folder."""
+    def run(
+        self,
+        *,
+        show_progress: bool = True,
+        tensorboard: bool = False,
+        stop_at: float = math.inf,
+    ) -> Path:
+        """Train to the end of the recipe and write the checkpoint. Returns its folder.
+
+        Args: stop_at: by `time.monotonic`; stop then, with a state to resume from. Only for a
+            single process.
+        """
+        self._stop_at = stop_at
         n_updates = self.n_updates
         if self.settings.compile:
             shown = show_progress and self.world.leads
@@ -114,6 +143,9 @@ class Trainer:
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._spent:
                 self._epoch(n_updates, bar, board)
+                if time.monotonic() > self._stop_at:
+                    log.info("stopped at update %d; --resume continues", self.progress.update)
+                    return self.folder.path
         return self.finish()
 
     def _try_out(self, objective: nn.Module) -> None:
@@ -122,8 +154,7 @@ class Trainer:
         Even code for dynamic shapes is tuned to the first shape that it sees.
         """
         for rows in self._batches(0):
-            part = self._parts(rows)[0] if len(rows) >= self.world.size else rows
-            batch = self._batch(part)
+            batch = self._batch(self._share(rows))
             # Sizes that happen to be equal here would be assumed to be always equal.
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
                 break
@@ -164,34 +195,46 @@ class Trainer:
             )
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
+        save_every = self.settings.save_every
+        begun: list[Begun] = []
         window: list[tuple[float, int]] = []
         snapshots = snapshot_updates(
             self.settings.snapshots, self.settings.first_snapshot, n_updates
         )
         if snapshots and progress.update == 0 and self.world.leads:
             self.folder.save_snapshot(self.model, 0)
-        while progress.batch < len(batches) and not self._spent:
+        stops = self._spent
+        while progress.batch < len(batches) and not stops:
             rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
-            loss, nll, n_tokens = self.update(batches[progress.batch], rate)
+            begun.append(self.begin_update(batches[progress.batch], rate))
             progress.update += 1
             progress.batch += 1
-            progress.tokens += n_tokens
+            progress.tokens += begun[-1].n_tokens
+            logs, keeps = progress.update % LOG_EVERY == 0, progress.update in snapshots
+            saves = bool(save_every) and progress.update % save_every == 0
+            bar.update()
+            stops = self._spent or time.monotonic() > self._stop_at
+            ends = stops or progress.batch == len(batches)
+            if self.device.type != "cpu" and not (logs or keeps or saves or ends):
+                continue  # reading a loss would make a GPU wait for its next update
+            for each in begun:
+                loss, nll, n_tokens = self.read(each)
+                window.append((nll, n_tokens))
+            begun.clear()
             progress.seconds = seconds + time.monotonic() - started
-            window.append((nll, n_tokens))
             speed = (progress.tokens - tokens) / max(progress.seconds - seconds, 1e-9)
             bar.set_postfix(
                 {"epoch": progress.epoch + 1, "loss": f"{loss:.3f}", "tokens/s": f"{speed:.0f}"},
                 refresh=False,
             )
-            bar.update()
-            if progress.update % LOG_EVERY == 0:
+            if logs:
                 mean = sum(part[0] for part in window) / sum(part[1] for part in window)
                 window.clear()
                 values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
                 self._log("update", values, board)
-            if progress.update in snapshots and self.world.leads:
+            if keeps and self.world.leads:
                 self.folder.save_snapshot(self.model, progress.update)
-            if self.settings.save_every and progress.update % self.settings.save_every == 0:
+            if saves:
                 self._save_state()
         if progress.batch >= len(batches):
             progress.epoch, progress.batch = progress.epoch + 1, 0
@@ -202,48 +245,56 @@ class Trainer:
         self._save_state()
 
     def update(self, rows: NDArray[np.int64], rate: float) -> tuple[float, float, int]:
-        """Make one step of Adam on one batch.
-
-        The batch does not depend on the number of processes: each takes its share of the rows,
-        and the loss is divided by the tokens of all.
+        """Make one step of Adam on one batch, and read its loss.
 
         Returns: mean smoothed loss (nats per token), summed negative log-likelihood, tokens.
         Raises: `TrainingError` if the loss is not finite; the weights are then unchanged.
         """
+        return self.read(self.begin_update(rows, rate))
+
+    def begin_update(self, rows: NDArray[np.int64], rate: float) -> Begun:
+        """Begin a step of Adam on one batch, without waiting for a GPU to finish it.
+
+        The batch does not depend on the number of processes: each takes its share of the rows,
+        and the loss is divided by the tokens of all. A loss that is not finite changes no weight.
+        """
         world, settings = self.world, self.settings
-        parts = self._parts(rows)
-        # All processes take part in each gradient exchange, so all need the same number of parts.
-        n_parts = world.most(len(parts), self.device)
+        number = self.progress.update + 1
         self.optimizer.zero_grad(set_to_none=True)
-        torch.manual_seed(_mix(settings.seed, self.progress.update, world.rank))
-        # A process without rows repeats one and leaves it out of the sum.
-        batches = [self._batch(part) for part in parts] or [self._batch(rows[:1])]
-        counted = torch.tensor([float(sum(each.n_tokens for each in batches[: len(parts)]))])
+        torch.manual_seed(_mix(settings.seed, number - 1, world.rank))
+        # A process without rows takes part in the exchange of gradients with one that counts 0.
+        weight, batch = float(len(rows) > world.rank), self._batch(self._share(rows))
+        counted = torch.tensor([weight * batch.n_tokens])
         n_tokens = max(int(world.add(counted, self.device)[0]), 1)
-        totals = torch.zeros(2)
-        for index in range(n_parts):
-            batch, weight = (batches[index], 1.0) if index < len(parts) else (batches[0], 0.0)
-            last = index == n_parts - 1
-            quiet = not last and isinstance(self.objective, DistributedDataParallel)
-            no_sync = cast(DistributedDataParallel, self.objective).no_sync if quiet else None
-            with no_sync() if no_sync else contextlib.nullcontext():
-                with self._autocast():
-                    loss, nll = self.objective(*self._to_device(batch))
-                # DistributedDataParallel averages over processes; we need the sum.
-                (loss * (weight * world.size / n_tokens)).backward()
-            totals += torch.stack([loss.detach(), nll]).float().cpu() * weight
+        with self._autocast():
+            loss, nll = self.objective(*self._to_device(batch))
+        # DistributedDataParallel averages over processes; we need the sum.
+        (loss * (weight * world.size / n_tokens)).backward()
+        totals = torch.stack([loss.detach(), nll]).float() * weight
         totals = world.add(totals, self.device)
-        if not math.isfinite(totals[0].item()):
-            raise TrainingError(
-                f"the loss at update {self.progress.update + 1} is not finite; a lower peak_lr, "
-                "a longer warmup or clip_norm may help"
-            )
         if settings.clip_norm:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        # Adam leaves out a step with `found_inf`, as it does for a gradient scaler.
+        self.optimizer.found_inf = (~totals[0].isfinite()).float()  # type: ignore[attr-defined]
         self.optimizer.step()
-        return totals[0].item() / n_tokens, totals[1].item(), n_tokens
+        return Begun(number, totals, n_tokens)
+
+    def read(self, begun: Begun) -> tuple[float, float, int]:
+        """Wait for an update and return its numbers, see `update`."""
+        loss, nll = begun.totals.tolist()
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss at update {begun.number} is not finite; a lower peak_lr, "
+                "a longer warmup or clip_norm may help"
+            )
+        return loss / begun.n_tokens, nll, begun.n_tokens
+
+    def _share(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return this process's share of a batch, or one row where there are too few."""
+        share = rows[self.world.rank :: self.world.size]
+        return share if len(share) else rows[:1]
 
     def _batch(self, rows: NDArray[np.int64]) -> Batch:
         """Pad some pairs, and ask of them what the model is to learn."""
@@ -252,14 +303,6 @@ class Trainer:
         if self.settings.word_dropout:
             batch = with_gaps(batch, self.settings.word_dropout)
         return self.task.ask(batch)
-
-    def _parts(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Split this process's share of a batch into parts for gradient accumulation."""
-        sources, targets = self._encoded
-        share, limit = rows[self.world.rank :: self.world.size], self.settings.micro_tokens
-        longest = max((max(len(sources[row]), len(targets[row])) + 1 for row in share), default=1)
-        size = max(1, limit // longest) if limit else len(rows)
-        return [share[start : start + size] for start in range(0, len(share), size)]
 
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
@@ -342,12 +385,11 @@ class Trainer:
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
 
-    def _to_device(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        src, tgt_in, tgt_out = (
-            tensor.to(self.device, non_blocking=True)
-            for tensor in (batch.src, batch.tgt_in, batch.tgt_out)
-        )
-        return src, tgt_in, tgt_out
+    def _to_device(self, batch: Batch) -> list[Tensor]:
+        parts = [batch.src, batch.tgt_in, batch.tgt_out]
+        if self.device.type == "cuda":  # from pinned memory, copies do not wait
+            parts = [each.pin_memory() for each in parts]
+        return [each.to(self.device, non_blocking=True) for each in parts]
 
     def _board(self) -> Any:
         try:

@@ -21,7 +21,7 @@ def uneven(data: Path) -> Path:
     for end in ("en", "de"):
         with open(data / f"pairs.{end}", "a") as file:
             file.write(longest + "\n")
-    return recipe(data, "micro_tokens = 40\nclip_norm = 1.0", epochs=1, dropout=0.0)
+    return recipe(data, "clip_norm = 1.0", epochs=1, dropout=0.0)
 
 
 def free_port() -> str:

@@ -45,7 +45,7 @@ PATHS = {
     "dropout": "",
     "r_drop": "r_drop = 2.0",
     "subword sampling": "subword_alpha = 0.2",
-    "accumulation": "micro_tokens = 30\nclip_norm = 1.0",
+    "clipping": "clip_norm = 1.0",
     "cooldown": "cooldown = 0.5\npeak_lr = 1e-2",
     "word dropout": "word_dropout = 0.3\nsnapshots = 5",
     "bfloat16": 'precision = "bfloat16"',
@@ -64,7 +64,7 @@ def test_resuming_in_mid_epoch_gives_the_same_bits(
     # Killed in the first epoch with a state behind it, then between two saves of the second.
     for call in (6, 12):
         with monkeypatch.context() as patch:
-            kill_at(patch, Trainer, "update", call)
+            kill_at(patch, Trainer, "begin_update", call)
             with pytest.raises(Killed):
                 run(path, tmp_path / "cut", resume=True)
     run(path, tmp_path / "cut", resume=True)

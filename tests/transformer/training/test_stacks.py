@@ -79,7 +79,7 @@ def test_a_killed_run_goes_on_to_the_same_bits(
     path = stacked(data, task, save_every=3)
     whole = load_stack(run(path, tmp_path / "whole")).model.state_dict()
     with monkeypatch.context() as patch:
-        kill_at(patch, Trainer, "update", 8)
+        kill_at(patch, Trainer, "begin_update", 8)
         with pytest.raises(Killed):
             run(path, tmp_path / "killed")
     resumed = load_stack(run(path, tmp_path / "killed", resume=True)).model.state_dict()

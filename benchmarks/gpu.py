@@ -1,0 +1,457 @@
+"""Checks and figures on a GPU, in one run of at most ten minutes.
+
+    PYTHONPATH=. python3 benchmarks/gpu.py --checkpoint DIR --out DIR [--seconds 540]
+    PYTHONPATH=. python3 benchmarks/gpu.py --only recipe --train RECIPE --data DIR --out DIR
+    python benchmarks/gpu.py --join PIECES --out RUN
+
+It needs torch, numpy, sentencepiece, safetensors and tqdm. Each figure is a line of JSON, printed
+and added to `figures.jsonl` as soon as it is measured. The parts:
+
+- same: token ids and attention maps on the GPU equal those of the CPU.
+- decoding: the paper's base shape with random weights, beside `transformers` if it is installed.
+- training: `Trainer`'s updates of the base shape in bfloat16, as a share of the card's peak.
+- recipe: updates of a recipe until the time is used up. The run comes back as pieces below 16 MiB;
+  --pieces DIR continues such a run, and --join makes a run folder of them.
+
+A failure is reported as a line, and the rest goes on. --tiny takes small sizes, for a dry run on a
+CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import json
+import math
+import random
+import signal
+import statistics
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+
+from transformer.config import ModelConfig, preset  # noqa: E402
+from transformer.text.tokenizer import EOS_ID, Tokenizer  # noqa: E402
+
+#: Shares of the time that each part may take of what is left for it and those after it.
+PARTS = {"same": 1, "decoding": 2, "training": 4, "recipe": 5}
+#: Dense bfloat16 operations a second at most, by a part of the card's name (NVIDIA's data sheets).
+PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}
+#: Largest difference of an attention weight on the two devices, both in float32.
+TOLERANCE = 1e-4
+SENTENCES = (
+    "A man is riding a bicycle.", "Two dogs play in the snow near a red house.", "Hello!",
+    "A little girl climbs into a wooden playhouse while her brother watches her from a tree.",
+)  # fmt: skip
+#: Bytes of a piece, and of all that may come back.
+PIECE, MOST = 15 * 2**20, 60 * 2**20
+
+
+class OutOfTime(BaseException):
+    """A part took longer than its share. No error, so that `except Exception` lets it pass."""
+
+
+class Run:
+    """The arguments, the device, and where figures go."""
+
+    def __init__(self, given: argparse.Namespace) -> None:
+        self.given, self.out = given, given.out
+        self.tiny: bool = given.tiny
+        self.device = given.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        self.until = time.monotonic() + given.seconds
+        self.out.mkdir(parents=True, exist_ok=True)
+
+    def say(self, part: str, figure: str, **values: Any) -> None:
+        """Print a figure and add it to the file."""
+        line = json.dumps({"part": part, "figure": figure, **values})
+        print(line, flush=True)
+        with open(self.out / "figures.jsonl", "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def wait(self) -> None:
+        """Wait until the device has done what it was given."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def median(self, task: Callable[[], object]) -> tuple[float, int]:
+        """Return the median milliseconds of a task, and how often it ran after a first time."""
+        task()
+        times: list[float] = []
+        while not times or (not self.tiny and len(times) < 20 and sum(times) < 2):
+            self.wait()
+            began = time.perf_counter()
+            task()
+            self.wait()
+            times.append(time.perf_counter() - began)
+        return round(1e3 * statistics.median(times), 2), len(times)
+
+    @contextlib.contextmanager
+    def part(self, name: str, seconds: float) -> Iterator[None]:
+        """Run a part for at most so many seconds; report its failure and go on."""
+
+        def stop(*_: object) -> None:
+            raise OutOfTime(f"{seconds:.0f} s were not enough")
+
+        before = signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1), 5)
+        began = time.monotonic()
+        try:
+            yield
+        except (Exception, SystemExit, OutOfTime) as error:  # noqa: BLE001 - the others go on
+            self.say(name, "failed", error=f"{type(error).__name__}: {error}"[:1500])
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        self.say(name, "took", seconds=round(time.monotonic() - began, 1))
+
+
+class Numbers(Tokenizer):
+    """A tokenizer whose texts are ids with spaces between them."""
+
+    byte_ids: frozenset[int] = frozenset()
+
+    def __init__(self, size: int) -> None:
+        self.pieces = tuple(map(str, range(size)))
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """Read the ids of each text."""
+        return [list(map(int, text.split())) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Write ids."""
+        return " ".join(map(str, ids))
+
+
+def card(run: Run) -> None:
+    """Name the device, and measure its speed at a large product and a large copy."""
+    if run.device != "cuda":
+        run.say("card", "name", name="cpu", torch=torch.__version__)
+        return
+    about = torch.cuda.get_device_properties(0)
+    memory = round(about.total_memory / 2**30)
+    run.say("card", "name", name=about.name, gib=memory, torch=torch.__version__)
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    ms, _ = run.median(lambda: [a @ b for _ in range(10)])
+    run.say("card", "bfloat16 product of 8192", tflops=round(20 * 8192**3 / ms / 1e9))
+    ms, _ = run.median(lambda: a.copy_(b))
+    run.say("card", "copy", gb_per_second=round(2 * a.numel() * 2 / ms / 1e6))
+
+
+def same(run: Run) -> None:
+    """Compare token ids and attention maps with the CPU's, by both executions."""
+    from transformer.hooks import Record
+    from transformer.translator import Translator
+
+    here = Translator.load(run.given.checkpoint, device="cpu")
+    there = Translator.load(run.given.checkpoint, device=run.device)
+    sentences = here.tokenizer.encode_many(SENTENCES)
+    for name, hooks in (("fast", None), ("reference", Record(()))):
+        for beam in (1, 4):
+            equal, gap = True, 0.0
+            ours, theirs = (
+                each.traces(sentences, beam, max_length=60, hooks=hooks) for each in (here, there)
+            )
+            for one, other in zip(ours, theirs, strict=True):
+                equal &= one.predicted_ids == other.predicted_ids
+                for kind in there.kinds if equal else ():
+                    difference = one.attention(kind) - other.attention(kind)
+                    gap = max(gap, float(abs(difference).max()))
+            run.say(
+                "same", f"{name}, beam {beam}", ids_equal=equal, largest_difference=gap,
+                tolerance=TOLERANCE, passed=equal and gap <= TOLERANCE,
+            )  # fmt: skip
+
+
+def decoding(run: Run) -> None:
+    """Time greedy and beam search of the base shape, one sentence and a batch."""
+    from transformer.model import Transformer
+    from transformer.translator import Translator
+
+    steps, many = (4, 3) if run.tiny else (24, 100)
+    size = 64 if run.tiny else 32_000
+    config = preset("tiny" if run.tiny else "base", vocab_size=size, output_bias=True)
+    torch.manual_seed(0)
+    model = Transformer(config).eval().requires_grad_(False)
+    assert model.generator.bias is not None
+    model.generator.bias[EOS_ID] = -1e4  # every translation reaches the limit
+    translator = Translator(model, Numbers(size), device=run.device)
+    rng = random.Random(0)
+    length = 5 if run.tiny else 20
+    sources = [
+        [rng.randrange(4, size) for _ in range(rng.randint(length // 2, 3 * length // 2))]
+        for _ in range(many)
+    ]
+    sources[0] = sources[0][:1] * length
+
+    def ours(count: int, beam: int, recorded: bool) -> Any:
+        method = translator.traces if recorded else translator.translate
+        return method(sources[:count], beam, max_length=steps)
+
+    contestants = {"headlight": ours}
+    try:
+        contestants["transformers"] = _transformers(config, sources, steps, run)
+    except Exception as error:  # noqa: BLE001 - the other library is optional
+        run.say("decoding", "without transformers", error=f"{type(error).__name__}: {error}"[:300])
+    for count in (1, many):
+        for beam, recorded in ((1, False), (4, False), (4, True)):
+            what = f"{count} sentences, beam {beam}{', recorded' * recorded}"
+            for name, task in contestants.items():
+                ms, times = run.median(lambda: task(count, beam, recorded))  # noqa: B023
+                run.say("decoding", what, library=name, ms=ms, times=times, steps=steps)
+
+
+def _transformers(config: ModelConfig, sources: Any, steps: int, run: Run) -> Callable[..., Any]:
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.manual_seed(0)
+    shape = MarianConfig(
+        vocab_size=config.vocab_size, d_model=config.d_model,
+        encoder_layers=config.n_encoder_layers, decoder_layers=config.n_decoder_layers,
+        encoder_attention_heads=config.n_heads, decoder_attention_heads=config.n_heads,
+        encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff, max_position_embeddings=512,
+        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
+        forced_eos_token_id=None, activation_function="relu",
+    )  # fmt: skip
+    models = {}
+    for recorded in (False, True):
+        models[recorded] = MarianMTModel(shape).eval().to(run.device)
+        models[recorded].set_attn_implementation("eager" if recorded else "sdpa")
+
+    def generate(count: int, beam: int, recorded: bool) -> Any:
+        width = max(map(len, sources[:count])) + 1
+        rows = [[*each, 2, *[0] * (width - len(each) - 1)] for each in sources[:count]]
+        ids = torch.tensor(rows, device=run.device)
+        return models[recorded].generate(
+            input_ids=ids, attention_mask=(ids != 0).long(), num_beams=beam, do_sample=False,
+            max_new_tokens=steps, min_new_tokens=steps, output_attentions=recorded,
+            return_dict_in_generate=True,
+        ).sequences.tolist()  # fmt: skip
+
+    return generate
+
+
+def operations(config: ModelConfig, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> float:
+    """Count the floating-point operations of an update: its matrix products, real tokens only.
+
+    A multiplication and an addition are two. The backward pass counts twice the forward one;
+    attention to later positions, padding, and everything but matrix products do not count.
+
+    Args: src, tgt: tokens of each pair, `</s>` or `<s>` included.
+    """
+    d, feed = config.d_model, 2 * config.d_model * config.d_ff
+    encoder = config.n_encoder_layers * ((4 * d * d + feed) * src + 2 * d * src * src)
+    decoder = config.n_decoder_layers * (
+        (6 * d * d + feed) * tgt + 2 * d * d * src  # the source's keys and values
+        + d * tgt * (tgt + 1) + 2 * d * tgt * src
+    )  # fmt: skip
+    output = d * config.vocab_size * tgt
+    return 3 * 2 * float((encoder + decoder + output).sum())
+
+
+def training(run: Run) -> None:
+    """Time the trainer's own updates on random pairs, eager and compiled."""
+    from transformer.training.compiling import compiled
+    from transformer.training.data import Corpus
+    from transformer.training.distributed import World, repeatable
+    from transformer.training.recipe import Recipe
+    from transformer.training.run_folder import RunFolder
+    from transformer.training.trainer import Trainer
+
+    size, tokens, n_batches = (64, 200, 4) if run.tiny else (37_000, 25_000, 20)
+    rng = np.random.default_rng(0)
+
+    def side(lengths: NDArray[np.int64]) -> list[str]:
+        return [" ".join(map(str, rng.integers(4, size, each))) for each in lengths]
+
+    # Lengths as in WMT's English and German: 27 tokens on average, some over 80.
+    n_pairs = n_batches * tokens // 25
+    src = rng.lognormal(math.log(24), 0.55, n_pairs).clip(2, 100).astype(int)
+    tgt = (src * rng.uniform(0.8, 1.25, n_pairs)).clip(2, 100).astype(int)
+    corpus = Corpus(tuple(zip(side(src), side(tgt), strict=True)))
+    recipe = Recipe.from_dict({
+        "model": {"preset": "tiny" if run.tiny else "base", "vocab_size": size},
+        "tokenizer": {"vocab_size": size},
+        "training": {"batch_tokens": tokens, "precision": "bfloat16"},
+    })  # fmt: skip
+
+    folder, pieces = RunFolder(Path(tempfile.gettempdir()) / "unused"), Numbers(size)
+    trained = Trainer(recipe, corpus, pieces, folder, run.device, World())
+    eager = trained.objective
+    for compiles, repeats in ((False, False), (True, False), (True, True), (False, True)):
+        if compiles and run.tiny:
+            continue
+        # `train` runs in `repeatable`.
+        name = ("compiled" if compiles else "eager") + ", repeatable" * repeats
+        trained.objective = eager
+        try:
+            with repeatable(run.device) if repeats else contextlib.nullcontext():
+                if compiles:
+                    began = time.monotonic()
+                    trained.objective = compiled(eager, trained._try_out, show_progress=False)
+                    took, works = time.monotonic() - began, trained.objective is not eager
+                    run.say("training", f"{name}, to compile", seconds=round(took, 1), works=works)
+                _measure(run, name, trained)
+        except Exception as error:  # noqa: BLE001 - the other ways go on
+            run.say("training", f"{name}, failed", error=f"{type(error).__name__}: {error}"[:1500])
+
+
+def _measure(run: Run, name: str, trained: Any) -> None:
+    """Time updates; then say in which kernels two of them spend their time."""
+    from torch.profiler import ProfilerActivity, profile
+
+    card = torch.cuda.get_device_name() if run.device == "cuda" else ""
+    peak = next((peak for each, peak in PEAKS.items() if each in card), None)
+    lengths = [np.array([len(ids) + 1 for ids in side]) for side in trained._encoded]
+    batches, window = trained._batches(0), 0.0 if run.tiny else 10.0
+    first, *_ = [trained.update(rows, 1e-4)[0] for rows in batches[: 1 if run.tiny else 4]]
+    began, flops, tokens, padded, updates = time.perf_counter(), 0.0, np.zeros(2), 0, 0
+    while not updates or time.perf_counter() - began < window:
+        rows = batches[updates % len(batches)]
+        last, updates = trained.begin_update(rows, 3e-4), updates + 1
+        src, tgt = (each[rows] for each in lengths)
+        flops += operations(trained.config, src, tgt)
+        tokens += src.sum(), tgt.sum()
+        padded += len(rows) * (src.max() + tgt.max())
+        if updates % 50 == 0:  # as often as in training
+            trained.read(last)
+    loss = trained.read(last)[0]
+    spent = time.perf_counter() - began
+    run.say(
+        "training", name, updates=updates, ms_per_update=round(1e3 * spent / updates, 2),
+        source_tokens_per_second=round(tokens[0] / spent),
+        target_tokens_per_second=round(tokens[1] / spent), tflops=round(flops / spent / 1e12, 1),
+        share_of_peak=peak and round(flops / spent / peak, 4),
+        real_tokens=round(tokens.sum() / padded, 3), loss=[round(first, 3), round(loss, 3)],
+    )  # fmt: skip
+    if run.device == "cuda":
+        gib = round(torch.cuda.max_memory_allocated() / 2**30, 1)
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            began = time.perf_counter()
+            for rows in batches[:2]:
+                last = trained.begin_update(rows, 3e-4)
+            trained.read(last)
+            spent = 1e6 * (time.perf_counter() - began)
+        found = sorted(profiler.key_averages(), key=lambda each: -each.self_device_time_total)
+        kernels = [
+            [round(each.self_device_time_total / spent, 3), each.count, each.key[:80]]
+            for each in found[:25]
+        ]
+        busy = round(sum(each.self_device_time_total for each in found) / spent, 3)
+        run.say("training", f"{name}, profile", busy=busy, gib=gib, kernels=kernels)
+
+
+def recipe(run: Run) -> None:
+    """Make updates of a recipe until the time is used up, and pack the run in pieces."""
+    from transformer.training.recipe import Recipe
+    from transformer.training.run import train
+
+    given, folder = run.given, Path(tempfile.mkdtemp()) / "run"
+    if given.pieces:
+        join(given.pieces, folder)
+    wanted = Recipe.load(given.train)
+    try:
+        train(
+            wanted, given.data, folder, resume=True, device=run.device, show_progress=False,
+            stop_at=run.until - (1 if run.tiny else 25),
+        )  # fmt: skip
+    finally:
+        if (folder / "metrics.jsonl").exists():
+            lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+            for line in lines[:: max(1, len(lines) // 40)]:
+                run.say("recipe", "log", **json.loads(line))
+        if (folder / "state.pt").exists():
+            run.say("recipe", "pieces", **pack(folder, run.out))
+
+
+def pack(folder: Path, out: Path) -> dict[str, Any]:
+    """Write a run folder as numbered pieces beside `pieces.json`; return what that says.
+
+    Of Adam's state only the second moments come along, in bfloat16: the first moments follow the
+    gradients anew within some 20 updates.
+    """
+    state = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
+    for moments in state["optimizer"]["state"].values():
+        mean = moments["exp_avg"]
+        moments["exp_avg"] = torch.zeros((), dtype=torch.bfloat16).expand(mean.shape)
+        moments["exp_avg_sq"] = moments["exp_avg_sq"].bfloat16()
+    small = io.BytesIO()
+    torch.save(state, small)
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w") as archive:
+        for name in ("recipe.json", "tokenizer.model", "metrics.jsonl"):
+            if (folder / name).exists():
+                archive.add(folder / name, name)
+        entry = tarfile.TarInfo("state.pt")
+        entry.size = len(small.getvalue())
+        archive.addfile(entry, io.BytesIO(small.getvalue()))
+    content = whole.getvalue()
+    if len(content) > MOST:
+        raise ValueError(f"the run has {len(content):,} bytes, and at most {MOST:,} may come back")
+    parts = [content[start : start + PIECE] for start in range(0, len(content), PIECE)]
+    for number, part in enumerate(parts):
+        (out / f"piece-{number}").write_bytes(part)
+    about = {
+        "pieces": len(parts), "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
+        "update": state["progress"]["update"],
+    }  # fmt: skip
+    (out / "pieces.json").write_text(json.dumps(about))
+    return about
+
+
+def join(pieces: Path, folder: Path) -> None:
+    """Make a run folder of pieces, which `train --resume` continues.
+
+    Raises: `ValueError` if they are not those of `pieces.json`.
+    """
+    about = json.loads((pieces / "pieces.json").read_text())
+    content = b"".join((pieces / f"piece-{k}").read_bytes() for k in range(about["pieces"]))
+    if hashlib.sha256(content).hexdigest() != about["sha256"]:
+        raise ValueError(f"{pieces}: the pieces do not have the checksum of pieces.json")
+    folder.mkdir(parents=True)
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for figures and pieces")
+    parser.add_argument("--seconds", type=float, default=540, help="of all parts together")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="default: all")
+    parser.add_argument("--checkpoint", default="checkpoints/multi30k-en-de", help="for `same`")
+    parser.add_argument("--train", metavar="RECIPE", help="for `recipe`; default: without it")
+    parser.add_argument("--data", type=Path, default=Path("data"), help="text of the recipe")
+    parser.add_argument("--pieces", type=Path, help="continue this run of the recipe")
+    parser.add_argument("--join", type=Path, metavar="PIECES", help="make a run folder of pieces")
+    parser.add_argument("--device", choices=("cuda", "cpu"))
+    parser.add_argument("--tiny", action="store_true", help="small sizes, to try the script")
+    given = parser.parse_args(arguments)
+    if given.join:
+        join(given.join, given.out)
+        return
+    run = Run(given)
+    tasks = {"same": same, "decoding": decoding, "training": training, "recipe": recipe}
+    names = [name for name in given.only or PARTS if name != "recipe" or given.train]
+    with run.part("card", 30):
+        card(run)
+    for index, name in enumerate(names):
+        left = run.until - time.monotonic()
+        share = PARTS[name] / sum(PARTS[each] for each in names[index:])
+        with run.part(name, left * share):
+            tasks[name](run)
+
+
+if __name__ == "__main__":
+    main()
