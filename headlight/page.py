@@ -5,9 +5,8 @@ from __future__ import annotations
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import AttentionChoice, kinds_of
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
-from ui.attention.maps import Maps, maps_of, sheet_of, shown_map
+from ui.attention.maps import AttentionChoice, Maps, kinds_of, maps_of, sheet_of, shown_map
 from ui.components.grid import still_grid
 from ui.components.lens import still_lens
 from ui.components.player import PlayerPlace, encode

@@ -7,23 +7,15 @@ import streamlit as st
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.attention.cached import get_maps, plan_of
-from ui.attention.choice import DISPLAYS, kinds_of
+from ui.attention.choice import AttentionSettings, ensure_kind, read_choice
 from ui.attention.downloads import offer
 from ui.attention.find import draw_find
-from ui.attention.maps import kind_text_of
-from ui.attention.settings import (
-    DISPLAY,
-    KIND,
-    PARAMS,
-    choose_kind,
-    drop_stale_tokens,
-    ensure_kind,
-    read_choice,
-)
+from ui.attention.maps import DISPLAYS, kind_text_of, kinds_of
 from ui.attention.views import about, draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
 from ui.core import url_state
 from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control
+from ui.core.url_state import KIND
 from ui.core.view import View, current_view
 from ui.core.widgets import bound, draw_questions
 from ui.frame.pages import require_frame
@@ -85,13 +77,13 @@ def draw_kinds(trace: Trace) -> None:
     st.segmented_control(
         "Kind of attention", kinds, label_visibility="collapsed", required=True, wrap=True,
         format_func={kind: kind_text_of(trace, kind).name for kind in kinds}.__getitem__,
-        **{**bound(KIND), "on_change": choose_kind},
+        **bound(KIND, *AttentionSettings.of("tokens")),
     )  # fmt: skip
 
 
 def opening(trace: Trace) -> Plan:
     """Compute the page's first view in the same job as the trace."""
-    drop_stale_tokens(trace)
+    AttentionSettings.enter(trace)
     ensure_kind(trace)
     yield from plan_of(trace, read_choice(trace))
 
@@ -112,7 +104,7 @@ def maps(view: View) -> None:
     find = left.container(horizontal=True, vertical_alignment="center", gap="small")
     find.segmented_control(
         "View", DISPLAYS, format_func=str.capitalize, label_visibility="collapsed", required=True,
-        **bound(DISPLAY),
+        **bound(AttentionSettings.display),
     )  # fmt: skip
     asides = right.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center"
@@ -144,7 +136,7 @@ def maps(view: View) -> None:
     url_state.write_url()
 
 
-url_state.show(*PARAMS)
+AttentionSettings.show()
 now = current_view()
 get_trace(now, opening)  # outside the fragment, so its progress and messages replace the page
 maps(now)

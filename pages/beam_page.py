@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from transformer.trace.records import Trace
+from ui.beam.choice import PANELS, BeamChoice, follow, prepare_tree, start_of
 from ui.beam.downloads import offer_panel, offer_tree
 from ui.beam.panels import (
     TREE,
@@ -17,12 +18,9 @@ from ui.beam.panels import (
     node_panel,
     search_of,
 )
-from ui.beam.settings import DROPPED, LOOK, PANEL, PANELS, A, B, follow, prepare_tree, start_of
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_notice, headline
-from ui.core.units import UNITS
-from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
@@ -105,17 +103,17 @@ def body(view: View) -> None:
     left, right = st.columns([3, 1], vertical_alignment="center")
     left.segmented_control(
         "Panel", PANELS, format_func=PANELS.__getitem__, required=True, wrap=True,
-        label_visibility="collapsed", **bound(PANEL),
+        label_visibility="collapsed", **bound(BeamChoice.panel),
     )  # fmt: skip
     download = right.container(horizontal=True, horizontal_alignment="right")
     panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
-    panels[url_state.get(PANEL)](search)
+    panels[url_state.get(BeamChoice.panel)](search)
     with download:
         offer_panel(search)
     url_state.write_url()
 
 
-url_state.show(A, B, DROPPED, PANEL, LOOK, LAYER, HEAD, UNITS)
+BeamChoice.show()
 now = current_view()
 # Outside the fragment, so its progress and messages replace the page.
 get_trace(now, partial(opening, now))

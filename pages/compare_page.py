@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from ui.attention.settings import drop_stale_tokens
+from ui.attention.choice import AttentionSettings
 from ui.compare import registry
 from ui.compare.choice import PARAMS, Setup, begin, better_known, opened, opening, read_setup
 from ui.compare.languages import warning
@@ -68,7 +68,7 @@ chosen = read_setup(now)
 if is_opening_sentence() and (sentence := better_known(chosen)):
     open_with(sentence)
 first = get_trace(now, partial(opening, chosen))
-drop_stale_tokens(first)
+AttentionSettings.enter(first)
 draw_choice(chosen)
 chosen, second = read_right(chosen, first)
 for room in registry.ROOMS:

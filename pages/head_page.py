@@ -11,7 +11,7 @@ import streamlit as st
 from figures.labels import plain_token, query_labels
 from figures.markdown import code
 from transformer.trace.records import Trace
-from ui.attention.settings import MAP
+from ui.attention.choice import AttentionSettings
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.side import Side
@@ -89,7 +89,7 @@ def draw_way_back(place: HeadChoice) -> None:
         help="This head's map on the Attention page.",
         query_params=url_state.query() | {
             KIND.name: place.kind, LAYER.name: str(place.layer + 1),
-            HEAD.name: str(place.head + 1), MAP.name: "cell",
+            HEAD.name: str(place.head + 1), AttentionSettings.map.name: "cell",
         },
     )  # fmt: skip
 

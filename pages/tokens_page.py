@@ -20,8 +20,9 @@ from ui.core.theme import current_theme
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
 from ui.frame.pages import require_frame
-from ui.tokens import settings, words
+from ui.tokens import words
 from ui.tokens.cached import get_reading, near_token, other_cuts_of, reading_of, vectors
+from ui.tokens.choice import TokensChoice, side_now, token_now
 from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
@@ -53,10 +54,10 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the nearest tokens in every embedding matrix."""
-    number, pieces = url_state.get(settings.COUNT), tokenizer.pieces
+    number, pieces = url_state.get(TokensChoice.count), tokenizer.pieces
     found = computed(view, *near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
-    place.slider("Neighbours", 3, 30, **bound(settings.COUNT), help=term("cosine"))
+    place.slider("Neighbours", 3, 30, **bound(TokensChoice.count), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
@@ -69,22 +70,26 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the sentence's vectors, without and with positions, on the same axes."""
-    number = url_state.get(settings.BACKGROUND)
+    number = url_state.get(TokensChoice.background)
     found = computed(view, *vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])
     left.segmented_control(
-        "Vectors", ADDED, format_func=_VECTORS.__getitem__, required=True, **bound(settings.SHOWN)
+        "Vectors",
+        ADDED,
+        format_func=_VECTORS.__getitem__,
+        required=True,
+        **bound(TokensChoice.shown),
     )
     right.slider(
-        "Frequent pieces behind them", 0, 2_000, step=100, **bound(settings.BACKGROUND),
+        "Frequent pieces behind them", 0, 2_000, step=100, **bound(TokensChoice.background),
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
     )  # fmt: skip
     chart = drawn(
         plane, found.content, found.entering, found.tokens, found.axes.shares.tolist(),
         current_theme(),
-        added=next(each for each in ADDED if each == url_state.get(settings.SHOWN)),
+        added=next(each for each in ADDED if each == url_state.get(TokensChoice.shown)),
         chosen=[i for i, each in enumerate(found.ids) if each == token],
         background=found.background,
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
@@ -98,14 +103,14 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
 
 def opening(view: View, trace: Trace) -> Plan:
     """Compute the page's first view in the same job as the trace."""
-    settings.forget_stale(view)
-    side = settings.side_now()
+    TokensChoice.enter(view)
+    side = side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
     reading = yield reading_of(view, side)
     yield other_cuts_of(reading, tokenizer)
-    token = settings.token_now(reading, tokenizer.vocab_size)
-    yield near_token(side, token, url_state.get(settings.COUNT))
-    yield vectors(side, url_state.get(settings.BACKGROUND))
+    token = token_now(reading, tokenizer.vocab_size)
+    yield near_token(side, token, url_state.get(TokensChoice.count))
+    yield vectors(side, url_state.get(TokensChoice.background))
 
 
 @fragment
@@ -117,10 +122,10 @@ def story(view: View) -> None:
         about = st.popover("What is this?", type="tertiary")
     with about:
         explain()
-    settings.forget_stale(view)
-    side = settings.side_now()
+    TokensChoice.enter(view)
+    side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
-    token = settings.token_now(reading, tokenizer.vocab_size)
+    token = token_now(reading, tokenizer.vocab_size)
     draw_pieces(Side(view, get_trace(view)), reading, tokenizer, token)
     draw_cuts(view, reading, tokenizer)
     draw_vocabulary(view, tokenizer, side, token)
@@ -129,7 +134,7 @@ def story(view: View) -> None:
     url_state.write_url()
 
 
-url_state.show(*settings.ALL)
+TokensChoice.show()
 st.markdown(
     "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
     "its place."

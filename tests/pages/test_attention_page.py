@@ -20,7 +20,7 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
-from ui.attention.choice import DISPLAYS
+from ui.attention.maps import DISPLAYS
 from ui.core.examples import examples_for
 
 RunApp = Callable[..., AppTest]

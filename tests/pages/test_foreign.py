@@ -185,8 +185,8 @@ def test_a_kind_that_is_not_there_gives_way(open_page: Callable[..., AppTest]) -
 def test_the_program_of_a_download_makes_the_same_numbers(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ui.attention.choice import AttentionChoice
     from ui.attention.exhibits import attention_exhibit
+    from ui.attention.maps import AttentionChoice
     from ui.export.download import source_of, trace_for
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))

@@ -114,8 +114,8 @@ def test_the_program_of_a_download_makes_the_same_numbers(
     import numpy as np
 
     from tests.views import make_view
-    from ui.attention.choice import AttentionChoice
     from ui.attention.exhibits import attention_exhibit
+    from ui.attention.maps import AttentionChoice
     from ui.export.download import source_of, trace_for
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import AttentionChoice, kinds_of
-from ui.attention.maps import Maps, drawing_of, maps_of, sheet_of, tab_of
+from ui.attention.maps import AttentionChoice, Maps, drawing_of, kinds_of, maps_of, sheet_of, tab_of
 from ui.components.grid import MOST_AT_ONCE, Sheet, Tab
 from ui.components.lines import Drawing
 from ui.core.view import View

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import attention_exhibit, stem
-from ui.attention.maps import Maps
+from ui.attention.maps import AttentionChoice, Maps
 from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
 

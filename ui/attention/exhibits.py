@@ -12,17 +12,19 @@ from transformer.measures.heads import kept_lines
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.attention.choice import AttentionChoice, kinds_of, to_units
 from ui.attention.maps import (
+    AttentionChoice,
     Maps,
     dimmed_columns,
     drawing_of,
+    kinds_of,
     maps_of,
     name_of_map,
     selected_mass,
     sheet_of,
     shown_map,
     tab_of,
+    to_units,
 )
 from ui.components.grid import Tab, still_grid
 from ui.components.lens import still_lens

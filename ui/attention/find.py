@@ -19,16 +19,14 @@ from transformer.measures.patterns import (
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Bools
 from ui.attention.cached import get_maps
-from ui.attention.choice import AttentionChoice, kinds_of, to_pieces, to_units
-from ui.attention.maps import Maps, kind_text_of
-from ui.attention.settings import (
-    FIND,
-    FIND_IN,
+from ui.attention.choice import (
+    AttentionSettings,
     choose_cell,
     choose_heads,
     choose_selection,
     take_kind,
 )
+from ui.attention.maps import AttentionChoice, Maps, kind_text_of, kinds_of, to_pieces, to_units
 from ui.core import url_state
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
@@ -52,9 +50,9 @@ _SIDES = ("query", "key")
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     """Draw the pattern, the parts to search and the ranking; meant for a popover."""
     refill("find_widget", "find_in_widget", *(f"find_{side}_box" for side in _SIDES))
-    pattern = next(each for each in NAMES if each == url_state.get(FIND))
+    pattern = next(each for each in NAMES if each == url_state.get(AttentionSettings.find))
     st.selectbox(
-        "Heads that look at", list(NAMES), **bound(FIND),
+        "Heads that look at", list(NAMES), **bound(AttentionSettings.find),
         format_func=lambda each: NAMES[each].replace("`", ""),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
@@ -106,7 +104,7 @@ def _draw_kinds(
     Where that one cannot have the pattern, the parts that can.
     """
     kinds = kinds_of(trace)
-    wanted = url_state.get(FIND_IN)
+    wanted = url_state.get(AttentionSettings.find_in)
     can = tuple(kind for kind in kinds if _can(pattern, kind))
     default = (choice.kind,) if choice.kind in can or not can else can
     chosen = tuple(kind for kind in kinds if kind in wanted) or default
@@ -121,7 +119,7 @@ def _draw_kinds(
 
 
 def _take_kinds() -> None:
-    url_state.put(FIND_IN, tuple(st.session_state["find_in_widget"]))
+    url_state.put(AttentionSettings.find_in, tuple(st.session_state["find_in_widget"]))
 
 
 def _draw_tokens(maps: Maps, choice: AttentionChoice) -> None:

@@ -13,16 +13,8 @@ from figures.markdown import code
 from transformer.measures.heads import HOWS, Head
 from transformer.types import Floats
 from ui.attention.cached import get_drawing, get_sheet, get_tabs, largest
-from ui.attention.choice import AttentionChoice, kinds_of, to_pieces, to_units
-from ui.attention.maps import Maps, dimmed_columns, selected_mass, shown_map
-from ui.attention.settings import (
-    COMBINE,
-    DIM,
-    HEADS,
-    KIND,
-    MAP,
-    MASS,
-    PIN,
+from ui.attention.choice import (
+    AttentionSettings,
     choose_cell,
     choose_heads,
     choose_selection,
@@ -30,6 +22,16 @@ from ui.attention.settings import (
     take_kind,
     wanted_cell,
     wanted_marks,
+)
+from ui.attention.maps import (
+    AttentionChoice,
+    Maps,
+    dimmed_columns,
+    kinds_of,
+    selected_mass,
+    shown_map,
+    to_pieces,
+    to_units,
 )
 from ui.components.grid.mount import attention_grid
 from ui.components.lens import MOST_TOKENS, Map, Selection
@@ -40,7 +42,7 @@ from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import sized
 from ui.core.theme import current_theme
-from ui.core.url_state import HEAD, LAYER
+from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
 from ui.work.cache import get_trace, get_tracer
@@ -100,7 +102,7 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         summary.caption("No head is switched on. Choose some in the legend.")
     else:
         left_out = ", not counting dimmed tokens" if dimmed_columns(maps, choice) else ""
-        clearest = url_state.get(HEADS) is None and None in choice.cell
+        clearest = url_state.get(AttentionSettings.heads) is None and None in choice.cell
         opens_on = _OPENS_ON if clearest else ""
         heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
         summary.caption(
@@ -116,9 +118,10 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
 def draw_mass(where: DeltaGenerator) -> None:
     """Draw the slider that decides how many lines are drawn."""
     where.slider(
-        "Share of each query's weight to draw", 0.0, 1.0, step=0.05, **bound(MASS),
+        "Share of each query's weight to draw", 0.0, 1.0, step=0.05,
         help="For each query and head, the strongest lines are drawn until together they hold this "
         "share of its weight. At 0 no lines are drawn; at 1, one for every weight above 0.",
+        **bound(AttentionSettings.mass),
     )  # fmt: skip
 
 
@@ -145,11 +148,14 @@ def draw_lines(
     n_layers, n_heads = maps.weights.shape[:2]
 
     def changed(heads: tuple[Head, ...], pin: Pin | None) -> None:
-        stored = (url_state.get(HEADS) if beside else None) or ()
+        stored = (url_state.get(AttentionSettings.heads) if beside else None) or ()
         others = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
         choose_heads((*heads, *others))
         if pins:
-            url_state.put(PIN, (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None)
+            url_state.put(
+                AttentionSettings.pin,
+                (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None,
+            )
 
     attention_lines(drawn, pinned=pinned, on_change=changed, key=key)
 
@@ -188,7 +194,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
 def draw_combine() -> None:
     """Draw the control that decides how heads are combined into one map."""
     st.segmented_control(
-        "Combine heads by", HOWS, required=True, **bound(COMBINE),
+        "Combine heads by", HOWS, required=True, **bound(AttentionSettings.how),
         format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
         help="The rows of a mean of several maps still sum to 1. The maximum is taken weight by "
         "weight: it misses no head's focus, but its rows may sum to more than 1.",
@@ -198,7 +204,7 @@ def draw_combine() -> None:
 def draw_dim() -> None:
     """Draw the switch that covers special tokens."""
     st.toggle(
-        "Dim special tokens", **bound(DIM),
+        "Dim special tokens", **bound(AttentionSettings.dim),
         help="Cover the columns of `<s>` and `</s>`. Weight there is information: it tells you how "
         "little a head takes from the words. The share of attention hidden is averaged over the "
         "map's queries.",
@@ -350,9 +356,9 @@ def _take_cell() -> None:
 
 def _take_heads() -> None:
     chosen = "-".join(st.session_state["heads_widget"]) or "none"
-    url_state.put(HEADS, HEADS.parse(chosen))
-    url_state.put(MAP, "heads" if st.session_state["heads_widget"] else "cell")
+    url_state.put(AttentionSettings.heads, AttentionSettings.heads.parse(chosen))
+    url_state.put(AttentionSettings.map, "heads" if st.session_state["heads_widget"] else "cell")
 
 
 def _take_map() -> None:
-    url_state.put(MAP, st.session_state["map_widget"])
+    url_state.put(AttentionSettings.map, st.session_state["map_widget"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from figures.exhibit import Exhibit, file_stem
+from ui.beam.choice import BeamChoice, choice
 from ui.beam.exhibits import (
     branches_exhibit,
     branches_stem,
@@ -13,11 +14,8 @@ from ui.beam.exhibits import (
     node_stem,
     tree_exhibit,
 )
-from ui.beam.maps import stored_cell
 from ui.beam.panels import Search
-from ui.beam.settings import LOOK, PANEL, choice
 from ui.core import url_state
-from ui.core.units import UNITS
 from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
 
@@ -30,13 +28,13 @@ def offer_tree(search: Search) -> None:
 
 def offer_panel(search: Search) -> None:
     """Draw the download button of the panel below the tree, unless the panel is empty."""
-    view, tree, panel = search.view, search.tree, url_state.get(PANEL)
-    shown, cell, units = choice(tree), stored_cell(search.trace), url_state.get(UNITS)
+    view, tree, stored = search.view, search.tree, BeamChoice.read()
+    shown, cell = choice(tree), url_state.cell(*search.trace.cross.shape[:2])
+    panel, look, units = stored.panel, stored.look, stored.units
     if panel == "node" and shown.a is not None:
         name = node_stem(tree.node(shown.a), cell)
         _button(view, node_exhibit, "beam_node_away", name, shown.a, cell, units)
     elif panel == "compare" and shown.a is not None and shown.b is not None:
-        look = url_state.get(LOOK)
         both = shown.a, shown.b
         name = branches_stem(look, cell)
         _button(view, branches_exhibit, "beam_pair_away", name, *both, look, cell, units)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -11,56 +10,24 @@ from figures.attention import describe, heatmap
 from figures.labels import READS_PREDICTS
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.components.grid import Cell
 from ui.components.lens import MOST_TOKENS, Map
 from ui.components.lens.mount import attention_lens
-from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.presenter import SCALE, presenting
 from ui.core.theme import current_theme
 from ui.core.units import units_control
-from ui.core.url_state import HEAD, LAYER, Param
-from ui.core.widgets import fill
+from ui.core.url_state import Cell
+from ui.core.widgets import layer_and_head
 
 
-def layer_and_head(trace: Trace) -> Cell:
-    """Draw the boxes for layer and head, and the control for the axes' units.
-
-    Returns: the 0-based layer and head; None is the mean over all, also used if the model has no
-        such layer or head.
-    """
+def draw_axes(trace: Trace) -> Cell:
+    """Draw the boxes for layer and head, and the control for the axes' units."""
     n_layers, n_heads = trace.cross.shape[:2]
     wide = round(140 * (SCALE if presenting() else 1))
     with st.container(horizontal=True, vertical_alignment="center"):
-        for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
-            key = f"beam_{param.name}_box"
-            stored = url_state.get(param)
-            fill(key, stored if stored is not None and stored <= count else 0)
-            st.selectbox(
-                name, range(count + 1), key=key, width=wide, label_visibility="collapsed",
-                format_func=partial(_option, name), on_change=_take_map, args=(param, key),
-            )  # fmt: skip
+        cell = layer_and_head("beam", n_layers, n_heads, wide)
         units_control()
-    return stored_cell(trace)
-
-
-def stored_cell(trace: Trace) -> Cell:
-    """Return the stored layer and head, as `layer_and_head` does."""
-    n_layers, n_heads = trace.cross.shape[:2]
-    return _stored_index(LAYER, n_layers), _stored_index(HEAD, n_heads)
-
-
-def _stored_index(param: Param[int | None], count: int) -> int | None:
-    number = url_state.get(param)
-    return number - 1 if number is not None and number <= count else None
-
-
-def _option(name: str, value: int) -> str:
-    return f"{name} {value}" if value else f"{name}: mean"
-
-
-def _take_map(param: Param[int | None], key: str) -> None:
-    url_state.put(param, st.session_state[key] or None)
+    return cell
 
 
 def show_map(

@@ -28,9 +28,9 @@ from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge
 from transformer.trace.records import Trace
+from ui.beam.choice import LOOKS, PAGE, BeamChoice, Mark, Slot, Start, chosen, put, update_tree
 from ui.beam.exhibits import cell_name
-from ui.beam.maps import layer_and_head, show_map
-from ui.beam.settings import LOOK, LOOKS, PAGE, A, B, Mark, Slot, Start, chosen, put, update_tree
+from ui.beam.maps import draw_axes, show_map
 from ui.components.grid import Cell
 from ui.components.tree import branch_colours, encode
 from ui.components.tree.mount import beam_tree_view, branches
@@ -103,7 +103,7 @@ def draw_why(search: Search, lead: str = "") -> None:
 def node_panel(search: Search) -> None:
     """Draw node A's numbers, and where the model looked while predicting its token."""
     tree = search.tree
-    node = chosen(tree, A)
+    node = chosen(tree, BeamChoice.a)
     if node is None:
         st.caption("Choose a node in the tree to see its numbers and its attention.")
         return
@@ -112,7 +112,7 @@ def node_panel(search: Search) -> None:
         draw_node(search, node)
         _draw_go_on_button(search, node)
     with maps.container():
-        _node_maps(search, node, layer_and_head(search.trace))
+        _node_maps(search, node, draw_axes(search.trace))
 
 
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
@@ -184,7 +184,7 @@ def _node_maps(search: Search, node: Node, cell: Cell) -> None:
 def compare_panel(search: Search) -> None:
     """Draw two branches: tokens, log-probabilities, curves and attention."""
     tree = search.tree
-    a, b = chosen(tree, A), chosen(tree, B)
+    a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     _choose_branches(search)
     if a is None or b is None:
         st.caption(
@@ -229,7 +229,9 @@ def compare_panel(search: Search) -> None:
 def _choose_branches(search: Search) -> None:
     """Draw the lists for A and B: finished hypotheses, and the nodes chosen in the tree."""
     tree = search.tree
-    for column, param, name in zip(st.columns(2, gap="large"), (A, B), "AB", strict=True):
+    for column, param, name in zip(
+        st.columns(2, gap="large"), (BeamChoice.a, BeamChoice.b), "AB", strict=True
+    ):
         node = chosen(tree, param)
         options = list(tree.leaves)
         if node is not None and node.index not in options:
@@ -288,10 +290,10 @@ def _branch_maps(search: Search, both: Comparison) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.segmented_control(
             "Attention", LOOKS, format_func=LOOKS.__getitem__, required=True,
-            label_visibility="collapsed", **bound(LOOK),
+            label_visibility="collapsed", **bound(BeamChoice.look),
         )  # fmt: skip
-        cell = layer_and_head(trace)
-    kind = url_state.get(LOOK)
+        cell = draw_axes(trace)
+    kind = url_state.get(BeamChoice.look)
     for column, name, path in zip(st.columns(2, gap="large"), "AB", (both.a, both.b), strict=True):
         attention = attention_along(trace.search, search.tree, path[-1].index)
         maps = attention.cross if kind == "cross" else attention.decoder_self

@@ -19,13 +19,13 @@ from transformer.errors import CheckpointError
 from transformer.measures.heads import Head
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
-from ui.attention.choice import AttentionChoice
-from ui.attention.settings import HEADS, KIND, read_choice
+from ui.attention.choice import AttentionSettings, read_choice
+from ui.attention.maps import AttentionChoice
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.examples import examples_for, shared_example
 from ui.core.languages import Languages
-from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
 from ui.frame.through_time import others_in_time
 from ui.work.cache import Plan
@@ -273,7 +273,7 @@ def choices_of(
         )
         for trace, at in ((left, place), (right, (layer, head)))
     )  # fmt: skip
-    if url_state.get(HEADS) is None and _has(right.attention(kind), one.heads):
+    if url_state.get(AttentionSettings.heads) is None and _has(right.attention(kind), one.heads):
         two = replace(two, heads=one.heads)  # a legend switches heads on both sides
     return one, two
 

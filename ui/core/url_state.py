@@ -13,11 +13,16 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import streamlit as st
 
+from transformer.types import ATTENTION_KINDS
+
 T = TypeVar("T")
+
+#: A layer and a head, counted from 0; None is the mean.
+Cell = tuple[int | None, int | None]
 
 _STORE = "headlight_store"
 _WRITTEN = "headlight_written"
@@ -45,19 +50,37 @@ def write_value(value: object) -> str:
 
 @dataclass(frozen=True)
 class Param(Generic[T]):
-    """A setting that the URL can hold.
+    """A setting that the URL can hold, alone or as a field of a `ui.core.choice.Choice`.
 
     Attributes:
         name: as in the URL.
         parse: parses a raw string; raises `ValueError` if it is invalid.
         default: the value if nothing valid is stored.
         write: formats a value, such that `parse(write(value)) == value`.
+        of: what the value belongs to ("model", "sentence", ...); it is forgotten when that changes,
+            see `forget_stale`.
     """
 
     name: str
     parse: Callable[[str], T]
     default: T
     write: Callable[[T], str] = write_value
+    of: str = ""
+
+    @overload
+    def __get__(self, choice: None, owner: type) -> Param[T]: ...
+    @overload
+    def __get__(self, choice: object, owner: type) -> T: ...
+    def __get__(self, choice: object | None, owner: type) -> Param[T] | T:
+        """Return the setting of a class of choices, or its value in one choice."""
+        if choice is None:
+            return self
+        value: T = vars(choice)[self.name]
+        return value
+
+    def __set__(self, choice: object, value: T) -> None:
+        """Set the value in a choice under construction; the class's default is this setting."""
+        vars(choice)[self.name] = self.default if isinstance(value, Param) else value
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
@@ -127,11 +150,29 @@ def write_layer(value: int | None) -> str:
     return "mean" if value is None else str(value)
 
 
+def parse_pair(raw: str) -> tuple[int, int]:
+    """Parse two numbers from 1, such as `5.2`."""
+    first, _, second = raw.partition(".")
+    number = whole(1, 99_999)
+    return number(first), number(second)
+
+
+def write_pair(value: tuple[int, int]) -> str:
+    """Format two numbers."""
+    return f"{value[0]}.{value[1]}"
+
+
+def position(name: str, of: str = "") -> Param[int | None]:
+    """Return the setting of a place counted from 1; None is the page's choice. See `index`."""
+    return Param(name, whole(1, 99_999), None, of=of)
+
+
 #: Settings that pages share; each page adds its own.
-STEP: Param[int | None] = Param("step", whole(1, 99_999), None)
+STEP = position("step")
 LAYER: Param[int | None] = Param("layer", parse_layer, None, write_layer)
 HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
 SHIFTED: Param[bool] = switch("shifted")
+KIND: Param[str] = Param("kind", one_of(ATTENTION_KINDS), "cross")
 
 
 def read_url() -> None:
@@ -206,6 +247,36 @@ def get(param: Param[T]) -> T:
 def put(param: Param[T], value: T) -> None:
     """Store a value; `write_url` puts it into the URL at the end of the run."""
     _dict(_STORE)[param.name] = param.write(value)
+
+
+def index(param: Param[int | None], count: int) -> int | None:
+    """Return a place as an index from 0; None if it is unset or there are fewer than that."""
+    value = get(param)
+    return value - 1 if value is not None and value <= count else None
+
+
+def cell(n_layers: int, n_heads: int) -> Cell:
+    """Return the stored layer and head as indices; None, and what a model lacks, is the mean."""
+    return index(LAYER, n_layers), index(HEAD, n_heads)
+
+
+def put_index(param: Param[int | None], at: int | None) -> None:
+    """Store a place given as an index from 0, or None."""
+    put(param, None if at is None else at + 1)
+
+
+def forget_stale(key: str, now: object, *params: Param[Any]) -> None:
+    """Forget settings when what they belong to has changed since the last call.
+
+    Those that a link has just set stay.
+
+    Args:
+        key: names the session's note of the last `now`.
+    """
+    before = st.session_state.get(key, now)
+    st.session_state[key] = now
+    if before != now and not arrived(*params):
+        forget(*params)
 
 
 def stored(param: Param[Any]) -> bool:

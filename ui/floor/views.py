@@ -10,7 +10,7 @@ from figures.stream import block_labels, neuron_bars, norm_lines, promoted_bars,
 from transformer.config import ModelConfig
 from transformer.measures.stream import block_shares, firing_counts, stream_norms
 from transformer.trace.records import FeedForwardReading, Stream, Trace
-from ui.attention.settings import DISPLAY
+from ui.attention.choice import AttentionSettings
 from ui.components.plan import BLOCKS, Opened, PlanChoice
 from ui.components.plan.mount import model_plan
 from ui.core import url_state
@@ -51,7 +51,7 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
         url_state.put(LAYER, block.layer + 1)
         url_state.put(HEAD, block.head + 1)
         if block.page == "attention":
-            url_state.put(DISPLAY, "grid")
+            url_state.put(AttentionSettings.display, "grid")
         else:
             here = chosen.source if block.stack == "encoder" else chosen.row
             url_state.put(QUERY, here + 1)

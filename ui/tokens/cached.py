@@ -8,7 +8,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from ui.core import url_state
 from ui.core.view import View
-from ui.tokens import settings
+from ui.tokens.choice import TokensChoice
 from ui.tokens.views import (
     Plane,
     Reading,
@@ -41,7 +41,7 @@ def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKi
 
 def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[Segmentation, ...]]:
     """Return the computation of a text's segmentations, by the settings."""
-    dropout, seed = url_state.get(settings.DROPOUT), url_state.get(settings.CUT_SEED)
+    dropout, seed = url_state.get(TokensChoice.dropout), url_state.get(TokensChoice.cut_seed)
     text = reading.typed
     return Computation(
         "cuts", (reading.side, dropout, seed),

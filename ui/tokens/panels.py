@@ -20,8 +20,9 @@ from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.tokens import settings, words
+from ui.tokens import words
 from ui.tokens.cached import get_kinds, other_cuts_of
+from ui.tokens.choice import SIDES, TokensChoice
 from ui.tokens.downloads import offer_lengths
 from ui.tokens.views import (
     Reading,
@@ -41,8 +42,8 @@ _SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", 
 def draw_texts(where: DeltaGenerator) -> None:
     """Draw the choice of text."""
     where.segmented_control(
-        "Text", settings.SIDES, label_visibility="collapsed", required=True,
-        format_func=_TEXTS.__getitem__, **bound(settings.SIDE),
+        "Text", SIDES, label_visibility="collapsed", required=True,
+        format_func=_TEXTS.__getitem__, **bound(TokensChoice.side),
     )  # fmt: skip
 
 
@@ -56,7 +57,7 @@ def draw_sentence(
         token: id of the outlined piece.
         label: for screen readers.
     """
-    param = side.own(settings.TOKEN)
+    param = side.own(TokensChoice.token)
     sentence_pieces(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token,
         on_choose=lambda index: url_state.put(param, index), key=side.key("pieces"), label=label,
@@ -69,20 +70,21 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
     if tokenizer.kind == "bpe":
         left, right = place.columns(2)
         left.slider(
-            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(settings.DROPOUT),
+            "Share of merges left out", 0.0, 1.0, step=0.05, **bound(TokensChoice.dropout),
             help=term("merge"),
         )  # fmt: skip
         right.number_input(
-            "Seed of the draws", 0, 9_999, **bound(settings.CUT_SEED), help=term("seed")
+            "Seed of the draws", 0, 9_999, **bound(TokensChoice.cut_seed), help=term("seed")
         )
     cuts = computed(view, *other_cuts_of(reading, tokenizer))
     if len(cuts) < 2:
         place.caption("There is no other way to split it.")
         return
-    chosen = min(url_state.get(settings.CUT), len(cuts)) - 1
+    chosen = min(url_state.get(TokensChoice.cut), len(cuts)) - 1
     with place:
         other_cuts(
-            cuts_shown(cuts), chosen=chosen, on_choose=settings.choose_cut,
+            cuts_shown(cuts), chosen=chosen,
+            on_choose=lambda at: url_state.put(TokensChoice.cut, at + 1),
             label="Ways to split the text", key="cuts",
         )  # fmt: skip
         if chosen > 0 and reading.side == "source":
@@ -104,10 +106,10 @@ def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the vocabulary: a searchable list, and the lengths of its pieces."""
     kinds, pieces = get_kinds(view, tokenizer, side), tokenizer.pieces
-    wanted = url_state.get(settings.FIND)
+    wanted = url_state.get(TokensChoice.find)
     place = section("A piece is a number", words.about_vocabulary(tokenizer, kinds, token))
     left, right = place.columns([5, 4], gap="medium")
-    left.text_input("Find", placeholder="text or number", max_chars=100, **bound(settings.FIND))
+    left.text_input("Find", placeholder="text or number", max_chars=100, **bound(TokensChoice.find))
     found = find(pieces, wanted)
     listed = found[:_MOST_ROWS]
     table = {
@@ -121,7 +123,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     def choose() -> None:
         rows = st.session_state[key].selection.rows
         if rows and rows[0] < len(listed):
-            settings.choose_token(listed[rows[0]])
+            url_state.put(TokensChoice.token, listed[rows[0]])
 
     left.dataframe(
         table, hide_index=True, height=215, key=key, on_select=choose, selection_mode="single-row"

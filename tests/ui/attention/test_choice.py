@@ -11,14 +11,8 @@ from hypothesis import strategies as st
 from tests.factories import make_trace
 from transformer.measures.heads import mutual_information
 from transformer.measures.words import word_groups
-from ui.attention.choice import to_pieces, to_units
-from ui.attention.settings import (
-    HEADS,
-    KEYS,
-    KIND,
-    MAP,
-    MASS,
-    PIN,
+from ui.attention.choice import (
+    AttentionSettings,
     choose_cell,
     mark_heads,
     parse_heads,
@@ -29,32 +23,39 @@ from ui.attention.settings import (
     wanted_cell,
     wanted_marks,
 )
+from ui.attention.maps import to_pieces, to_units
 from ui.core import url_state
+from ui.core.url_state import KIND
 
 heads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), unique=True).map(tuple)
 
 
 @given(heads)
 def test_any_set_of_heads_comes_back_in_its_order(chosen: tuple[tuple[int, int], ...]) -> None:
-    assert HEADS.parse(HEADS.write(chosen)) == chosen
+    assert AttentionSettings.heads.parse(AttentionSettings.heads.write(chosen)) == chosen
 
 
 @given(st.sets(st.integers(0, 600)).map(lambda chosen: tuple(sorted(chosen))))
 def test_any_tokens_come_back(chosen: tuple[int, ...]) -> None:
-    assert KEYS.parse(KEYS.write(chosen)) == chosen
+    assert AttentionSettings.keys.parse(AttentionSettings.keys.write(chosen)) == chosen
 
 
 @given(st.none() | st.tuples(st.sampled_from(["query", "key"]), st.integers(0, 600)))
 def test_any_pin_comes_back(pin: tuple[str, int] | None) -> None:
-    assert PIN.parse(PIN.write(pin)) == pin  # type: ignore[arg-type]
+    assert AttentionSettings.pin.parse(AttentionSettings.pin.write(pin)) == pin  # type: ignore[arg-type]
 
 
 def test_empty_zero_and_the_first_are_written_out() -> None:
-    assert HEADS.write(()) == KEYS.write(()) == PIN.write(None) == "none"
-    assert HEADS.write(((0, 2), (1, 4))) == "1.3-2.5"
-    assert KEYS.write((0, 6)) == "1-7"
-    assert PIN.write(("key", 0)) == "k1"
-    assert (MASS.write(0.0), MASS.parse("0")) == ("0", 0.0)
+    assert (
+        AttentionSettings.heads.write(())
+        == AttentionSettings.keys.write(())
+        == AttentionSettings.pin.write(None)
+        == "none"
+    )
+    assert AttentionSettings.heads.write(((0, 2), (1, 4))) == "1.3-2.5"
+    assert AttentionSettings.keys.write((0, 6)) == "1-7"
+    assert AttentionSettings.pin.write(("key", 0)) == "k1"
+    assert (AttentionSettings.mass.write(0.0), AttentionSettings.mass.parse("0")) == ("0", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -97,13 +98,20 @@ def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("session")
 def test_tokens_are_forgotten_with_another_kind_only() -> None:
-    url_state.put(PIN, ("key", 2))
-    url_state.put(KEYS, (1,))
+    url_state.put(AttentionSettings.pin, ("key", 2))
+    url_state.put(AttentionSettings.keys, (1,))
     take_kind("cross")  # the one that is shown
-    assert (url_state.get(PIN), url_state.get(KEYS)) == (("key", 2), (1,))
+    assert (url_state.get(AttentionSettings.pin), url_state.get(AttentionSettings.keys)) == (
+        ("key", 2),
+        (1,),
+    )
     assert not url_state.stored(KIND)
     take_kind("decoder_self")
-    assert (url_state.get(KIND), url_state.stored(PIN), url_state.stored(KEYS)) == (
+    assert (
+        url_state.get(KIND),
+        url_state.stored(AttentionSettings.pin),
+        url_state.stored(AttentionSettings.keys),
+    ) == (
         "decoder_self",
         False,
         False,
@@ -113,7 +121,7 @@ def test_tokens_are_forgotten_with_another_kind_only() -> None:
 @pytest.mark.usefixtures("session")
 def test_a_choice_that_repeats_what_is_shown_needs_no_place_in_the_link() -> None:
     choose_cell((None, None))
-    assert not any(map(url_state.stored, (url_state.LAYER, url_state.HEAD, MAP)))
+    assert not any(map(url_state.stored, (url_state.LAYER, url_state.HEAD, AttentionSettings.map)))
     choose_cell((2, None))
     assert (url_state.get(url_state.LAYER), url_state.stored(url_state.HEAD)) == (3, False)
     choose_cell((None, None))

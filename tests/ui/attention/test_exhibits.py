@@ -14,8 +14,8 @@ import pytest
 from figures.exhibit import Exhibit
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.choice import DISPLAYS, AttentionChoice
 from ui.attention.exhibits import attention_exhibit
+from ui.attention.maps import DISPLAYS, AttentionChoice
 from ui.export.programs import Source
 
 Make = Callable[[AttentionChoice], Exhibit]

@@ -13,9 +13,8 @@ from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import AttentionChoice
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
-from ui.attention.maps import KIND_TEXTS, Maps, maps_of
+from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, maps_of
 from ui.compare.maps.pairing import difference_map, joined_choices, signed_sheet
 from ui.compare.programs import LETTERS, Compared, reading
 from ui.components.grid import still_grid

@@ -17,8 +17,7 @@ from transformer.measures.compare import difference, not_shared, parting
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
-from ui.attention.choice import AttentionChoice
-from ui.attention.maps import Maps, dimmed_columns, shown_map
+from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
 from ui.compare.programs import LETTERS
 from ui.components.grid import Sheet
 from ui.components.grid.signed import difference_sheet

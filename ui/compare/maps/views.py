@@ -15,17 +15,8 @@ from transformer.measures.compare import divergence
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.cached import get_drawing, get_maps, get_sheet
-from ui.attention.choice import AttentionChoice
-from ui.attention.maps import KIND_TEXTS, Maps, shown_map
-from ui.attention.settings import (
-    COMBINE,
-    DIM,
-    HEADS,
-    KIND,
-    MASS,
-    PIN,
-    choose_kind,
-)
+from ui.attention.choice import AttentionSettings
+from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import (
     BESIDE,
@@ -49,7 +40,7 @@ from ui.components.lens import Map
 from ui.components.lens.mount import attention_lens
 from ui.core import url_state
 from ui.core.units import UNITS, units_control
-from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
 
@@ -62,7 +53,8 @@ _AXES = ("layer", "head")
 
 #: What a link brings back of the maps.
 PARAMS: tuple[Param[Any], ...] = (
-    KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, DIM, COMBINE, HEADS, MASS, PIN,
+    KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, AttentionSettings.dim, AttentionSettings.how,
+    AttentionSettings.heads, AttentionSettings.mass, AttentionSettings.pin,
 )  # fmt: skip
 
 #: Pixels that a map beside another one may take in height.
@@ -131,10 +123,10 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
 
 def draw_kinds(kinds: tuple[AttentionKind, ...], kind: AttentionKind) -> None:
     """Draw the control of the kind, of those that both sides have."""
-    fill("kind_widget", kind)
+    arguments = bound(KIND, *AttentionSettings.of("tokens"))
+    fill(arguments["key"], kind)
     st.segmented_control(
-        "Kind of attention", kinds, label_visibility="collapsed", required=True,
-        key="kind_widget", on_change=choose_kind,
+        "Kind of attention", kinds, label_visibility="collapsed", required=True, **arguments,
         # A row holds the kinds and the ways to look, so the kinds are short, as on the grid's tabs.
         format_func=lambda each: KIND_TEXTS[each].short,
     )  # fmt: skip

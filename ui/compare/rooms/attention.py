@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ui.attention.settings import KIND
 from ui.compare.choice import BESIDE
 from ui.compare.maps.differences import draw_differences
 from ui.compare.maps.downloads import differences_download, maps_download
@@ -13,7 +12,7 @@ from ui.compare.programs import LETTERS
 from ui.compare.sides import CompareRoom, Download, Pair
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.url_state import HEAD, LAYER
+from ui.core.url_state import HEAD, KIND, LAYER
 
 
 def _draw(pair: Pair) -> Download | None:

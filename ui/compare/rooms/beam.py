@@ -8,35 +8,22 @@ from functools import partial
 import streamlit as st
 
 from figures.exhibit import Exhibit
+from ui.beam.choice import BeamChoice, Slot, choice, chosen, follow_beside, mark, mark_of, open_tree
 from ui.beam.exhibits import tree_exhibit
 from ui.beam.panels import draw_node, draw_tree, draw_why, search_of
-from ui.beam.settings import (
-    DROPPED,
-    Mark,
-    Slot,
-    choice,
-    chosen,
-    follow_beside,
-    mark_of,
-    open_tree,
-    parse_mark,
-    write_mark,
-)
 from ui.compare.choice import Setup
 from ui.compare.programs import LETTERS
 from ui.compare.sides import CompareRoom, Download, Pair
 from ui.components.tree import TreeChoice
+from ui.core import url_state
 from ui.core.side import Side
-from ui.core.url_state import Param
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.translate.words import decoded_text
 
 
 def _slot(letter: str) -> Slot:
-    name = f"node_{letter.lower()}"
-    node: Param[Mark | None] = Param(name, parse_mark, None, write_mark)
-    return Slot(f"beam_tree_{letter}", node, None)
+    return Slot(f"beam_tree_{letter}", mark(f"node_{letter.lower()}"), None)
 
 
 #: The tree of each side; its one node is that whose numbers stand below it.
@@ -69,7 +56,7 @@ def _draw(pair: Pair) -> Download | None:
 
     def settings(side: Side) -> Mapping[str, str]:
         at = chosen(searches[side.letter].tree, _SLOTS[side.letter].a)
-        return {} if at is None else {"a": write_mark(mark_of(at))}
+        return {} if at is None else {"a": url_state.write_pair(mark_of(at))}
 
     pair.rows(say_how, tree, why, node)
     pair.links(settings)
@@ -102,5 +89,5 @@ def _lacks(setup: Setup, side: Side) -> str | None:
 
 ROOM = CompareRoom(
     "beam", _draw, page="beam", lacks=_lacks,
-    params=(*(slot.a for slot in _SLOTS.values()), DROPPED),
+    params=(*(slot.a for slot in _SLOTS.values()), BeamChoice.dropped),
 )  # fmt: skip

@@ -21,10 +21,10 @@ from ui.core.side import Side, other
 from ui.core.view import View
 from ui.export.download import source_of, trace_for
 from ui.tokens.cached import get_reading
+from ui.tokens.choice import TokensChoice, side_now
 from ui.tokens.downloads import make_pieces
 from ui.tokens.exhibits import traced_pieces_exhibit
 from ui.tokens.panels import draw_sentence, draw_texts
-from ui.tokens.settings import SIDE, TOKEN, side_now
 from ui.tokens.views import Reading, read_trace, tokenizer_of
 from ui.work.cache import get_tracer
 
@@ -43,13 +43,16 @@ def _draw(pair: Pair) -> Download | None:
         n = count(reading.n_pieces, "piece")
         st.markdown(f"{side.lead}{n} for {count(reading.n_words, 'word')}")
         label = f"{side.letter}: the {text} in {n}"
-        token = url_state.get(side.own(TOKEN))
+        token = url_state.get(side.own(TokensChoice.token))
         tokenizer = _tokenizer(side, text)
         draw_sentence(side, reading, tokenizer, -2 if token is None else token, label)
 
     def settings(side: Side) -> Mapping[str, str]:
-        token = url_state.get(side.own(TOKEN))
-        return {SIDE.name: text, TOKEN.name: "" if token is None else str(token)}
+        token = url_state.get(side.own(TokensChoice.token))
+        return {
+            TokensChoice.side.name: text,
+            TokensChoice.token.name: "" if token is None else str(token),
+        }
 
     pair.rows(pieces)
     pair.links(settings)
@@ -131,6 +134,6 @@ def _exhibit(view: View, text: TextSide) -> Exhibit:
 
 
 ROOM = CompareRoom(
-    "tokens", _draw, page="tokens", params=(SIDE, TOKEN, other(TOKEN)), lacks=_lacks,
-    everywhere=True,
+    "tokens", _draw, page="tokens", lacks=_lacks, everywhere=True,
+    params=(TokensChoice.side, TokensChoice.token, other(TokensChoice.token)),
 )  # fmt: skip

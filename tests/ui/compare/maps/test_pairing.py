@@ -10,8 +10,7 @@ import pytest
 from tests.factories import make_trace
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
-from ui.attention.choice import AttentionChoice
-from ui.attention.maps import maps_of
+from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare.maps.pairing import changed_places, difference_map, fit_of, labels
 
 WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")

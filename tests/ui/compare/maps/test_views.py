@@ -18,8 +18,7 @@ from transformer.config import ModelConfig
 from transformer.positions import sinusoidal
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
-from ui.attention.choice import AttentionChoice
-from ui.attention.maps import maps_of
+from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare.choice import Setup
 from ui.compare.languages import target_language, warning
 from ui.compare.maps.pairing import joined_choices, without_partner

@@ -10,7 +10,9 @@ from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
 from ui.components.tree import TreeChoice, choice_in
 from ui.core import url_state
-from ui.core.url_state import Param
+from ui.core.choice import Choice
+from ui.core.units import UNITS
+from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 
 #: A node in a link: its step and its rank, both from 1, as in "5.2".
@@ -20,40 +22,38 @@ PANELS = {"node": "Node A", "compare": "A and B compared", "finished": "Finished
 LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
 
 
-def parse_mark(raw: str) -> Mark | None:
-    """Parse a node from a link; "none" is no node."""
-    if raw == "none":
-        return None
-    step, _, rank = raw.partition(".")
-    number = url_state.whole(1, 99_999)
-    return number(step), number(rank)
-
-
-def write_mark(mark: Mark | None) -> str:
-    """Return the URL value of a node."""
-    return "none" if mark is None else f"{mark[0]}.{mark[1]}"
-
-
-A: Param[Mark | None] = Param("a", parse_mark, None, write_mark)
-B: Param[Mark | None] = Param("b", parse_mark, None, write_mark)
-#: "auto" shows dropped nodes for a beam of 1 and hides them for a wider beam.
-DROPPED: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
-PANEL: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
-LOOK: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
+def mark(name: str) -> Param[Mark | None]:
+    """Return the setting of a node; "none" is no node."""
+    return Param(
+        name, lambda raw: None if raw == "none" else url_state.parse_pair(raw), None,
+        lambda value: "none" if value is None else url_state.write_pair(value),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
+class BeamChoice(Choice):
+    """The URL parameters; "auto" shows dropped nodes for a beam of 1 only."""
+
+    a: Param[Mark | None] = mark("a")
+    b: Param[Mark | None] = mark("b")
+    dropped: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
+    panel: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
+    look: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
+    layer: Param[int | None] = LAYER
+    head: Param[int | None] = HEAD
+    units: Param[str] = UNITS
+
+
 class Slot:
-    """Where one tree on screen stores its choices.
+    """The place of one tree on screen: where its choices are stored.
 
     Attributes:
         key: of its component.
-        a, b: the parameters that hold its nodes; if `b` is None, only one node can be chosen.
+        a, b: the settings of its nodes; if `b` is None, only one node can be chosen.
     """
 
-    key: str = "beam_tree"
-    a: Param[Mark | None] = A
-    b: Param[Mark | None] | None = B
+    def __init__(self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None) -> None:
+        self.key, self.a, self.b = key, a, b
 
     @property
     def start(self) -> Start | None:
@@ -68,7 +68,7 @@ class Slot:
 
 
 #: The slot of the page's own tree.
-PAGE = Slot()
+PAGE = Slot("beam_tree", BeamChoice.a, BeamChoice.b)
 
 
 @dataclass(frozen=True)
@@ -88,22 +88,22 @@ def prepare_tree(view: View, tree: Tree) -> None:
     """
     name = view.request.name
     last = PAGE.start
-    from_link = url_state.arrived(A, B, DROPPED)
+    from_link = url_state.arrived(BeamChoice.a, BeamChoice.b, BeamChoice.dropped)
     if last is not None and last.tree_id == name and not from_link and not url_state.entered():
         return
     if last is not None and last.tree_id != name and not from_link:
-        url_state.forget(A, B)
-    ensure_node(tree, A)
-    if chosen(tree, B) is None:
-        url_state.put(B, None)
-    for param in (DROPPED, PANEL, LOOK):
+        url_state.forget(BeamChoice.a, BeamChoice.b)
+    ensure_node(tree, BeamChoice.a)
+    if chosen(tree, BeamChoice.b) is None:
+        url_state.put(BeamChoice.b, None)
+    for param in (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look):
         url_state.put(param, url_state.get(param))
     update_tree(view, tree)
 
 
 def start_of(view: View, tree: Tree) -> Start:
     """Return what the tree opens with; if the comparison panel lacks a node B, choose one."""
-    if url_state.get(PANEL) == "compare" and pair_up(tree):
+    if url_state.get(BeamChoice.panel) == "compare" and pair_up(tree):
         return update_tree(view, tree)
     last = PAGE.start
     current = last is not None and last.tree_id == view.request.name
@@ -141,7 +141,7 @@ def update_tree(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
     """Return the stored choices for this tree."""
     a, b = chosen(tree, slot.a), chosen(tree, slot.b) if slot.b else None
-    dropped = url_state.get(DROPPED)
+    dropped = url_state.get(BeamChoice.dropped)
     return TreeChoice(
         None if a is None else a.index,
         None if b is None else b.index,
@@ -161,7 +161,7 @@ def mark_of(node: Node) -> Mark:
 
 
 def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
-    """Store a node as A or B."""
+    """Store a node as BeamChoice.a or BeamChoice.b."""
     url_state.put(param, None if index is None else mark_of(tree.node(index)))
 
 
@@ -170,7 +170,7 @@ def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
     reported = choice_in(st.session_state.get(slot.key), view.request.name, tree)
     if reported is not None:
         if reported.dropped != choice(tree, slot).dropped:
-            url_state.put(DROPPED, "on" if reported.dropped else "off")
+            url_state.put(BeamChoice.dropped, "on" if reported.dropped else "off")
         put(tree, slot.a, reported.a)
         if slot.b is not None:
             put(tree, slot.b, reported.b)
@@ -184,9 +184,11 @@ def follow(view: View, tree: Tree) -> None:
     if reported is None:
         return
     if reported.b is not None and reported.b != before.b:
-        url_state.put(PANEL, "compare")
-    elif reported.b is None and before.b is not None and url_state.get(PANEL) == "compare":
-        url_state.put(PANEL, "node")
+        url_state.put(BeamChoice.panel, "compare")
+    elif (
+        reported.b is None and before.b is not None and url_state.get(BeamChoice.panel) == "compare"
+    ):
+        url_state.put(BeamChoice.panel, "node")
 
 
 def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
@@ -223,7 +225,7 @@ def pair_up(tree: Tree) -> bool:
 
     Returns: whether anything was chosen.
     """
-    a, b = chosen(tree, A), chosen(tree, B)
+    a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     if a is None or b is not None or not tree.leaves:
         return False
     leaf = tree.best_leaf(a.index)
@@ -233,6 +235,6 @@ def pair_up(tree: Tree) -> bool:
     if not rivals:
         return False
     if leaf is not None:
-        put(tree, A, leaf)
-    put(tree, B, rivals[0])
+        put(tree, BeamChoice.a, leaf)
+    put(tree, BeamChoice.b, rivals[0])
     return True

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ui
+from ui.core import url_state
+from ui.core.choice import Choice
+from ui.core.url_state import Param
+
+for module in pkgutil.walk_packages(ui.__path__, "ui."):
+    importlib.import_module(module.name)
+
+CHOICES = sorted(Choice.__subclasses__(), key=lambda cls: cls.__module__)
+#: Raw strings to try; each setting takes some of them.
+RAWS = (
+    "0", "1", "2", "5", "12", "0.5", "1.2", "5.2", "mean", "none", "on", "off", "q1", "k2",
+    "1.1-2.2", "2-1", "encoder_self-cross", "A <b>dog</b>.", "nan", "1e999", "٣", "-1", "",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sample(Choice):
+    """Two settings, one of which belongs to the sentence."""
+
+    token: Param[int | None] = url_state.position("token", of="sentence")
+    count: Param[int] = Param("count", url_state.whole(3, 30), 10)
+
+
+@pytest.fixture(autouse=True)
+def _session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_state.st, "session_state", {})
+
+
+def others(param: Param[Any]) -> list[Any]:
+    """Return values that the setting can have, its default first."""
+    found = [param.default]
+    words = [cell.cell_contents for cell in getattr(param.parse, "__closure__", None) or ()]
+    for raw in (*RAWS, *(word for each in words if isinstance(each, tuple) for word in each)):
+        try:
+            value = param.parse(raw)
+        except ValueError:
+            continue
+        if value not in found and param.write(value):
+            found.append(value)
+    return found
+
+
+@pytest.mark.parametrize("cls", CHOICES, ids=lambda cls: cls.__name__)
+def test_every_choice_is_read_stored_linked_and_reset_by_its_fields(cls: type[Choice]) -> None:
+    params = cls.params()
+    assert len({param.name for param in params}) == len(params)
+    assert cls.read() == cls()
+    for field, param in zip(cls.__dataclass_fields__, params, strict=True):
+        values = others(param)
+        assert len(values) > 1, f"add to RAWS what {param.name} may be"
+        for value in values:
+            choice = replace(cls(), **{field: value})
+            choice.put()
+            assert cls.read() == choice
+            cls.show()
+            assert url_state.query() == choice.link()
+            assert getattr(choice, field) == value
+            cls.reset()
+            assert cls.read() == cls()
+
+
+@pytest.mark.parametrize("cls", CHOICES, ids=lambda cls: cls.__name__)
+@given(raw=st.one_of(st.text(), st.sampled_from(RAWS)))
+def test_any_text_is_refused_or_written_as_it_was_read(cls: type[Choice], raw: str) -> None:
+    for param in cls.params():
+        try:
+            value = param.parse(raw)
+        except ValueError:
+            continue
+        assert param.parse(param.write(value)) == value or not param.write(value)
+
+
+def test_what_belongs_to_a_sentence_goes_with_it_unless_a_link_brought_it() -> None:
+    choice = Sample(token=4, count=5)
+    choice.put()
+    Sample.forget_stale(sentence="one")
+    assert Sample.read() == choice
+    Sample.forget_stale(sentence="two")
+    assert Sample.read() == replace(choice, token=None)
+    url_state.bring({"token": "7"})
+    Sample.forget_stale(sentence="three")
+    assert Sample.read().token == 7
+
+
+def test_places_are_indices_of_what_there_is() -> None:
+    url_state.put_index(Sample.token, 4)
+    assert (url_state.index(Sample.token, 5), url_state.index(Sample.token, 4)) == (4, None)
+    url_state.put_index(Sample.token, None)
+    assert url_state.index(Sample.token, 5) is None

@@ -1,0 +1,84 @@
+"""A page's choices as one record of URL parameters.
+
+Subclass `Choice` with a frozen dataclass whose fields are `Param`s; reading, storing, links and
+resetting derive from them:
+
+    @dataclass(frozen=True)
+    class TokensChoice(Choice):
+        token: Param[int | None] = Param("token", whole(0, 9_999_999), None, of="model")
+        count: Param[int] = Param("neighbours", whole(3, 30), 10)
+
+    TokensChoice.show()                       # every field is part of the page's link
+    choice = TokensChoice.read()              # choice.count is an int
+    st.slider("Neighbours", 3, 30, **bound(TokensChoice.count))  # the Param itself
+    url_state.put(TokensChoice.token, 5)
+    TokensChoice.forget_stale(model=view.checkpoint)  # forgets `token` if the model has changed
+    TokensChoice.reset()
+    replace(choice, token=7).link()           # {"token": "7", "neighbours": "10"}
+
+Side B of Compare stores the same fields under other names: see `ui.core.side.Side.own`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from ui.core import url_state
+from ui.core.url_state import Param
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Base class of a page's choices; `Choice()` has the defaults."""
+
+    @classmethod
+    def params(cls) -> tuple[Param[Any], ...]:
+        """Return the settings, in the order of the fields."""
+        return tuple(getattr(cls, field.name) for field in fields(cls))
+
+    @classmethod
+    def of(cls, owner: str) -> tuple[Param[Any], ...]:
+        """Return the settings that belong to an owner, see `Param.of`."""
+        return tuple(param for param in cls.params() if param.of == owner)
+
+    @classmethod
+    def read(cls) -> Self:
+        """Return the stored choice; unset or invalid values are the defaults."""
+        return cls(*map(url_state.get, cls.params()))
+
+    @classmethod
+    def show(cls) -> None:
+        """Include all settings in the link of the page on screen."""
+        url_state.show(*cls.params())
+
+    @classmethod
+    def reset(cls) -> None:
+        """Forget everything stored."""
+        url_state.forget(*cls.params())
+
+    @classmethod
+    def arrived(cls) -> bool:
+        """Return True if the URL brought one of the settings in this run."""
+        return url_state.arrived(*cls.params())
+
+    @classmethod
+    def forget_stale(cls, **owners: object) -> None:
+        """Forget the settings `of` an owner that has changed, unless a link has just set them.
+
+        Args: owners: the present value of each owner, by its name in `Param.of`.
+        """
+        for of, now in owners.items():
+            key = f"headlight_{cls.__name__}_{of}"
+            url_state.forget_stale(key, now, *cls.of(of))
+
+    def put(self) -> None:
+        """Store all values."""
+        for param, field in zip(self.params(), fields(self), strict=True):
+            url_state.put(param, getattr(self, field.name))
+
+    def link(self) -> dict[str, str]:
+        """Return the values as a link holds them; those written as "" are left out."""
+        raws = (param.write(getattr(self, field.name))
+                for param, field in zip(self.params(), fields(self), strict=True))  # fmt: skip
+        return {param.name: raw for param, raw in zip(self.params(), raws, strict=True) if raw}

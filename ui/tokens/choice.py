@@ -1,0 +1,62 @@
+"""The Tokens page's choices, all of them in its link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from figures.tokens import ADDED
+from transformer.measures.vocabulary import piece_length
+from transformer.trace.embeddings import Side
+from ui.core import url_state
+from ui.core.choice import Choice
+from ui.core.url_state import Param
+from ui.core.view import View
+from ui.tokens.views import MOST_CUTS, Reading
+
+SIDES = ("source", "translation")
+
+
+@dataclass(frozen=True)
+class TokensChoice(Choice):
+    """The URL parameters; `token` is the id of the selected token, None for `default_token`."""
+
+    side: Param[str] = Param("tokens_of", url_state.one_of(SIDES), "source")
+    token: Param[int | None] = Param("token", url_state.whole(0, 9_999_999), None, of="model")
+    cut: Param[int] = Param("cut", url_state.whole(1, MOST_CUTS), 1, of="text")
+    dropout: Param[float] = Param("merge_dropout", url_state.number(0, 1), 0.1)
+    cut_seed: Param[int] = Param("cut_seed", url_state.whole(0, 9_999), 0)
+    find: Param[str] = Param("find", str, "")
+    count: Param[int] = Param("neighbours", url_state.whole(3, 30), 10)
+    shown: Param[str] = Param("vectors", url_state.one_of(ADDED), "both")
+    background: Param[int] = Param("background", url_state.whole(0, 2_000), 0)
+
+    @classmethod
+    def enter(cls, view: View) -> None:
+        """Forget choices that belonged to another sentence or vocabulary."""
+        now = cls.read()
+        text = view.checkpoint, view.sentence, now.side, now.dropout, now.cut_seed
+        cls.forget_stale(model=view.checkpoint, text=text)
+
+
+def side_now() -> Side:
+    """Return the chosen text."""
+    return "source" if url_state.get(TokensChoice.side) == "source" else "translation"
+
+
+def token_now(reading: Reading, vocab_size: int) -> int:
+    """Return the selected token, else the default."""
+    chosen = url_state.get(TokensChoice.token)
+    if chosen is not None and chosen < vocab_size:
+        return chosen
+    return default_token(reading)
+
+
+def default_token(reading: Reading) -> int:
+    """Return the first of the longest pieces in the vocabulary, else the first piece."""
+    known = [
+        position
+        for position in range(len(reading.ids))
+        if position not in reading.special and position not in reading.unknown
+    ]
+    position = max(known, key=lambda at: piece_length(reading.pieces[at]), default=0)
+    return reading.ids[position]
