@@ -6,9 +6,12 @@ import argparse
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from transformer.commands.options import add_device
+
+if TYPE_CHECKING:
+    from transformer.training.stages import Stage
 
 
 def add(commands: Any) -> None:
@@ -26,21 +29,41 @@ def add(commands: Any) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
-    from transformer.training.recipe import Recipe
+    from transformer.training.stages import load_stages
 
-    recipe = Recipe.load(options.recipe)
+    stages = load_stages(options.recipe)
     from transformer.training.run import train
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    folder = train(
-        recipe,
-        Path(options.data),
-        Path(options.out),
-        device=options.device,
-        resume=options.resume,
-        download=options.download,
-        tensorboard=options.tensorboard,
-        show_progress=not options.quiet,
-    )
-    if os.environ.get("RANK", "0") == "0":  # of several processes, one speaks
-        print(folder)
+    leads = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
+    out = Path(options.out)
+    for stage in stages:
+        folder = out / stage.name
+        recipe = stage.started_from(out)
+        if recipe is not None:
+            train(
+                recipe,
+                Path(options.data),
+                folder,
+                device=options.device,
+                resume=options.resume,
+                download=options.download,
+                tensorboard=options.tensorboard,
+                show_progress=not options.quiet,
+            )
+        elif leads and not folder.exists():
+            _mix(stage, out, options)
+        if leads:
+            print(folder)
+
+
+def _mix(stage: Stage, out: Path, options: argparse.Namespace) -> None:
+    """Interpolate the weights of two earlier stages."""
+    from transformer.evaluation.publish import publish
+
+    assert stage.mix is not None
+    trained, other = (out / name for name in stage.mix)
+    publish(
+        trained, Path(options.data), out / stage.name, beams=(4,), alphas=(0.6,),
+        device=options.device, mix=other, share=stage.share,
+    )  # fmt: skip

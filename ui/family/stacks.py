@@ -29,7 +29,7 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     if pair is None:
         st.info(
             "This needs two translators trained on the same text, one of a single stack: see "
-            "recipes/descendants/decoder-only-en-de.toml.",
+            "recipes/decoder-only-en-de.toml.",
             icon=":material/info:",
         )
         return

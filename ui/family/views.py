@@ -57,7 +57,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     if not found:
         st.info(
             "No model here continues or fills in a text. A recipe with a table [stack] trains "
-            "one: see recipes/descendants.",
+            "one: see recipes.",
             icon=":material/info:",
         )
         return
