@@ -48,7 +48,10 @@ _FORWARD = (
 )
 _COUNTED = {
     "forward passes": _FORWARD,
-    "marks": (("transformer.catalogue transformer.opening", "mark_of"),),
+    "marks": (
+        ("transformer.catalogue", "fingerprint"),
+        ("transformer.catalogue transformer.opening", "mark_of"),
+    ),
     "keys": (
         ("ui.core.request", "Request.__init__"),
         ("ui.work.traces ui.traces", "TraceKey.__init__"),

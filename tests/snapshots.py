@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.catalogue import kind_of
+from transformer.catalogue import resolve
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.snapshots import FILE, pack, stored_shapes
+from transformer.checkpoint.snapshots import FILE, pack
+from transformer.checkpoint.weights import layout_of
 from transformer.model import Transformer
-from transformer.one_stack.files import load_stack, stack_shapes
+from transformer.one_stack.files import load_stack, stack_layout
 from transformer.one_stack.model import OneStack
 
 UPDATES = (0, 3, 20)
@@ -24,15 +25,14 @@ def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor
     """Weights that drift away from the model's, further each time."""
     generator = torch.Generator().manual_seed(1)
     start = model.state_dict()
-    shapes = (
-        stack_shapes(model.config) if isinstance(model, OneStack) else stored_shapes(model.config)
-    )
+    one = isinstance(model, OneStack)
+    layout = stack_layout(model.config) if one else layout_of(model.config)  # type: ignore
     states = []
     for k in range(count):
         states.append({
             name: start[name] + k * 0.3 * start[name].std().nan_to_num(0.1)
             * torch.randn(shape, generator=generator)
-            for name, shape in shapes.items()
+            for name, shape in layout.stored.items()
         })  # fmt: skip
     return states
 
@@ -41,7 +41,7 @@ def write_snapshots(
     folder: Path, fineness: float = 16.0, **changed: Any
 ) -> list[dict[str, Tensor]]:
     """Put snapshots beside a checkpoint's weights; return those that were packed."""
-    load = load_stack if kind_of(folder) == "descendant" else load_checkpoint
+    load = load_stack if resolve(folder).kind == "one_stack" else load_checkpoint
     states = drifting(load(folder).model, len(UPDATES))
     arrays = pack(states, fineness) | {
         "updates": np.array(UPDATES), "val_nll": np.array([9.0, 5.0, 2.0], np.float32),

@@ -34,6 +34,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "transformer.one_stack",
     ),
     ("transformer.translator",),
+    ("transformer.models",),
     ("transformer.catalogue", "transformer.training"),
     ("transformer.evaluation", "transformer.worker"),
     ("transformer.experiments", "transformer.parsing", "transformer.toys"),

@@ -9,6 +9,7 @@ from typing import Unpack
 import torch
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
+from transformer.checkpoint.reference import ModelRef
 from transformer.config import ModelConfig
 from transformer.device import available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
@@ -97,8 +98,10 @@ class Translator:
         self._reader = Reader(model.config, tokenizer, self.max_tokens, extra_length)
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> Translator:
-        """Read a checkpoint folder.
+    def load(
+        cls, path: str | Path | ModelRef, device: str = "auto", max_tokens: int = 512
+    ) -> Translator:
+        """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
         Raises: `CheckpointError` naming the file and what is wrong, `InputError` for a device
             that does not exist.

@@ -21,10 +21,11 @@ from figures.markdown import plain
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers import foreign
 from transformer.arrays.trace_file import describe_arrays, load_arrays, save_arrays
-from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint, save_checkpoint
+from transformer.catalogue import inspect_entry
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
-from transformer.checkpoint.snapshots import pack, read_history, stored_shapes
-from transformer.checkpoint.weights import describe_weights, read_tensors
+from transformer.checkpoint.snapshots import pack, read_history
+from transformer.checkpoint.weights import describe_weights, layout_of, read_tensors
 from transformer.config import ModelConfig
 from transformer.evaluation.card import summary_table
 from transformer.files.npz import describe_npz, read_npz
@@ -119,7 +120,7 @@ class Bench:
         model = self.translator.model
         made = save_checkpoint(self.folder / "ours", model, self.tokenizer, metrics=metrics)
         whole = model.state_dict()
-        states = [{name: whole[name] for name in stored_shapes(self.config)}] * 2
+        states = [{name: whole[name] for name in layout_of(self.config).stored}] * 2
         arrays = {
             "updates": np.array([0, 5]), "continues": np.array(1, np.uint8),
             "val_nll": np.zeros(2, np.float32), **pack(states, 8.0),
@@ -260,20 +261,18 @@ def _tree(data: bytes) -> None:
 
 
 def _figures(folder: Path) -> None:
-    entry = inspect_checkpoint(folder)
+    entry = inspect_entry(folder)
     default_decoding(entry.metrics)
     summary_table([list_one(folder)])
 
 
 def list_one(folder: Path) -> Any:
     """Return the entry of a checkpoint as pages list it."""
-    from transformer.catalogue import inspect_entry
-
     return inspect_entry(folder)
 
 
 def _history(folder: Path) -> None:
-    inspect_checkpoint(folder)
+    inspect_entry(folder)
     for each in read_history(folder).snapshots:
         load_checkpoint(f"{folder}@{each.updates}")
 
@@ -304,7 +303,7 @@ _PAIRS = "\n".join(f"{one}\t{two}" for one, two in pairwise(SENTENCES))
 
 #: The readers of a checkpoint's files.
 _OURS: dict[str, Callable[[Path], object]] = {
-    "config.json": inspect_checkpoint, "metrics.json": _figures, "tokenizer.model": load_checkpoint,
+    "config.json": inspect_entry, "metrics.json": _figures, "tokenizer.model": load_checkpoint,
     "model.safetensors": load_checkpoint, SNAPSHOTS: _history,
 }  # fmt: skip
 

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.test_models_page import finished, opened, text_of
 from tests.transformer.damage import Damage, Evil, content
 from tests.transformer.importers.foreign import FAIRSEQ, JOEYNMT, fairseq, joeynmt
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from ui.models import import_jobs
 
 RunApp = Callable[..., AppTest]
@@ -84,7 +84,7 @@ def test_it_is_chosen_imported_used_and_seen(run_app: RunApp, root: Path, name: 
     app.button(key="import_button").click().run()
     finished(app)
     assert f"Imported `foreign/{name}` as **mine**" in text_of(app)
-    entry = inspect_checkpoint(root / "mine")
+    entry = inspect_entry(root / "mine")
     assert entry.ok and entry.config is not None
     assert entry.config.norm == name.partition("-")[2]
     app.button(key="use_import").click().run()

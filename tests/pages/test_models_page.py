@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.transformer.importers.hub_site import NAME, Hub, serving
 from tests.transformer.importers.models import make_folder
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from ui.frame import import_access
 from ui.models import import_jobs
 
@@ -115,7 +115,7 @@ def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
     app.button(key="import_button").click().run()
     finished(app)
     assert "Imported `foreign/theirs` as **mine**" in text_of(app)
-    assert inspect_checkpoint(root / "mine").ok
+    assert inspect_entry(root / "mine").ok
     assert not [each.name for each in root.iterdir() if each.name.startswith(".")]
     app.button(key="use_import").click().run()
     assert app.query_params["checkpoint"] == "mine"
@@ -153,7 +153,7 @@ def test_a_model_of_the_hub_is_imported(
         app.button(key="import_button").click().run()
         finished(app)
     assert f"Imported `{NAME}` as **fetched**" in text_of(app)
-    assert inspect_checkpoint(root / "fetched").ok
+    assert inspect_entry(root / "fetched").ok
 
 
 def test_a_hub_that_is_out_of_reach_is_one_line(

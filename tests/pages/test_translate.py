@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
 from tests.shipped import TRANSLATORS
-from transformer.catalogue import list_entries
-from transformer.checkpoint.folder import CheckpointEntry
+from transformer.catalogue import Entry, list_entries
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
@@ -235,9 +234,7 @@ def test_sessions_share_traces_and_nothing_else(run_app: RunApp) -> None:
 
 
 @pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
-def test_every_shipped_checkpoint_opens_on_its_example(
-    run_app: RunApp, entry: CheckpointEntry
-) -> None:
+def test_every_shipped_checkpoint_opens_on_its_example(run_app: RunApp, entry: Entry) -> None:
     assert entry.error is None
     app = run_app(root=ROOT / "checkpoints", checkpoint=entry.name)
     assert not said(app)
@@ -250,7 +247,7 @@ def test_every_shipped_checkpoint_opens_on_its_example(
 
 
 @pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
-def test_every_example_is_known_to_its_checkpoint(entry: CheckpointEntry) -> None:
+def test_every_example_is_known_to_its_checkpoint(entry: Entry) -> None:
     translator = Translator.load(entry.path, device="cpu")
     for example in examples_for(entry.name, entry.metrics).items:
         source = translator.read(example.sentence)

@@ -13,7 +13,8 @@ from tests.factories import make_trace
 from transformer.__main__ import main
 from transformer.arrays.archived import LACKS, ArchivedTrace
 from transformer.arrays.trace_file import save_arrays
-from transformer.catalogue import inspect_entry, kind_of, list_entries, mark_of, open_tracer
+from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
+from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface import files
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -114,15 +115,15 @@ def test_what_cannot_be_opened_is_one_line(root: Path, name: str, why: str) -> N
 def test_a_change_of_a_file_is_seen(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "gpt2"
     shutil.copytree(root / "gpt2", folder)
-    before = mark_of(folder)
+    before = fingerprint(folder)
     (folder / "tokenizer.json").write_text("{}")
-    assert mark_of(folder) != before
+    assert fingerprint(folder) != before
     path = tmp_path / "one.npz"
     shutil.copy(root / "one.npz", path)
-    before = mark_of(path)
+    before = fingerprint(path)
     save_arrays(make_trace(S=4, T=3), path)
-    assert mark_of(path) != before
-    assert mark_of(tmp_path / "none") == ""
+    assert fingerprint(path) != before
+    assert fingerprint(tmp_path / "none") == ""
 
 
 def test_a_config_that_becomes_another_librarys_is_noticed(
@@ -130,9 +131,9 @@ def test_a_config_that_becomes_another_librarys_is_noticed(
 ) -> None:
     folder = tmp_path / "x"
     shutil.copytree(tiny_checkpoint, folder)
-    assert kind_of(folder) == "checkpoint"
+    assert resolve(folder).kind == "checkpoint"
     (folder / "config.json").write_text('{"model_type": "bert"}')
-    assert kind_of(folder) == "huggingface"
+    assert resolve(folder).kind == "huggingface"
 
 
 def test_info_says_what_a_file_of_arrays_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

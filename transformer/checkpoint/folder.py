@@ -17,38 +17,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import safetensors.torch
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from transformer.checkpoint.outline import outline
-from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
-from transformer.checkpoint.snapshots import (
-    History,
-    at,
-    check_moment,
-    read_history,
-    read_snapshot,
-    split_path,
-    stored_shapes,
-)
+from transformer.checkpoint.reference import ModelRef, fingerprint
+from transformer.checkpoint.snapshots import check_moment, read_state
 from transformer.checkpoint.weights import (
     SAFETENSORS,
     TORCH_FILE,
     check_weights,
-    read_weights,
-    stored_names,
+    layout_of,
+    outline,
 )
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
-from transformer.files.file_cache import FileCache
 from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import comes_back, restore
 from transformer.files.safe import (
@@ -68,20 +57,8 @@ from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer, TokenizerError
 
-__all__ = [
-    "Checkpoint",
-    "CheckpointEntry",
-    "CheckpointError",
-    "fingerprint",
-    "inspect_checkpoint",
-    "load_checkpoint",
-    "save_checkpoint",
-    "write_atomic",
-]
-
 CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
-_COUNTED = (*PARTS, METRICS, SNAPSHOTS)
 
 #: Types in which weights may be stored; computation is in float32.
 STORED_DTYPES: dict[str, torch.dtype] = {
@@ -100,22 +77,36 @@ _ATTEMPTS = 10
 MAX_METRICS = 256 * 1024
 
 
+Model = TypeVar("Model", bound=nn.Module)
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, eq=False)
-class Checkpoint:
+class Loaded(Generic[Model]):
     """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU.
 
-    `path` is the folder, or that of a snapshot: `PATH@UPDATES`.
+    Attributes:
+        ref: where it was read, as a checkpoint or as one of its snapshots.
     """
 
-    path: Path
-    model: Transformer
+    ref: ModelRef
+    model: Model
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """The folder's name, with the updates of a snapshot."""
-        return name_of(self.path)
+        return self.ref.name
+
+    @property
+    def path(self) -> Path:
+        """The folder, or that of a snapshot: `PATH@UPDATES`."""
+        return self.ref.path
+
+
+class Checkpoint(Loaded[Transformer]):
+    """A checkpoint of an encoder-decoder in memory."""
 
     @property
     def config(self) -> ModelConfig:
@@ -123,69 +114,57 @@ class Checkpoint:
         return self.model.config
 
 
-@dataclass(frozen=True)
-class CheckpointEntry:
-    """A checkpoint on disk, described without reading its weights.
-
-    Attributes:
-        name, path: the folder, or a snapshot of it: `NAME@UPDATES`.
-        config: shape of the model, or None if it cannot be read.
-        error: why it cannot be loaded, as one line, or None.
-        fingerprint: changes whenever one of its files does; for cache keys.
-        metrics: content of metrics.json, {} if there is none.
-        history: its snapshots of training.
-    """
-
-    name: str
-    path: Path
-    config: ModelConfig | None
-    error: str | None
-    fingerprint: str
-    metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    history: History = field(default_factory=History, compare=False)
-
-    @property
-    def ok(self) -> bool:
-        """Whether it looks loadable."""
-        return self.error is None
-
-
-def load_checkpoint(path: str | Path) -> Checkpoint:
+def load_checkpoint(path: str | Path | ModelRef) -> Checkpoint:
     """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
-
-    If it is replaced meanwhile, it is read again, so that no model is part old and part new.
 
     Raises: `CheckpointError` naming the file and what is wrong.
     """
-    path = Path(path)
-    folder, _ = split_path(path)
-    restore(folder)
-    reason = CheckpointError(f"{path}: changes while it is read")
+    return read_whole(ModelRef.of(path), _load)
+
+
+def _load(ref: ModelRef) -> Checkpoint:
+    config, tokenizer = _config_and_tokenizer(ref.folder)
+    model, layout = outline(config), layout_of(config)
+    layout.fill(model, read_state(ref, layout))
+    if config.positions in ("sinusoidal", "relative"):  # not stored, so still on the meta device
+        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
+    model.eval().requires_grad_(False)
+    return Checkpoint(ref, model, tokenizer, read_metrics(ref.folder))
+
+
+def read_whole(ref: ModelRef, read: Callable[[ModelRef], T]) -> T:
+    """Read a folder, again if it is replaced meanwhile: no model is part old and part new.
+
+    Raises: what `read` raises, and `CheckpointError` if the folder keeps changing.
+    """
+    restore(ref.folder)
+    reason = CheckpointError(f"{ref}: changes while it is read")
     for _ in range(_ATTEMPTS):
-        mark = fingerprint(path)
+        before, loaded = fingerprint(ref.folder), None
         try:
-            loaded = _load(path)
+            loaded = read(ref)
         except CheckpointError as error:
-            loaded, reason = None, error
-        was_away = loaded is None and not os.path.lexists(folder) and comes_back(folder)
-        if fingerprint(path) == mark and not was_away:
+            reason = error
+        was_away = loaded is None and not os.path.lexists(ref.folder) and comes_back(ref.folder)
+        if fingerprint(ref.folder) != before or was_away:
+            continue
+        if loaded is None:
             break
-        loaded = None
-    if loaded is None:
-        raise reason
-    return loaded
+        return loaded
+    raise reason
 
 
-def _load(path: Path) -> Checkpoint:
-    folder, updates = split_path(path)
-    config = _read_config(folder)
-    tokenizer = read_own_tokenizer(folder, config)
-    state = (
-        read_weights(folder, config)
-        if updates is None
-        else read_snapshot(folder, stored_shapes(config), updates)
-    )
-    return Checkpoint(path, _build(config, state), tokenizer, read_metrics(folder))
+def check_checkpoint(path: str | Path | ModelRef) -> ModelConfig:
+    """Check config, tokenizer and the header of the weights without reading numbers.
+
+    Raises: `CheckpointError`, like `load_checkpoint`.
+    """
+    ref = ModelRef.of(path)
+    config, _ = _config_and_tokenizer(ref.folder)
+    check_weights(ref.folder, layout_of(config))
+    if ref.updates is not None:
+        check_moment(ref)
+    return config
 
 
 def save_checkpoint(
@@ -215,23 +194,16 @@ def save_checkpoint(
 
 
 def write_files(
-    folder: Path,
-    config: ModelConfig,
-    state: Mapping[str, Tensor],
-    tokenizer: Tokenizer,
-    *,
-    metrics: Mapping[str, Any] | None = None,
-    dtype: str = "float32",
-    card: str | None = None,
-) -> None:
-    """Write a checkpoint's files into a new folder; see `save_checkpoint` for the arguments.
+    folder: Path, config: ModelConfig, state: Mapping[str, Tensor], tokenizer: Tokenizer,
+    **more: Any,
+) -> None:  # fmt: skip
+    """Write a checkpoint's files into a new folder.
 
     Args:
         state: a state dict.
+        more: see `save_checkpoint`.
     """
-    aliases = stored_names(config)
-    own = {name: tensor for name, tensor in state.items() if name not in aliases}
-    write_parts(folder, config.to_json(), own, tokenizer, metrics=metrics, dtype=dtype, card=card)
+    write_parts(folder, config.to_json(), layout_of(config).own(state), tokenizer, **more)
 
 
 def write_parts(
@@ -270,54 +242,7 @@ def write_parts(
         write_atomic(folder / CARD, card.encode())
 
 
-def inspect_checkpoint(path: str | Path) -> CheckpointEntry:
-    """Describe one checkpoint folder without reading its weights."""
-    return _inspect(Path(path), fingerprint(path))
-
-
-def fingerprint(path: str | Path) -> str:
-    """Return a text that changes whenever a file does: names, sizes, modification times."""
-    marks = []
-    folder, _ = split_path(path)
-    for name in _COUNTED:
-        with suppress(OSError, ValueError):  # absent, or no path at all
-            status = os.stat(os.path.join(folder, name))
-            marks.append(f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
-    return " ".join(marks)
-
-
-_ENTRIES: FileCache[CheckpointEntry] = FileCache()
-
-
-def _inspect(path: Path, mark: str) -> CheckpointEntry:
-    return _ENTRIES.get(path, mark, lambda: _read_entry(path, mark))
-
-
-def _read_entry(path: Path, mark: str) -> CheckpointEntry:
-    config, name = None, name_of(path)
-    folder, updates = split_path(path)
-    try:
-        config = _read_config(folder)
-        read_own_tokenizer(folder, config)
-        check_weights(folder, config)
-        history = readable_history(folder)
-        if updates is not None:
-            check_moment(folder, updates)
-    except CheckpointError as error:
-        return CheckpointEntry(name, path, config, str(error), mark)
-    return CheckpointEntry(name, path, config, None, mark, read_metrics(folder), history)
-
-
-def name_of(path: Path) -> str:
-    """Return a checkpoint's name: that of its folder, with the updates of a snapshot."""
-    folder, updates = split_path(path)
-    try:
-        return at(folder.resolve().name, updates)
-    except (OSError, ValueError, RuntimeError):
-        return path.name
-
-
-def _read_config(folder: Path) -> ModelConfig:
+def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
     path = folder / CONFIG
     try:
         config = ModelConfig.from_json(read_config_text(folder))
@@ -330,8 +255,7 @@ def _read_config(folder: Path) -> ModelConfig:
         hint = "; if another library wrote it: `python -m transformer import`"
         foreign = "unknown setting" in str(error) and is_there(folder / "vocab.json")
         raise CheckpointError(f"{path}: {error}{hint if foreign else ''}") from None
-    check_size(path, config)
-    return config
+    return config, read_own_tokenizer(folder, config)
 
 
 def read_config_text(folder: Path) -> str:
@@ -359,7 +283,11 @@ def check_size(path: Path, config: ModelConfig) -> None:
 
 
 def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
-    """Read a folder's tokenizer, and compare it with a config. Raises `CheckpointError`."""
+    """Check a config's sizes, read the folder's tokenizer, and compare the two.
+
+    Raises: `CheckpointError` naming the file.
+    """
+    check_size(folder / CONFIG, config)
     path = folder / TOKENIZER_FILE
     present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
     try:
@@ -394,23 +322,3 @@ def read_metrics(folder: Path) -> Mapping[str, Any]:
     except ValueError:  # includes `CheckpointError`
         return {}
     return values if isinstance(values, dict) else {}
-
-
-def readable_history(folder: Path) -> History:
-    """Read snapshots.npz; a damaged one must not keep a good model from loading."""
-    try:
-        return read_history(folder)
-    except CheckpointError:
-        return History()
-
-
-def _build(config: ModelConfig, state: dict[str, Tensor]) -> Transformer:
-    """Build the model around these weights without initialising any first."""
-    model = outline(config)
-    tied = {name: state[stored] for name, stored in stored_names(config).items()}
-    model.load_state_dict({**state, **tied}, assign=True)
-    if config.tie_embeddings != "none":
-        model.generator.weight = model.tgt_embedding.weight
-    if config.positions in ("sinusoidal", "relative"):  # not stored, so still on the meta device
-        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
-    return model.eval().requires_grad_(False)

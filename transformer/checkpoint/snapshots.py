@@ -11,7 +11,7 @@
 A matrix hardly moves at first, and moves by little more than its own size later: the integers of
 `change_k` compress to a few bits. Rounding does not add up, because each change is taken from the
 matrix as the reader will have it. `PATH@UPDATES` names one snapshot wherever a checkpoint's path
-is expected.
+is expected, see `transformer.checkpoint.reference`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.checkpoint.weights import expected_shapes, stored_names
-from transformer.config import ModelConfig
+from transformer.checkpoint.reference import MAX_UPDATES, ModelRef
+from transformer.checkpoint.weights import Layout, Shape, read_weights
 from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
-from transformer.files.safe import is_folder, is_there
+from transformer.files.safe import is_there
 
 FILE = "snapshots.npz"
 
-#: Between a checkpoint's path and the updates of one of its snapshots.
-SIGN = "@"
-
-#: Limit for the snapshots of one checkpoint, and for the number that names one.
-MAX_SNAPSHOTS, MAX_UPDATES = 64, 10**9
+#: Limit for the snapshots of one checkpoint.
+MAX_SNAPSHOTS = 64
 
 #: Largest change of a number between two snapshots in grid steps; what is left follows in the next.
 _MOST = 127
@@ -63,10 +60,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class History:
-    """What a checkpoint tells of its training.
+    """Snapshots of a checkpoint.
 
     Attributes:
-        snapshots: in the order of training; empty if none were kept.
+        snapshots: in the order of training; empty if there are none.
         continues: whether the checkpoint itself is the end of that training, not of another one.
     """
 
@@ -74,37 +71,8 @@ class History:
     continues: bool = False
 
 
-def split_path(path: str | Path) -> tuple[Path, int | None]:
-    """Split `PATH@UPDATES` into the checkpoint's folder and the updates.
-
-    What exists under the whole name is that folder; its updates are None, as for a path without
-    the sign.
-    """
-    path = Path(path)
-    name, updates = split_name(path.name)
-    if updates is None or is_there(path):
-        return path, None
-    folder = path.with_name(name)
-    return (folder, updates) if is_folder(folder) else (path, None)
-
-
-def split_name(name: str) -> tuple[str, int | None]:
-    """Split `NAME@UPDATES`; the updates are None without a number that `at` writes."""
-    stem, _, digits = name.rpartition(SIGN)
-    if not stem or len(digits) > 10 or not (digits.isascii() and digits.isdecimal()):
-        return name, None
-    updates = int(digits)
-    plain = str(updates) == digits and updates <= MAX_UPDATES
-    return (stem, updates) if plain else (name, None)
-
-
-def at(name: str, updates: int | None) -> str:
-    """Return the name of a checkpoint's snapshot, or of the checkpoint itself for None."""
-    return name if updates is None else f"{name}{SIGN}{updates}"
-
-
 def read_history(folder: Path) -> History:
-    """Return what the file says of its snapshots, without their weights.
+    """Return a checkpoint's snapshots, without their weights.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -130,34 +98,50 @@ def read_history(folder: Path) -> History:
     return History(snapshots, bool(np.any(found.get("continues", 0))))
 
 
-def check_moment(folder: Path, updates: int) -> list[int]:
-    """Return the updates of all snapshots, among which these are.
+def readable_history(folder: Path) -> History:
+    """Read snapshots.npz; a damaged one must not keep a good model from loading."""
+    try:
+        return read_history(folder)
+    except CheckpointError:
+        return History()
 
-    Raises: `CheckpointError` naming those that there are.
+
+def check_moment(ref: ModelRef) -> list[int]:
+    """Return the updates of all snapshots, and check that this one exists.
+
+    Raises: `CheckpointError` naming the snapshots that exist.
     """
-    moments = [each.updates for each in read_history(folder).snapshots]
-    if updates not in moments:
+    moments = [each.updates for each in read_history(ref.folder).snapshots]
+    if ref.updates is not None and ref.updates not in moments:
         there = ", ".join(f"{each:,}" for each in moments) or "none"
         raise CheckpointError(
-            f"{folder}: no snapshot after {updates:,} updates; there are: {there}"
+            f"{ref.folder}: no snapshot after {ref.updates:,} updates; there are: {there}"
         )
     return moments
 
 
-def read_snapshot(
-    folder: Path, shapes: Mapping[str, tuple[int, ...]], updates: int
-) -> dict[str, Tensor]:
+def read_state(ref: ModelRef, layout: Layout) -> dict[str, Tensor]:
+    """Return the weights of a checkpoint or a snapshot by stored name, in float32.
+
+    Raises: `CheckpointError` naming the file and what is wrong.
+    """
+    if ref.updates is None:
+        return read_weights(ref.folder, layout)
+    return read_snapshot(ref, layout.stored)
+
+
+def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tensor]:
     """Return the weights of one snapshot by stored name, in float32.
 
     Args:
-        shapes: of the tensors that the checkpoint's weight file holds, see `stored_shapes`.
+        shapes: of the tensors in the checkpoint's weight file, see `Layout.stored`.
 
-    Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that there are.
+    Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that exist.
     """
-    path, moments = folder / FILE, check_moment(folder, updates)
+    path, moments = ref.folder / FILE, check_moment(ref)
     matrices = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) > 1}
     vectors = {name: shapes[name] for name in sorted(shapes) if len(shapes[name]) <= 1}
-    last = moments.index(updates)
+    last = moments.index(ref.updates or 0)
     n_numbers = sum(map(math.prod, matrices.values()))
     changes = [f"change_{k}" for k in range(last + 1)]
     expected = {
@@ -217,15 +201,7 @@ def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, N
     return arrays
 
 
-def stored_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors that a weight file holds."""
-    expected, tied = expected_shapes(config), stored_names(config)
-    return {name: shape for name, shape in expected.items() if name not in tied}
-
-
-def _cut(
-    flat: NDArray[Any], shapes: Mapping[str, tuple[int, ...]]
-) -> Iterable[tuple[str, NDArray[Any]]]:
+def _cut(flat: NDArray[Any], shapes: Mapping[str, Shape]) -> Iterable[tuple[str, NDArray[Any]]]:
     start = 0
     for name, shape in shapes.items():
         size = math.prod(shape)

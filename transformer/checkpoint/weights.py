@@ -1,46 +1,109 @@
-"""Reads untrusted weight files.
+"""Untrusted weight files.
 
 Weights are numbers, never code: safetensors, or torch files with `weights_only=True`. Names, shapes
 and types are compared with the config before memory is allocated for a model. No file is mapped, so
-one that is overwritten or truncated meanwhile is refused like any damaged one.
+a file that is overwritten or truncated during a read is refused like any damaged file.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
-from transformer.checkpoint.outline import outline
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.safe import check_unchanged, is_there, open_file
+from transformer.files.safe import check_file, check_unchanged, is_there, open_file
 from transformer.files.safetensors_file import MAX_HEADER, read_header, read_part
 from transformer.files.torch_file import read_torch
-
-__all__ = ["CheckpointError"]  # is at home in a module without torch
+from transformer.model import Transformer
 
 SAFETENSORS, TORCH_FILE = "model.safetensors", "model.pt"
 
+#: Functions of `torch.nn.init` and methods of tensors that draw initial values.
+_INITIALISERS = frozenset(("kaiming_uniform_", "normal_", "uniform_", "xavier_uniform_"))
 
-def stored_names(config: ModelConfig) -> dict[str, str]:
-    """Return the names of tied tensors, each with the name under which it is stored."""
-    if config.tie_embeddings == "all":
-        names = ("tgt_embedding.weight", "generator.weight")
-        return dict.fromkeys(names, "src_embedding.weight")
-    if config.tie_embeddings == "decoder":
-        return {"generator.weight": "tgt_embedding.weight"}
-    return {}
+Shape = tuple[int, ...]
+
+
+class SkipInit(TorchFunctionMode):
+    """Skip the initialisation of weights.
+
+    On the meta device there is nothing to fill, but torch imports its compiler to find that out,
+    which takes longer than everything else before a first translation.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__name__", "") in _INITIALISERS:
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+def outline(config: ModelConfig) -> Transformer:
+    """Return the model on the meta device: tensors have shapes but take no memory."""
+    with torch.device("meta"), SkipInit():
+        return Transformer(config)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Tensors of a model, as its weight file holds them.
+
+    Attributes:
+        shapes: shape of every tensor in the model's state dict.
+        tied: tied tensors, each with the name under which it is stored.
+        n_numbers: all parameters and tables, tied ones counted once.
+    """
+
+    shapes: Mapping[str, Shape]
+    tied: Mapping[str, str]
+    n_numbers: int
+
+    @cached_property
+    def stored(self) -> dict[str, Shape]:
+        """Shapes of the tensors that the file holds."""
+        return {name: shape for name, shape in self.shapes.items() if name not in self.tied}
+
+    def own(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Return a state dict without its tied tensors."""
+        return {name: tensor for name, tensor in state.items() if name not in self.tied}
+
+    def fill(self, model: nn.Module, state: Mapping[str, Tensor]) -> None:
+        """Assign stored weights to an outline of the model, and tie the others to them."""
+        tied = {name: state[stored] for name, stored in self.tied.items()}
+        model.load_state_dict({**state, **tied}, assign=True)
+        for name, stored in self.tied.items():
+            module, _, part = name.rpartition(".")
+            setattr(model.get_submodule(module), part, model.get_parameter(stored))
 
 
 @lru_cache(maxsize=64)
-def expected_shapes(config: ModelConfig) -> Mapping[str, tuple[int, ...]]:
-    """Return the shape of every tensor in the model's state dict, without allocating any."""
-    return {name: tuple(tensor.shape) for name, tensor in outline(config).state_dict().items()}
+def layout_of(config: ModelConfig) -> Layout:
+    """Return the tensors of the model with this config, without allocating any."""
+    tied = {
+        "all": {
+            "tgt_embedding.weight": "src_embedding.weight",
+            "generator.weight": "src_embedding.weight",
+        },
+        "decoder": {"generator.weight": "tgt_embedding.weight"},
+        "none": {},
+    }[config.tie_embeddings]
+    state = outline(config).state_dict()
+    return Layout({n: tuple(each.shape) for n, each in state.items()}, tied, config.n_numbers)
 
 
 def _weights_file(folder: Path) -> Path:
@@ -50,7 +113,7 @@ def _weights_file(folder: Path) -> Path:
 
 
 #: A stored tensor: its shape and the name of its type.
-Described = tuple[tuple[int, ...], str]
+Described = tuple[Shape, str]
 
 
 def describe_weights(path: Path) -> dict[str, Described]:
@@ -105,10 +168,26 @@ def _changed(path: Path) -> CheckpointError:
     return CheckpointError(f"{path}: changed while it was read")
 
 
-def check_weights(folder: Path, config: ModelConfig) -> None:
-    """Compare names, shapes and types with the config, reading only the header if there is one."""
+def check_weights(folder: Path, layout: Layout) -> dict[str, Described]:
+    """Compare names, shapes and types with a model's, reading only the header if there is one.
+
+    Returns: the file's tensors. Raises: `CheckpointError` naming the file.
+    """
     path = _weights_file(folder)
-    _compare(path, config, describe_weights(path))
+    found = describe_weights(path)
+    for name, described in found.items():
+        check_stored(path, name, described, layout.shapes)
+    present = {layout.tied.get(name, name) for name in found}
+    check_missing(path, [name for name in layout.stored if name not in present])
+    check_memory(path, layout.n_numbers)
+    return found
+
+
+def check_missing(path: Path, missing: Sequence[str]) -> None:
+    """Refuse a file without these tensors, if there are any."""
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
 
 
 def describe(tensor: Tensor) -> Described:
@@ -127,9 +206,7 @@ def check_type(path: Path, name: str, dtype: str) -> None:
         )
 
 
-def check_stored(
-    path: Path, name: str, found: Described, expected: Mapping[str, tuple[int, ...]]
-) -> None:
+def check_stored(path: Path, name: str, found: Described, expected: Mapping[str, Shape]) -> None:
     """Refuse a tensor of an unexpected name, shape or type."""
     shape, dtype = found
     if name not in expected:
@@ -140,17 +217,6 @@ def check_stored(
             f"but config.json asks for {list(expected[name])}"
         )
     check_type(path, name, dtype)
-
-
-def _compare(path: Path, config: ModelConfig, found: Mapping[str, Described]) -> None:
-    expected, aliases = expected_shapes(config), stored_names(config)
-    for name, described in found.items():
-        check_stored(path, name, described, expected)
-    stored = {aliases.get(name, name) for name in found}
-    missing = [name for name in expected if aliases.get(name, name) not in stored]
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
@@ -171,16 +237,13 @@ def is_plain(value: object, device: str = "cpu") -> bool:
     )
 
 
-def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
+def read_weights(folder: Path, layout: Layout) -> dict[str, Tensor]:
     """Read all tensors by stored name, in float32 on the CPU; NaN and infinity are refused."""
-    path, aliases = _weights_file(folder), stored_names(config)
-    described = describe_weights(path)
-    _compare(path, config, described)
-    check_memory(path, config)
+    path, described = _weights_file(folder), check_weights(folder, layout)
     state: dict[str, Tensor] = {}
     for name, stored_tensor in read_tensors(path, described):
         tensor = in_memory(path, name, stored_tensor, own=True)
-        stored = aliases.get(name, name)
+        stored = layout.tied.get(name, name)
         if stored in state and not torch.equal(state[stored], tensor):
             raise CheckpointError(
                 f"{path}: tensors {name!r} and {stored!r} differ, but config.json ties them"
@@ -189,19 +252,16 @@ def read_weights(folder: Path, config: ModelConfig) -> dict[str, Tensor]:
     return state
 
 
-def check_memory(
-    path: Path, config: ModelConfig, size: int | None = None, n_tables: int = 0
-) -> None:
+def check_memory(path: Path, numbers: int, size: int | None = None) -> None:
     """Refuse a file whose tensors claim many times more numbers than it can hold.
 
     Tensors of a torch file may repeat one number or overlap; one embedding may stand for three.
 
     Args:
+        numbers: those that the tensors claim, tied ones counted once.
         size: total bytes if there are several files.
-        n_tables: numbers read besides those that the config implies.
     """
-    size, most = path.stat().st_size if size is None else size, 3
-    numbers = config.n_numbers + n_tables
+    size, most = check_file(path) if size is None else size, 3
     if 2 * numbers > most * size + MAX_HEADER:
         raise CheckpointError(
             f"{path}: {size:,} bytes are too few for the {numbers:,} numbers that its tensors claim"

@@ -47,7 +47,7 @@ def _info(options: argparse.Namespace) -> None:
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
     if options.table:
-        ours = [entry for entry in entries if entry.kind in ("checkpoint", "descendant")]
+        ours = [entry for entry in entries if entry.kind in ("checkpoint", "one_stack")]
         print(summary_table(ours))
         return
     if options.json:

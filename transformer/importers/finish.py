@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer.checkpoint.folder import inspect_checkpoint, write_files
+from transformer.checkpoint.folder import check_checkpoint, write_files
 from transformer.checkpoint.position_tables import about_stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
@@ -51,9 +51,7 @@ def finish(
     try:
         with replaced_folder(out, over=False) as new:
             write_files(new, config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
-            error = inspect_checkpoint(new).error
-            if error is not None:
-                raise CheckpointError(error)
+            check_checkpoint(new)
     except FileExistsError:
         raise _taken(out) from None
     return out

@@ -14,9 +14,8 @@ from transformer.checkpoint.weights import (
     check_memory,
     check_type,
     describe,
-    expected_shapes,
     in_memory,
-    stored_names,
+    layout_of,
 )
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
@@ -55,7 +54,7 @@ class Alias(NamedTuple):
 
 def wanted_names(config: ModelConfig) -> tuple[str, ...]:
     """Return this project's names of the tensors that a checkpoint stores."""
-    return tuple(name for name in expected_shapes(config) if name not in stored_names(config))
+    return tuple(layout_of(config).stored)
 
 
 def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> str | None:
@@ -109,7 +108,7 @@ def gather(
 
     Raises: `CheckpointError`, one line that names the file.
     """
-    expected = expected_shapes(config)
+    expected = layout_of(config).shapes
     used: set[str] = set()
     found: dict[str, list[Alias]] = {}
     for name, aliases in names.items():
@@ -130,7 +129,7 @@ def gather(
     for name in tensors:
         if name not in used and not ignored.fullmatch(name):
             raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-    check_memory(path, config)
+    check_memory(path, config.n_numbers)
     state: dict[str, Tensor] = {}
     for name, aliases in found.items():
         if report is not None:

@@ -62,7 +62,7 @@ class Format:
         """Return the first of `marks` that no file in a folder matches, or None."""
         try:
             return next((mark for mark in self.marks if not any(folder.glob(mark))), None)
-        except OSError:
+        except (OSError, ValueError):
             return self.marks[0]
 
     @property

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from transformer.checkpoint.reference import ModelRef
 from transformer.device import resolve_device
 from transformer.errors import InputError
 from transformer.hooks import Record, matching
@@ -79,7 +80,9 @@ class StackModel:
         self._reader = Reader(self.config.blocks, tokenizer, self.max_tokens, EXTRA_LENGTH)
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", max_tokens: int = 512) -> StackModel:
+    def load(
+        cls, path: str | Path | ModelRef, device: str = "auto", max_tokens: int = 512
+    ) -> StackModel:
         """Read a checkpoint folder. Raises `CheckpointError`, `InputError` like `Translator`."""
         resolve_device(device)
         found = load_stack(path)

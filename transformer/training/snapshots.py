@@ -11,13 +11,15 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from transformer.checkpoint.folder import Checkpoint, load_checkpoint, write_atomic
-from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, stored_shapes
-from transformer.checkpoint.weights import stored_names
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.snapshots import FILE, pack, read_snapshot
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
-from transformer.one_stack.files import TIED, StackCheckpoint, load_stack, stack_shapes
+from transformer.one_stack.files import StackCheckpoint, load_stack, stack_layout
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder
@@ -66,13 +68,13 @@ def keep_snapshots(
     kept: StackCheckpoint | Checkpoint
     if recipe.stack is not None:
         kept = load_stack(checkpoint)
-        shapes, tied = stack_shapes(kept.model.config), TIED
+        layout = stack_layout(kept.model.config)
     else:
         kept = load_checkpoint(checkpoint)
-        shapes, tied = stored_shapes(kept.config), stored_names(kept.config)
+        layout = layout_of(kept.config)
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
-    states = [_read(file, shapes) for file in files]
+    states = [_read(file, layout.stored) for file in files]
     arrays = {
         "updates": np.array([int(file.stem) for file in files]),
         "continues": np.array(_same(states[-1], kept.model.state_dict()), np.uint8),
@@ -95,9 +97,8 @@ def keep_snapshots(
         for k, file in enumerate(files):
             if progress is not None:
                 progress(k, len(files))
-            state = read_snapshot(new, shapes, int(file.stem))
-            state |= {name: state[stored] for name, stored in tied.items()}
-            kept.model.load_state_dict(state, strict=False)
+            ref = ModelRef(new, int(file.stem))
+            kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)  # the same hidden tokens every time
                 packed["val_nll"][k] = validation_loss(kept.model, *val, ask=task.ask)

@@ -24,10 +24,10 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.weights import read_weights
+from transformer.checkpoint.weights import layout_of, read_weights
 from transformer.config import ConfigError
 from transformer.model import Transformer
-from transformer.one_stack.files import read_stack_weights
+from transformer.one_stack.files import stack_layout
 from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.compiling import compiled
@@ -320,12 +320,12 @@ class Trainer:
         Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
         """
         if isinstance(self.model, OneStack):
-            weights = read_stack_weights(folder, self.model.config)
+            weights = read_weights(folder, stack_layout(self.model.config))
         elif self.settings.grow:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:
-            weights = read_weights(folder, self.config)
+            weights = read_weights(folder, layout_of(self.config))
         self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:

@@ -3,8 +3,8 @@
 It reads orders from its standard input and answers on its standard output, both pickled; both ends
 are this project's. It ends when its input does, so none outlives its server.
 
-    ("trace", job, path, mark, device, sentence, arguments)    begin a job
-    ("stop", job)                                              end it at its next step
+    ("trace", job, model, device, sentence, arguments)    begin a job
+    ("stop", job)                                         end it at its next step
 
     ("ready",)                 libraries are loaded
     ("report", job, step, most)
@@ -23,6 +23,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
@@ -49,7 +50,7 @@ class Child:
         self._sending, self._opening = threading.Lock(), threading.Lock()
         self._batches = Batches(Turns(1))
         self._stopped: dict[int, threading.Event] = {}
-        self._models: OrderedDict[tuple[str, str, str], Tracer] = OrderedDict()
+        self._models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
 
     def serve(self, orders: BinaryIO) -> None:
         """Carry out orders until there are no more."""
@@ -67,7 +68,7 @@ class Child:
             threading.Thread(target=self._run, args=(job, *rest), daemon=True).start()
 
     def _run(
-        self, job: int, path: str, mark: str, device: str, sentence: str, arguments: dict[str, Any]
+        self, job: int, ref: ModelRef, device: str, sentence: str, arguments: dict[str, Any]
     ) -> None:
         stopped, last = self._stopped[job], 0.0
 
@@ -80,7 +81,7 @@ class Child:
                 self._send("report", job, step, most)
 
         try:
-            model = self._open(path, mark, device)
+            model = self._open(ref, device)
             self._send("done", job, self._batches.trace(model, sentence, arguments, report))
         except StoppedError:
             pass
@@ -92,11 +93,11 @@ class Child:
         finally:
             del self._stopped[job]
 
-    def _open(self, path: str, mark: str, device: str) -> Tracer:
-        key = (path, mark, device)
+    def _open(self, ref: ModelRef, device: str) -> Tracer:
+        key = (ref, device)
         with self._opening:
             if key not in self._models:
-                self._models[key] = open_unchanged(path, mark, device)
+                self._models[key] = open_unchanged(ref, device)
             self._models.move_to_end(key)
             while len(self._models) > 1 and sum(map(_size, self._models.values())) > MODEL_BYTES:
                 self._models.popitem(last=False)

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
 from transformer.trace.records import Trace
 from transformer.worker.work import Report
@@ -114,13 +115,13 @@ class Worker:
         return self._process.pid
 
     def trace(
-        self, path: str, mark: str, device: str, sentence: str, arguments: Mapping[str, Any],
+        self, model: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any],
         report: Report,
     ) -> Trace:  # fmt: skip
         """Trace a sentence there.
 
         Args:
-            path, mark, device: see `open_unchanged`.
+            model, device: see `open_unchanged`.
             arguments: keyword arguments of `Tracer.trace`.
             report: called several times a second; may raise, which ends the job.
 
@@ -130,7 +131,7 @@ class Worker:
         answers = self._answers[job] = queue.SimpleQueue()
         last = (0, 0)
         try:
-            self._send("trace", job, path, mark, device, sentence, dict(arguments))
+            self._send("trace", job, model, device, sentence, dict(arguments))
             while True:
                 try:
                     kind, *rest = answers.get(timeout=_EVERY)

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from transformer.catalogue import mark_of, open_tracer
+from transformer.catalogue import KINDS, ModelRef
+from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError
 from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
@@ -27,14 +28,14 @@ COPIES = 4
 Report = Callable[[int, int], None]
 
 
-def open_unchanged(path: str, mark: str, device: str) -> Tracer:
-    """Open a model whose files are as they were when `mark` was made.
+def open_unchanged(ref: ModelRef, device: str) -> Tracer:
+    """Open a model whose files are as they were when it was resolved.
 
     Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed.
     """
-    loaded = open_tracer(path, device)
-    if mark_of(path) != mark:
-        raise CheckpointError(f"{path}: changed since this page was drawn; reload the page")
+    loaded = KINDS[ref.kind].open(ref, device)
+    if fingerprint(ref.folder) != ref.mark:
+        raise CheckpointError(f"{ref}: changed since this page was drawn; reload the page")
     if loaded.device == "cpu" and is_small(loaded) and torch.get_num_threads() > 1:
         torch.set_num_threads(1)
         if isinstance(loaded, Translator):

@@ -13,8 +13,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.catalogue import Entry
-from transformer.checkpoint.snapshots import split_name
+from transformer.catalogue import Entry, find
 from transformer.errors import CheckpointError
 from transformer.measures.heads import Head
 from transformer.trace.records import Trace
@@ -159,12 +158,8 @@ def read_setup(view: View) -> Setup:
 
 def _usable(found: Mapping[str, Entry], name: str) -> Entry | None:
     """Return the usable checkpoint or snapshot of this name, None if there is none."""
-    whole, updates = (name, None) if name in found else split_name(name)
-    entry = found.get(whole)
-    if entry is not None and entry.ok:
-        with suppress(CheckpointError):
-            return entry.after(updates)
-    return None
+    entry = find(found, name)
+    return entry if entry is not None and entry.ok else None
 
 
 def beside(view: View, entry: Entry) -> View:

@@ -63,7 +63,7 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         "tokens the projections and feed-forward networks, which grow with n, cost more than the "
         "maps.",
     )
-    key = ("time of maps", view.entry.fingerprint, view.device)
+    key = ("time of maps", view.entry.ref.mark, view.device)
     found: tuple[Reals, Reals] | None = CACHE.get(key)
     if found is None:
         if not place.button(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from transformer.catalogue import ModelRef
 from transformer.search.sampling import Sampling
 
 
@@ -15,8 +16,7 @@ class Request:
     """One sentence for one model, and how to decode it.
 
     Attributes:
-        path: the checkpoint's folder, or the file.
-        mark: fingerprint of its files, see `transformer.catalogue.mark_of`.
+        model: where it is stored, with the fingerprint of its files.
         device: where it runs.
         sentence: as the model gets it, with its language tag if it has one.
         beam_size, alpha: settings of the search; defaults if they have no effect.
@@ -26,8 +26,7 @@ class Request:
         src_lang, tgt_lang: language codes for a model that takes them, else None.
     """
 
-    path: str
-    mark: str
+    model: ModelRef
     device: str
     sentence: str
     beam_size: int

@@ -97,8 +97,7 @@ class View:
             self.sentence, self.src_lang, self.tgt_lang
         )
         return Request(
-            path=str(self.path),
-            mark=self.entry.fingerprint,
+            model=self.entry.ref,
             device=self.device,
             sentence=sentence,
             beam_size=self.beam_size if searched else 1,

@@ -10,7 +10,7 @@ from transformer.catalogue import Kind
 #: What each kind of model is opened with: module, name, and the variable that holds the model.
 _OPENED_WITH: dict[Kind, tuple[str, str, str]] = {
     "checkpoint": ("transformer.translator", "Translator", "translator"),
-    "descendant": ("transformer.one_stack.tracer", "StackModel", "model"),
+    "one_stack": ("transformer.one_stack.tracer", "StackModel", "model"),
     "huggingface": ("transformer.huggingface.model", "HuggingFaceModel", "model"),
     "archive": ("transformer.arrays.trace_file", "load_arrays", ""),
 }

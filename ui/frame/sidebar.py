@@ -7,7 +7,6 @@ of truth (see `ui.core.url_state`): widgets are filled from it and write to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,12 +15,10 @@ import torch
 
 from figures.markdown import code, plain, shorten
 from figures.numbers import parameters
-from transformer.catalogue import Entry
-from transformer.checkpoint.snapshots import split_name
+from transformer.catalogue import Entry, ModelRef, find
 from transformer.checkpoint.training_text import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.errors import CheckpointError
 from transformer.search.decoding import default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, examples_for
@@ -59,7 +56,7 @@ from ui.work.roots import without_root
 #: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000
 #: The entry when there is no checkpoint.
-_NOTHING = Entry("", Path(), None, None, "")
+_NOTHING = Entry("", ModelRef(Path()))
 
 #: Most broken checkpoints listed in the sidebar; the Models page lists all.
 _MOST_BROKEN = 20
@@ -71,8 +68,7 @@ def draw_sidebar() -> View:
     """Draw the shared controls, and keep their values for `current_view`."""
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
-    chosen, updates = _resolve_checkpoint(usable, found)
-    entry = fresh(usable[chosen]).after(updates) if chosen else _NOTHING
+    entry = _resolve_checkpoint(usable, found)
     draw = _draw_archive if entry.kind == "archive" else _draw_model
     view = draw(entry, tuple(usable))
     with st.sidebar:
@@ -143,24 +139,14 @@ def device_label(device: str) -> str:
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _resolve_checkpoint(
-    usable: Mapping[str, Entry], found: Sequence[Entry]
-) -> tuple[str, int | None]:
-    """Return the checkpoint to use, and the updates of its snapshot or None.
-
-    That is the requested one, else the default, else the first.
-    """
+def _resolve_checkpoint(usable: Mapping[str, Entry], found: Sequence[Entry]) -> Entry:
+    """Return the requested checkpoint or snapshot, else the default, else the first."""
     asked = url_state.get(CHECKPOINT)
-    if asked in usable:
-        return asked, None
-    name, updates = split_name(asked)
-    if name in usable and updates is not None:
-        with suppress(CheckpointError):
-            return name, usable[name].after(updates).updates
-        fallback, broken = name, None
-    else:
-        broken = next((entry for entry in found if entry.name == asked), None)
-        fallback = default_name(usable)
+    if (entry := find(usable, asked)) is not None:
+        return fresh(entry)
+    broken = any(entry.name == asked for entry in found)
+    whole = asked.rpartition("@")[0]
+    fallback = whole if whole in usable and not broken else default_name(usable)
     if asked and fallback:
         why = "cannot be used" if broken else "is not here"
         st.toast(
@@ -173,7 +159,7 @@ def _resolve_checkpoint(
         url_state.put(CHECKPOINT, fallback)
     else:
         url_state.forget(CHECKPOINT)
-    return fallback, None
+    return fresh(usable[fallback]) if fallback else _NOTHING
 
 
 def _resolve_sentence(examples: Examples) -> None:

@@ -14,7 +14,8 @@ import streamlit as st
 
 from figures.numbers import probability
 from transformer.catalogue import Entry
-from transformer.checkpoint.snapshots import Snapshot, at, split_name
+from transformer.checkpoint.reference import at, split_name
+from transformer.checkpoint.snapshots import Snapshot
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked

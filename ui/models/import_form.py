@@ -13,6 +13,7 @@ from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
 from transformer.importers.explanations import explanation, hint
 from transformer.importers.registry import FORMATS, Format
+from transformer.models.foreign import format_of
 from ui.core import url_state
 from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
@@ -44,7 +45,7 @@ NEW_NAME: Param[str] = Param("as", url_state.text(200), "")
 
 def bring(entry: Entry) -> None:
     """Fill the form with a local folder that is not imported yet."""
-    kind = next((each for each in FORMATS.values() if each.fits(entry.path)), None)
+    kind = format_of(entry.ref)
     if kind is not None:
         url_state.put(FORMAT, kind.name)
     url_state.put(FROM, "folder")

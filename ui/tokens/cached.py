@@ -36,7 +36,7 @@ def reading_of(view: View, side: TextSide) -> Computation[Reading]:
 
 def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
     """Return the kind of every piece in a side's vocabulary."""
-    return once(("kinds", view.path, view.entry.fingerprint, side), lambda: kinds_of(tokenizer))
+    return once(("kinds", view.entry.ref, side), lambda: kinds_of(tokenizer))
 
 
 def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[Segmentation, ...]]:

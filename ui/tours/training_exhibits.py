@@ -227,8 +227,8 @@ def scores_exhibit(facts: TrainingFacts, checkpoint: str) -> Exhibit:
 def _metrics(checkpoint: str, *imports: str) -> str:
     """A program that reads what a checkpoint says of its training."""
     return (
-        roots_lines("from transformer.checkpoint.folder import inspect_checkpoint", *imports)
-        + f"metrics = inspect_checkpoint(path_of({checkpoint!r})).metrics\n"
+        roots_lines("from transformer.catalogue import inspect_entry", *imports)
+        + f"metrics = inspect_entry(path_of({checkpoint!r})).metrics\n"
     )
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 
 import torch
 
-from transformer.catalogue import Entry
+from transformer.catalogue import Entry, ModelRef
 from transformer.errors import CheckpointError
 from transformer.files.safe import is_there, read_small
 from transformer.text.layout import TABLE_FILE
@@ -25,7 +24,7 @@ _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 def languages_of(entry: Entry, device: str) -> Languages:
     """Return a model's languages; a model of the `transformers` library is loaded for that."""
     if entry.kind == "checkpoint":
-        tags = _tags(entry.path, entry.fingerprint)
+        tags = _tags(entry.ref)
         return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
     if entry.kind != "huggingface":
         return Languages()
@@ -50,9 +49,9 @@ def _first(codes: Sequence[str], names: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=32)
-def _tags(folder: Path, mark: str) -> tuple[str, ...]:
+def _tags(ref: ModelRef) -> tuple[str, ...]:
     """Return the languages that a checkpoint's vocabulary has tags for, by name."""
-    table = folder / TABLE_FILE
+    table = ref.folder / TABLE_FILE
     if not is_there(table):
         return ()
     try:

@@ -17,7 +17,7 @@ import torch
 
 from figures.numbers import in_bytes
 from transformer.arrays.archived import ArchivedTrace
-from transformer.catalogue import Entry, inspect_entry, list_entries
+from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.errors import CheckpointError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
@@ -79,7 +79,7 @@ def _changed(folder: Path) -> int:
 
 def fresh(entry: Entry) -> Entry:
     """Return an up-to-date copy of an entry, since a listing may be a few seconds old."""
-    return replace(inspect_entry(entry.path), name=entry.name, updates=entry.updates)
+    return replace(inspect_entry(entry.ref), name=entry.name)
 
 
 def load(what: Entry | Request, device: str = "") -> Tracer:
@@ -88,14 +88,14 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
     Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed since they
         were listed.
     """
-    if isinstance(what, Request):
-        return _load(what.path, what.mark, what.device)
-    return _load(str(what.path), what.fingerprint, device)
+    ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
+    found: Tracer = MODELS.once((ref, device), lambda: _open(ref, device), _unheard)
+    return found
 
 
 def in_memory(view: View) -> bool:
     """Return whether the view's model is loaded already."""
-    return (str(view.entry.path), view.entry.fingerprint, view.device) in MODELS
+    return (view.entry.ref, view.device) in MODELS
 
 
 def tracer(view: View) -> Tracer:
@@ -130,14 +130,9 @@ def writes(entry: Entry, device: str) -> bool:
         return False
 
 
-def _load(path: str, mark: str, device: str) -> Tracer:
-    found: Tracer = MODELS.once((path, mark, device), lambda: _open(path, mark, device), _unheard)
-    return found
-
-
-def _open(path: str, mark: str, device: str) -> Tracer:
-    _make_room(inspect_entry(path))
-    loaded = open_unchanged(path, mark, device)
+def _open(ref: ModelRef, device: str) -> Tracer:
+    _make_room(describe(ref))
+    loaded = open_unchanged(ref, device)
     _freeze_garbage()
     return loaded
 
@@ -174,7 +169,7 @@ def model_bytes(loaded: Tracer) -> int:
     return int(getattr(loaded, "nbytes", 0))
 
 
-#: The models in memory, by path, fingerprint and device.
+#: The models in memory, by reference and device.
 MODELS = Lru(MODEL_BYTES, model_bytes)
 
 

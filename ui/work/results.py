@@ -76,8 +76,7 @@ def trace(request: Request, report: Report = unreported) -> Trace:
             return _bounded(trace_in_turn(model, request.sentence, arguments, SENTENCES, report))
         return _bounded(
             worker.trace(
-                request.path, request.mark, request.device, request.sentence, request.arguments(),
-                report,
+                request.model, request.device, request.sentence, request.arguments(), report
             )
         )  # fmt: skip
 

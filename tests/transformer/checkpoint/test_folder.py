@@ -17,13 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_models import random_model
-from transformer.catalogue import list_entries
+from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint.folder import (
-    fingerprint,
-    inspect_checkpoint,
     load_checkpoint,
     save_checkpoint,
 )
+from transformer.checkpoint.reference import fingerprint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -274,7 +273,7 @@ def test_a_broken_checkpoint_names_the_file_and_what_is_wrong(folder: Path, dama
         load_checkpoint(folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
-    entry = inspect_checkpoint(folder)
+    entry = inspect_entry(folder)
     assert entry.error == (str(caught.value) if in_header else None)
 
 
@@ -299,7 +298,7 @@ def test_shapes_are_compared_before_memory_is_taken(
 ) -> None:
     edit_config(d_ff=100_000, d_model=2400, d_k=800, d_v=800)(folder)
     taken: list[object] = []
-    monkeypatch.setattr("transformer.checkpoint.folder._build", lambda *args: taken.append(args))
+    monkeypatch.setattr("transformer.checkpoint.weights.read_tensors", taken.append)
     with pytest.raises(CheckpointError, match="shape"):
         load_checkpoint(folder)
     assert not taken
@@ -330,10 +329,10 @@ def test_the_list_holds_good_and_broken_ones(tiny_checkpoint: Path, tmp_path: Pa
 def test_a_repaired_checkpoint_is_seen(folder: Path, tiny_checkpoint: Path) -> None:
     before = fingerprint(folder)
     cut("model.safetensors", 0.5)(folder)
-    assert not inspect_checkpoint(folder).ok
+    assert not inspect_entry(folder).ok
     assert fingerprint(folder) != before
     shutil.copy(tiny_checkpoint / "model.safetensors", folder)
-    assert inspect_checkpoint(folder).ok
+    assert inspect_entry(folder).ok
 
 
 def test_a_file_appears_whole_or_not_at_all(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer.checkpoint.outline import outline
+from transformer.checkpoint.weights import outline
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 

@@ -14,18 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.snapshots import UPDATES, write_snapshots
-from transformer.catalogue import inspect_entry, list_entries, mark_of
-from transformer.checkpoint.folder import fingerprint, inspect_checkpoint, load_checkpoint
+from transformer.catalogue import inspect_entry, list_entries, resolve
+from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
 from transformer.checkpoint.snapshots import (
     FILE,
-    at,
     pack,
     read_history,
     read_snapshot,
-    split_name,
-    split_path,
-    stored_shapes,
 )
+from transformer.checkpoint.weights import layout_of
 from transformer.errors import CheckpointError
 from transformer.translator import Translator
 
@@ -40,7 +38,7 @@ def test_each_is_as_near_as_the_grid_and_errors_do_not_add_up(folder: Path) -> N
     states = write_snapshots(folder)
     config = load_checkpoint(folder).config
     for updates, state in zip(UPDATES, states, strict=True):
-        found = read_snapshot(folder, stored_shapes(config), updates)
+        found = read_snapshot(ModelRef(folder, updates), layout_of(config).stored)
         assert found.keys() == state.keys()
         for name, tensor in state.items():
             if tensor.dim() > 1:
@@ -72,7 +70,7 @@ def test_a_snapshot_is_a_checkpoint_of_its_own_name(folder: Path) -> None:
     assert loaded.name == "tiny@3" and loaded.config == whole.config
     name = "encoder.layers.0.self_attention.q_proj.weight"
     name = name if name in loaded.model.state_dict() else next(iter(loaded.model.state_dict()))
-    expected = read_snapshot(folder, stored_shapes(whole.config), 3)
+    expected = read_snapshot(ModelRef(folder, 3), layout_of(whole.config).stored)
     for name, tensor in expected.items():
         assert torch.equal(loaded.model.state_dict()[name], tensor)
     assert loaded.model.generator.weight is not None
@@ -101,7 +99,7 @@ def test_a_change_of_the_file_is_a_change_of_the_checkpoint(folder: Path) -> Non
     before = fingerprint(folder)
     write_snapshots(folder)
     assert fingerprint(folder) != before
-    assert mark_of(folder.with_name("tiny@3")) == mark_of(folder)
+    assert resolve(folder.with_name("tiny@3")).mark == fingerprint(folder)
 
 
 def test_what_is_not_there_is_said_with_what_is(folder: Path) -> None:
@@ -110,7 +108,7 @@ def test_what_is_not_there_is_said_with_what_is(folder: Path) -> None:
     write_snapshots(folder)
     with pytest.raises(CheckpointError, match="no snapshot after 4 updates; there are: 0, 3, 20"):
         load_checkpoint(folder.with_name("tiny@4"))
-    assert "no snapshot after 4" in str(inspect_checkpoint(folder.with_name("tiny@4")).error)
+    assert "no snapshot after 4" in str(inspect_entry(folder.with_name("tiny@4")).error)
     with pytest.raises(CheckpointError, match="no such checkpoint folder"):
         load_checkpoint(folder.with_name("other@3"))
 
@@ -118,7 +116,7 @@ def test_what_is_not_there_is_said_with_what_is(folder: Path) -> None:
 def test_a_folder_with_the_sign_in_its_name_is_itself(folder: Path) -> None:
     write_snapshots(folder)
     shutil.copytree(folder, folder.with_name("tiny@3"))
-    assert split_path(folder.with_name("tiny@3")) == (folder.with_name("tiny@3"), None)
+    assert ModelRef.of(folder.with_name("tiny@3")) == ModelRef(folder.with_name("tiny@3"))
     whole = load_checkpoint(folder.with_name("tiny@3"))
     for name, tensor in load_checkpoint(folder).model.state_dict().items():
         assert torch.equal(whole.model.state_dict()[name], tensor)
@@ -160,20 +158,20 @@ def test_damage_is_one_line_and_the_model_still_opens(
     with pytest.raises(CheckpointError, match=line):
         load_checkpoint(folder.with_name("tiny@20"))
     assert load_checkpoint(folder).name == "tiny"
-    assert inspect_checkpoint(folder).error is None
+    assert inspect_entry(folder).error is None
 
 
 @pytest.mark.parametrize("step", [np.inf, np.nan, 1e38, 0, -1])
 def test_steps_that_make_no_numbers_are_refused(folder: Path, step: float) -> None:
     config = load_checkpoint(folder).config
-    n_matrices = sum(len(shape) > 1 for shape in stored_shapes(config).values())
+    n_matrices = sum(len(shape) > 1 for shape in layout_of(config).stored.values())
     write_snapshots(folder, steps=np.full(n_matrices, step, np.float32))
     with pytest.raises(CheckpointError, match="'steps' must be between 0 and 1e"):
         load_checkpoint(folder.with_name("tiny@20"))
 
 
 def test_numbers_that_are_none_are_refused(folder: Path) -> None:
-    shapes = stored_shapes(load_checkpoint(folder).config).values()
+    shapes = layout_of(load_checkpoint(folder).config).stored.values()
     n_numbers = sum(math.prod(shape) for shape in shapes if len(shape) == 1)
     write_snapshots(folder, rest_2=np.full(n_numbers, np.nan, np.float16))
     with pytest.raises(CheckpointError, match="NaN or infinite"):
@@ -182,6 +180,6 @@ def test_numbers_that_are_none_are_refused(folder: Path) -> None:
 
 def test_a_file_that_is_no_archive(folder: Path) -> None:
     (folder / FILE).write_bytes(b"not an archive")
-    assert inspect_checkpoint(folder).history.snapshots == ()
+    assert inspect_entry(folder).history.snapshots == ()
     with pytest.raises(CheckpointError, match=FILE):
         read_history(folder)

@@ -14,7 +14,7 @@ from tests.transformer.importers.hub_site import COMMIT, LARGE, NAME, Hub, servi
 from tests.transformer.importers.models import make_folder
 from tests.transformer.site import Site
 from transformer.__main__ import main
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.files import hub
 from transformer.importers.registry import FORMATS
@@ -62,7 +62,7 @@ def test_a_model_is_fetched_and_imported(
     out = tmp_path / "root" / "ours"
     assert main(["import", "marian", NAME, "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{out}\n"
-    assert inspect_checkpoint(out).metrics["imported"]["source"] == NAME
+    assert inspect_entry(out).metrics["imported"]["source"] == NAME
     assert [each.name for each in out.parent.iterdir()] == ["ours"]
     assert not any(name in path for path in site.asked for name in ("h5", "README", ".bin"))
 

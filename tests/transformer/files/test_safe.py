@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.catalogue import list_entries
-from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint
+from transformer.catalogue import inspect_entry, list_entries
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import parse_json
@@ -351,7 +351,7 @@ def test_paths_that_are_no_folders(path: str, capsys: pytest.CaptureFixture[str]
     with pytest.raises(CheckpointError, match="no such checkpoint folder") as caught:
         load_checkpoint(path)
     assert str(caught.value).isprintable()
-    assert not inspect_checkpoint(path).ok
+    assert not inspect_entry(path).ok
     assert list_entries([Path(path)]) == []
     assert main(["translate", "--checkpoint", path, "a dog"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
@@ -401,7 +401,7 @@ def test_cut_and_flipped_files_load_or_are_refused(
             index = data.draw(st.integers(0, min(head, len(content)) - 1))
             content[index] ^= 1 << data.draw(st.integers(0, 7))
         (folder / name).write_bytes(content)
-        entry, loaded, reason = inspect_checkpoint(folder), None, ""
+        entry, loaded, reason = inspect_entry(folder), None, ""
         try:
             loaded = load_checkpoint(folder)
         except CheckpointError as error:

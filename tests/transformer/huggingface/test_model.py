@@ -21,7 +21,7 @@ from tests.transformer.huggingface.models import (
     transformers,
 )
 from transformer.__main__ import main
-from transformer.catalogue import inspect_entry, kind_of
+from transformer.catalogue import inspect_entry, resolve
 from transformer.errors import InputError
 from transformer.huggingface.model import HuggingFaceModel
 from transformer.trace.records import Trace
@@ -279,8 +279,8 @@ def test_twice_the_same(pair: Pair) -> None:
 
 
 def test_known_by_their_folder(pair: Pair, tiny_checkpoint: Path) -> None:
-    assert kind_of(pair.folder) == ("foreign" if pair.name == "marian" else "huggingface")
-    assert kind_of(tiny_checkpoint) == "checkpoint"
+    assert resolve(pair.folder).kind == ("foreign" if pair.name == "marian" else "huggingface")
+    assert resolve(tiny_checkpoint).kind == "checkpoint"
     assert pair.ours.name == pair.name and pair.ours.device == "cpu"
 
 

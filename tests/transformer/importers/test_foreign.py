@@ -24,7 +24,7 @@ from tests.transformer.importers.foreign import (
     written,
 )
 from tests.transformer.importers.reference import Reference
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from transformer.checkpoint.position_tables import off_formula
 from transformer.config import ModelConfig
 from transformer.fast.packed import PackedDecoder
@@ -145,7 +145,7 @@ def test_a_trace_holds_their_maps(pair: Pair) -> None:
 
 def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
     assert pair.ours.path is not None
-    entry = inspect_checkpoint(pair.ours.path)
+    entry = inspect_entry(pair.ours.path)
     assert entry.ok
     assert entry.metrics["imported"]["format"] == pair.kind
     card = (pair.ours.path / "README.md").read_text()
@@ -243,7 +243,7 @@ def test_tags_of_joeynmt_are_one_piece_and_no_text(tmp_path: Path) -> None:
     rules = json.loads((pair.ours.path / "tokenizer_rules.json").read_text())
     for wrong in ({"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"tag": []}):
         (pair.ours.path / "tokenizer_rules.json").write_text(json.dumps(rules | wrong))
-        assert "tokenizer_rules.json: " in str(inspect_checkpoint(pair.ours.path).error)
+        assert "tokenizer_rules.json: " in str(inspect_entry(pair.ours.path).error)
 
 
 @pytest.mark.parametrize("cut", ["merges", "char", "old"])
@@ -279,7 +279,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     if kind == "joeynmt":  # whose sinusoids are stored with the weights, and rounded like them
         theirs.positions = lambda stack, n: half[f"{stack}.pe.pe"][0, :n].float()
     ours = Translator.load(FORMATS[kind].importer(path, tmp_path / "ours"), device="cpu")
-    assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
+    assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     assert ours.config.positions == ("stored" if kind == "joeynmt" else "sinusoidal")
     src, tgt_in = batch(Pair(kind, theirs, ours))
     torch.testing.assert_close(ours.model(src, tgt_in), theirs(src, tgt_in).logits, **CLOSE)
@@ -299,7 +299,7 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     content["model_state"]["encoder.pe.pe"] = table
     torch.save(content, path)
     ours = FORMATS["joeynmt"].importer(path, tmp_path / "ours")
-    config = inspect_checkpoint(ours).config
+    config = inspect_entry(ours).config
     assert config is not None and config.positions == "sinusoidal"
 
 

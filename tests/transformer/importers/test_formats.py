@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.transformer.importers.models import make_folder
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.importers.finish import put_in_place
 from transformer.importers.marian.importer import import_marian
@@ -38,7 +38,7 @@ def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None
     import_marian(
         tmp_path / "theirs", tmp_path / "ours", report=lambda *how_far: heard.append(how_far)
     )
-    assert inspect_checkpoint(tmp_path / "ours").ok
+    assert inspect_entry(tmp_path / "ours").ok
     assert heard == sorted(heard)
     assert len({most for _, most in heard}) == 1
     assert all(done < most for done, most in heard)

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
-from transformer.checkpoint.folder import inspect_checkpoint, load_checkpoint
+from transformer.catalogue import inspect_entry
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
 from transformer.importers.marian.importer import import_marian
 
@@ -159,7 +160,7 @@ def test_names_in_a_config_are_not_opened(whole: Path, tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps(values))
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
     path = import_marian(folder, tmp_path / "ours", name="../../x\n# y")
-    assert inspect_checkpoint(path).ok
+    assert inspect_entry(path).ok
     assert not (tmp_path / "ran").exists()
     card = (path / "README.md").read_text()
     assert "imported from `../../x # y`" in card

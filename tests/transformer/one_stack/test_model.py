@@ -120,7 +120,7 @@ def test_files_come_back(
     loaded, text = load_stack(folder), ids(2, 7)
     torch.testing.assert_close(loaded.model.read(text), model.read(text))
     entry = inspect_entry(folder)
-    assert entry.error is None and entry.kind == "descendant" and entry.metrics == {"x": 1}
+    assert entry.error is None and entry.kind == "one_stack" and entry.metrics == {"x": 1}
     assert "3 layers" in entry.about
     assert isinstance(open_tracer(folder, "cpu"), StackModel)
 

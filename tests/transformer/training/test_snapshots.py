@@ -12,7 +12,9 @@ from tests.transformer.conftest import parallel_text
 from tests.transformer.training.runs import log_lines, recipe, run
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
-from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot, stored_shapes
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.training.snapshots import keep_snapshots
@@ -50,7 +52,7 @@ def test_the_last_snapshot_is_the_end_of_the_run(
         assert f"{each.updates:>9,} updates  {each.val_nll:6.3f} nats" in printed
     last = load_checkpoint(trained)
     for name, tensor in read_snapshot(
-        kept, stored_shapes(last.config), lines[-1]["update"]
+        ModelRef(kept, lines[-1]["update"]), layout_of(last.config).stored
     ).items():
         error = (tensor - last.model.state_dict()[name]).abs().max()
         assert float(error) <= max(float(last.model.state_dict()[name].std()) / 64, 1e-3)

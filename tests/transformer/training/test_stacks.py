@@ -58,7 +58,7 @@ def _check_moments(out: Path, val_nll: float) -> None:
     measured = [each.val_nll for each in whole.history.snapshots]
     assert measured[0] > measured[-1] == pytest.approx(val_nll, abs=0.02)
     entry = whole.after(0)
-    assert inspect_entry(entry.path) == entry and entry.kind == "descendant"
+    assert inspect_entry(entry.path) == entry and entry.kind == "one_stack"
     finished, first, last = (
         open_tracer(whole.after(each).path, "cpu") for each in (None, 0, updates[-1])
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.waiting import wait_until
-from transformer.catalogue import mark_of
+from transformer.catalogue import resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -36,8 +36,9 @@ def worker() -> Iterator[Worker]:
 
 def traced(worker: Worker, path: Path, sentence: str = CAT, **options: Any) -> Trace:
     arguments = {"beam_size": 4, "alpha": 0.6} | options.pop("arguments", {})
-    settings: dict[str, Any] = {"mark": mark_of(path), "report": lambda *_: None} | options
-    return worker.trace(str(path), settings["mark"], "cpu", sentence, arguments, settings["report"])
+    ref, report = resolve(path), options.get("report", lambda *_: None)
+    ref = dataclasses.replace(ref, mark=options.get("mark", ref.mark))
+    return worker.trace(ref, "cpu", sentence, arguments, report)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])

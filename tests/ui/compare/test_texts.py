@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import make_trace
-from transformer.catalogue import Entry
+from transformer.catalogue import Entry, ModelRef
 from ui.compare.choice import Setup, better_known, readers
 from ui.compare.maps.matching import sentences_for
 from ui.compare.maps.numbers import published
@@ -95,7 +95,7 @@ def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> Non
     ("everyday-en-de", "reverse-toy", ""),
 ])  # fmt: skip
 def test_models_of_two_kinds_share_an_example(left: str, right: str, sentence: str) -> None:
-    sides = [View(Entry(name, Path(), None, None, ""), "cpu", "x") for name in (left, right)]
+    sides = [View(Entry(name, ModelRef(Path())), "cpu", "x") for name in (left, right)]
     setup = Setup("models", sides[0], sides[1], (right,))
     assert better_known(setup) == sentence
     assert better_known(replace(setup, pairing="sentences")) == ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from transformer.catalogue import Entry
+from transformer.catalogue import Entry, ModelRef
 from transformer.config import preset
 from ui.frame.sidebar import model_caption
 
 
 def entry(**metrics: object) -> Entry:
-    return Entry("everyday-en-de", Path("x"), preset("tiny"), None, "", metrics=metrics)
+    return Entry("everyday-en-de", ModelRef(Path("x")), preset("tiny"), metrics=metrics)
 
 
 def test_a_small_model_says_so_by_its_size_and_its_training_text() -> None:

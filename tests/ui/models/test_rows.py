@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.pages.links import entries, unlinked
-from transformer.catalogue import Entry
+from transformer.catalogue import Entry, ModelRef
 from transformer.config import preset
 from ui.models.rows import card_path, figures_of, shape_of, size_of, task_of
 
 
 def entry(name: str = "x", path: Path = Path("x"), **more: object) -> Entry:
-    return Entry(name, path, more.pop("config", None), None, "", **more)  # type: ignore[arg-type]
+    ref = ModelRef(path, kind=more.pop("kind", "checkpoint"))  # type: ignore[arg-type]
+    return Entry(name, ref, **more)  # type: ignore[arg-type]
 
 
 def test_figures_are_measured_ones() -> None:

@@ -15,7 +15,7 @@ from figures.paper import to_svg
 from figures.tables import to_csv, to_npz
 from tests.factories import make_trace
 from tests.views import make_view
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry
 from ui.core.view import View
 from ui.export.html import to_html
 from ui.tours.stops import Scene
@@ -53,7 +53,7 @@ def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def facts_of(view: View) -> TrainingFacts:
-    entry = inspect_checkpoint(view.path)
+    entry = inspect_entry(view.path)
     assert entry.config is not None
     return training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
 

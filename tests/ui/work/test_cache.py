@@ -46,12 +46,13 @@ def silent(step: int, most: int) -> None:
 def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
     shutil.copytree(view.path, tmp_path / "other")
     other = make_view(tmp_path / "other").entry
+    newer = dataclasses.replace(view.entry.ref, mark="newer")
     changes: tuple[dict[str, Any], ...] = (
         {"entry": other}, {"device": "cuda"}, {"sentence": "A dog runs"},
         {"beam_size": 3}, {"alpha": 0.0}, {"prefix": (20,)}, {"prefix": (20, 21)},
         {"prefix": (20, view.entry.config.eos_id)},  # type: ignore[union-attr]
         {"target": "Ein Hund."}, {"sampling": Sampling()}, {"sampling": Sampling(seed=1)},
-        {"entry": dataclasses.replace(view.entry, fingerprint="newer")},
+        {"entry": dataclasses.replace(view.entry, ref=newer)},
     )  # fmt: skip
     views = [view, *(dataclasses.replace(view, **change) for change in changes)]
     assert len({each.request for each in views}) == len({each.request.name for each in views})
@@ -98,8 +99,9 @@ def test_a_changed_file_is_another_checkpoint(view: View) -> None:
     assert changed.request != view.request
     assert models.translator(changed) is not first
     os.utime(view.path / "model.safetensors", ns=(2, 2))
+    older = dataclasses.replace(changed.entry.ref, mark="older")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
-        models.load(dataclasses.replace(changed.request, mark="older"))
+        models.load(dataclasses.replace(changed.request, model=older))
 
 
 def test_a_large_search_record_is_left_out_and_a_small_one_kept(
@@ -195,9 +197,9 @@ def test_a_process_of_its_own_is_asked_when_there_is_one(
 
         def trace(self, *asked: Any) -> Trace:
             request = view.request
-            assert asked[:4] == (request.path, request.mark, request.device, request.sentence)
-            assert asked[4] == request.arguments()
-            asked[5](3, 9)
+            assert asked[:3] == (request.model, request.device, request.sentence)
+            assert asked[3] == request.arguments()
+            asked[4](3, 9)
             return expected
 
     monkeypatch.setattr(results, "WORKERS", Ready())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer.checkpoint.weights import expected_shapes
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.importers.fairseq.config import PAD, max_positions
@@ -94,7 +94,7 @@ def _in_layer(name: str, theirs: str, config: ModelConfig) -> list[Alias]:
     stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
     stem, _, projection = stem.rpartition(".")
     if projection in ("q_proj", "k_proj", "v_proj"):
-        rows = expected_shapes(config)[name][0]
+        rows = layout_of(config).shapes[name][0]
         part = ("q_proj", "k_proj", "v_proj").index(projection)
         found.append(Alias(f"{stem}.in_proj_{ending}", part * rows, 3 * rows))
     norms = NUMBERED[name.partition(".")[0]]

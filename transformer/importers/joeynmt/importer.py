@@ -153,7 +153,7 @@ def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> d
                 f"but {CONFIG} asks for [1, n, {config.d_model}]"
             )
         check_type(path, name, describe(tensor)[1])
-        check_memory(path, config, n_tables=tensor.numel())
+        check_memory(path, config.n_numbers + tensor.numel())
         tables[ours] = in_memory(path, name, tensor)[0]
     n = min((len(table) for table in tables.values()), default=0)
     exact = formula(config, n)

@@ -15,9 +15,8 @@ from transformer.checkpoint.weights import (
     Described,
     check_memory,
     check_stored,
-    expected_shapes,
     in_memory,
-    stored_names,
+    layout_of,
 )
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
@@ -55,10 +54,8 @@ POSITIONS = {
 def names_of(config: ModelConfig) -> dict[str, tuple[str, ...]]:
     """Return every tensor that the model stores, with its possible names in a Marian file."""
     names: dict[str, tuple[str, ...]] = {}
-    for name in expected_shapes(config):
+    for name in layout_of(config).stored:
         side, _, rest = name.partition(".")
-        if name in stored_names(config):
-            continue
         if name == "generator.bias":
             names[name] = ("final_logits_bias",)
         elif side in ("encoder", "decoder"):
@@ -88,12 +85,10 @@ def read_weights(
     }
     _check_tensors(path, config, names, found)
     n_tables = sum(math.prod(found[each][0]) for each in POSITIONS.values() if each in found)
-    check_memory(path, config, stored.size, n_tables)
+    check_memory(path, config.n_numbers + n_tables, stored.size)
     tensors = stored.tensors()
     state: dict[str, Tensor] = {}
-    for name, shape in expected_shapes(config).items():
-        if name in stored_names(config):
-            continue
+    for name, shape in layout_of(config).stored.items():
         if report is not None:
             report(len(state), len(names))
         if not names[name]:  # logits without a bias
@@ -134,7 +129,7 @@ def _check_tensors(
     found: Mapping[str, Described],
 ) -> None:
     """Compare names, shapes and types with the config before taking memory."""
-    expected = expected_shapes(config)
+    expected = layout_of(config).shapes
     wanted: dict[str, tuple[int, ...]] = {}
     for name, theirs in names.items():
         if not theirs and name != "generator.bias":

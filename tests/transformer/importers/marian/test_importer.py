@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folder, transformers
-from transformer.catalogue import list_entries
-from transformer.checkpoint.folder import inspect_checkpoint
+from transformer.catalogue import inspect_entry, list_entries
 from transformer.errors import CheckpointError, InputError
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
@@ -231,7 +230,7 @@ def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
         model.save_pretrained(folder)
         pair = opened_by_both(tmp_path)
     assert pair.ours.config.positions == ("stored" if legacy else "sinusoidal")
-    assert inspect_checkpoint(tmp_path / "ours").metrics["stored_as"] == dtype
+    assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     size = (tmp_path / "ours" / "model.safetensors").stat().st_size
     assert size < 2.6 * pair.ours.config.n_parameters + legacy * 2 * 4 * 80 * 24
     check_states_logits_and_maps(pair)

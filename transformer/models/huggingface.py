@@ -1,0 +1,32 @@
+"""Models of the `transformers` library: config.json has a model type."""
+
+from __future__ import annotations
+
+from transformer.checkpoint.reference import ModelRef
+from transformer.huggingface import files
+from transformer.models import foreign
+from transformer.models.entry import Entry, identity
+from transformer.trace.tracer import Tracer
+
+
+def fits(ref: ModelRef) -> bool:
+    """Return True if config.json has a model type, unless it is Marian's."""
+    named = (identity(ref.folder) or {}).get("model_type")
+    return isinstance(named, str) and ref.updates is None and not foreign.fits(ref)
+
+
+def describe(ref: ModelRef) -> Entry:
+    """Describe a folder without importing the library. Raises `CheckpointError`."""
+    folder = ref.folder
+    files.check_installed(folder)
+    files.check_folder(folder)
+    values = files.read_values(folder)
+    about = f"A model of the transformers library ({values['model_type'][:40]})."
+    return Entry(ref.name, ref, about=about, unused=files.unused_settings(folder, values))
+
+
+def open(ref: ModelRef, device: str) -> Tracer:
+    """Build the model with the library, which is imported now."""
+    from transformer.huggingface.model import HuggingFaceModel
+
+    return HuggingFaceModel.load(ref.folder, device)

@@ -1,0 +1,27 @@
+"""Encoder-decoders in this project's format: any folder that no other kind claims."""
+
+from __future__ import annotations
+
+from transformer.checkpoint.folder import check_checkpoint, read_metrics
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.snapshots import readable_history
+from transformer.models.entry import Entry
+from transformer.translator import Translator
+
+
+def fits(ref: ModelRef) -> bool:
+    """Return True: the errors of this kind name what a folder lacks."""
+    return True
+
+
+def describe(ref: ModelRef) -> Entry:
+    """Describe a checkpoint without reading its weights. Raises `CheckpointError`."""
+    config, folder = check_checkpoint(ref), ref.folder
+    return Entry(
+        ref.name, ref, config, metrics=read_metrics(folder), history=readable_history(folder)
+    )
+
+
+def open(ref: ModelRef, device: str) -> Translator:
+    """Load a checkpoint or a snapshot of one."""
+    return Translator.load(ref, device)
