@@ -4,6 +4,7 @@
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, the Dockerfile; LONG=1: all of it
 # make gpu              checks and figures on a CUDA device, in ten minutes (benchmarks/gpu.py)
+# make lines            lines by folder, and the limits the project keeps
 # make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
@@ -96,6 +97,10 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 # Draws the packages and their imports, now and before they were packages, in docs/architecture.md.
 architecture: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture --write
+
+# Counts the lines that git tracks, by folder, and prints the limits the project keeps.
+lines: $(VENV)/.dev
+	@$(BIN)/python -m tests.lines
 
 # Writes the lock files from pyproject.toml; needs uv. Versions stay where its ranges allow them, or
 # say make lock UPGRADE=--upgrade. What only CUDA builds of torch need goes to a constraints file,
