@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ui.complexity.choice import VIEW, VIEWS
 from ui.complexity.layers import draw_layers, explain
 from ui.complexity.maps import draw_maps
-from ui.complexity.settings import VIEW, VIEWS
 from ui.complexity.travel import draw_path
 from ui.core import url_state
 from ui.core.view import current_view
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
 
 require_frame()
@@ -21,25 +21,19 @@ words.markdown(
     "Why attention and not a recurrent network? Table 1 of the paper gives three reasons: fewer "
     "operations, none that wait for others, shorter paths. **Check them.**"
 )
-with (
-    more.container(horizontal=True, horizontal_alignment="right"),
-    st.popover("What is this?", type="tertiary"),
-):
-    explain()
-st.segmented_control(
-    "View", list(VIEWS), format_func=VIEWS.__getitem__, label_visibility="collapsed",
-    required=True, wrap=True, **bound(VIEW),
-)  # fmt: skip
+draw_explained(explain, more)
+shown = choose_one("View", VIEW, VIEWS)
 view = current_view()
 config = view.entry.config if view.checkpoint else None
-if url_state.get(VIEW) == "path":
+if shown == "path":
     draw_path()
-elif url_state.get(VIEW) == "time":
+elif shown == "time":
     draw_layers()
 elif config is not None:
     draw_maps(view, config)
 else:
-    missing = "No checkpoint is loaded"
-    if view.checkpoint:
-        missing = "This is no checkpoint of this project"
-    st.info(f"{missing}, so its maps cannot be counted.")
+    st.info(
+        "Counting maps needs a Headlight checkpoint."
+        if view.checkpoint
+        else "No checkpoint is loaded, so there are no maps to count."
+    )

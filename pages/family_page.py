@@ -6,8 +6,8 @@ import streamlit as st
 
 from ui.core import url_state
 from ui.core.view import current_entries, current_view
-from ui.core.widgets import bound
-from ui.family.choice import HEADS, LAYERS, MEMBER, MORE, PART, PARTS, PLACE, SEED
+from ui.core.widgets import choose_one, draw_explained
+from ui.family.choice import PART, PARTS, ExpectsChoice, StacksChoice
 from ui.family.stacks import draw_stacks
 from ui.family.views import draw_changes, draw_expects
 from ui.frame.pages import require_frame
@@ -31,22 +31,14 @@ def explain() -> None:
 
 url_state.show(PART)
 parts, more = st.columns([6, 1], vertical_alignment="center")
-parts.segmented_control(
-    "Part", list(PARTS), format_func=PARTS.__getitem__, label_visibility="collapsed",
-    required=True, wrap=True, **bound(PART),
-)  # fmt: skip
-with (
-    more.container(horizontal=True, horizontal_alignment="right"),
-    st.popover("What is this?", type="tertiary"),
-):
-    explain()
+part = choose_one("Part", PART, PARTS, parts)
+draw_explained(explain, more)
 view, entries = current_view(), current_entries()
-part = url_state.get(PART)
 if part == "expects":
-    url_state.show(MEMBER, PLACE, MORE, SEED)
+    ExpectsChoice.show()
     draw_expects(view, entries)
 elif part == "stacks":
-    url_state.show(*LAYERS.values(), *HEADS.values())
+    StacksChoice.show()
     draw_stacks(view, entries)
 else:
     draw_changes(view, entries)

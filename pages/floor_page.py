@@ -9,11 +9,11 @@ import streamlit as st
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import draw_by_pointer
-from ui.core.url_state import LAYER, STEP
 from ui.core.view import View, current_view
+from ui.core.widgets import draw_explained
+from ui.floor.choice import FloorChoice, choice_now, place_of
 from ui.floor.downloads import STREAM
 from ui.floor.exhibits import reading_of
-from ui.floor.settings import BLOCK, SOURCE, choice_now, place_of
 from ui.floor.views import draw_below, draw_plan, explain
 from ui.frame.pages import require_frame
 from ui.work.cache import Computation, Plan, computed, get_trace
@@ -42,7 +42,7 @@ def body(view: View) -> None:
     url_state.write_url()
 
 
-url_state.show(LAYER, SOURCE, STEP, BLOCK)
+FloorChoice.show()
 words, more = st.columns([6, 1], vertical_alignment="center")
 with words:
     draw_by_pointer(
@@ -52,11 +52,7 @@ with words:
         "Figure 1 of the paper, with your sentence in it. **Tap a block to open it, choose a "
         "token, press Play.**",
     )
-with (
-    more.container(horizontal=True, horizontal_alignment="right"),
-    st.popover("What is this?", type="tertiary"),
-):
-    explain()
+draw_explained(explain, more)
 now = current_view()
 get_trace(now, partial(opening, now))
 body(now)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -15,24 +13,13 @@ from ui.attention.choice import AttentionSettings
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.side import Side
-from ui.core.url_state import HEAD, LAYER, STEP
+from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_questions
+from ui.core.widgets import draw_explained, draw_questions, numbered
 from ui.frame.pages import require_frame
-from ui.head.choice import HeadChoice
+from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.downloads import offer
-from ui.head.exhibits import name_of_kind, names_of
-from ui.head.settings import (
-    KEY,
-    KIND,
-    QUERY,
-    SCALING,
-    chosen_now,
-    drop_stale_tokens,
-    keep,
-    keep_chosen,
-    place_now,
-)
+from ui.head.exhibits import HeadChoice, name_of_kind, names_of
 from ui.head.views import draw_kinds, draw_stages, stages_at
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -58,28 +45,19 @@ def explain() -> None:
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
     """Draw the boxes for layer, head and query."""
-    n_layers, n_heads, n_queries, _ = shown.attention(place.kind).shape
+    n_layers, n_heads, *_ = shown.attention(place.kind).shape
     queries = query_labels(shown, place.kind)
-
-    def select(label: str, name: str, n: int, label_of: Callable[[int], str]) -> None:
-        key = f"head_{name}_box"
-        if st.session_state.get(key) != getattr(place, name):
-            st.session_state[key] = getattr(place, name)
-
-        def store() -> None:
-            keep(replace(place, **{name: st.session_state[key]}))
-
-        st.selectbox(
-            label, range(n), key=key, format_func=label_of, on_change=store, help=term(name)
-        )
-
     boxes = st.columns([1, 1, 3, 1], vertical_alignment="bottom")
-    with boxes[0]:
-        select("Layer", "layer", n_layers, lambda i: str(i + 1))
-    with boxes[1]:
-        select("Head", "head", n_heads, lambda i: str(i + 1))
-    with boxes[2]:
-        select("Query", "query", n_queries, lambda i: f"{i + 1}  {plain_token(queries[i])}")
+    for box, param, label, names in (
+        (boxes[0], LAYER, "Layer", [str(i + 1) for i in range(n_layers)]),
+        (boxes[1], HEAD, "Head", [str(i + 1) for i in range(n_heads)]),
+        (boxes[2], HeadSettings.query, "Query",
+         [f"{i + 1}  {plain_token(query)}" for i, query in enumerate(queries)]),
+    ):  # fmt: skip
+        name = label.lower()
+        with box:
+            numbered("head", param, label, names, getattr(place, name), partial(keep, place),
+                     help=term(name))  # fmt: skip
 
 
 def draw_way_back(place: HeadChoice) -> None:
@@ -109,9 +87,9 @@ def body(view: View) -> None:
     draw_controls(shown, place)
     query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)
-    with more.container(horizontal=True, horizontal_alignment="right"):
-        with st.popover("What is this?", type="tertiary"):
-            explain()
+    more = more.container(horizontal=True, horizontal_alignment="right")
+    draw_explained(explain, more)
+    with more:
         offer(view, place, chosen)
     named = name_of_kind(place.kind, shown)
     heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
@@ -126,13 +104,13 @@ def body(view: View) -> None:
     url_state.write_url()
 
 
-url_state.show(KIND, LAYER, HEAD, QUERY, KEY, SCALING, STEP)
+HeadSettings.show()
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
     "Choose a key to follow it instead."
 )
 now = current_view()
-drop_stale_tokens(now)
+HeadSettings.forget_stale(request=now.request)
 # Outside the fragment, so its progress and messages replace the page.
 get_trace(now, partial(opening, now))
 body(now)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.markdown import plain
-from ui.core import url_state
-from ui.core.view import CHECKPOINT, current_entries, current_view
-from ui.frame.decoding import restart
+from ui.core.view import current_entries, current_view
 from ui.frame.pages import require_frame
-from ui.frame.steering import drop_ids
+from ui.frame.steering import use_checkpoint
 from ui.models.import_form import bring, draw_import
 from ui.models.rows import draw_rows
 from ui.work.roots import checkpoint_roots
@@ -17,19 +15,12 @@ from ui.work.roots import checkpoint_roots
 require_frame()
 
 
-def use(name: str) -> None:
-    """Make this the checkpoint of every page."""
-    url_state.put(CHECKPOINT, name)
-    drop_ids()
-    restart()
-
-
 entries = current_entries()
 st.subheader("Installed models", anchor=False)
 if not entries:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     st.text(f"There is no checkpoint in {roots} yet.")
-draw_rows(entries, current_view().entry.whole, use, bring)
+draw_rows(entries, current_view().entry.whole, use_checkpoint, bring)
 
 heading, info = st.columns([6, 1], vertical_alignment="center")
 heading.subheader("Import a model", anchor=False)
@@ -47,4 +38,4 @@ with info.popover("How", icon=":material/info:", type="tertiary"):
         f"({plain(', '.join(root.name for root in checkpoint_roots()))}, "
         "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
     )
-draw_import(use)
+draw_import(use_checkpoint)

@@ -10,14 +10,11 @@ from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View, current_view
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one
 from ui.frame.pages import require_frame
 from ui.positions.distances import draw_distances
 from ui.positions.sections import (
-    LENGTH,
-    POS,
-    SHIFT,
-    SIDE,
+    PositionsChoice,
     draw_beyond,
     draw_learned,
     draw_products,
@@ -44,7 +41,8 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     opens_with: PositionLayout = config.position_layout if config else LAYOUTS[0]
     width_param: Param[int] = Param("d", url_state.whole(2, 2048), min(own, 2048))
     layout_param: Param[str] = Param("layout", url_state.one_of(LAYOUTS), opens_with)
-    url_state.show(width_param, LENGTH, layout_param, POS, SHIFT, SIDE)
+    url_state.show(width_param, layout_param)
+    PositionsChoice.show()
 
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
@@ -52,7 +50,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         help=term("d_model") + "\n\nOpens at the checkpoint's own width.",
     )  # fmt: skip
     n_positions = inputs[1].slider(
-        "Positions", 8, 512, help=term("positional encoding"), **bound(LENGTH)
+        "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
     )
     layout = inputs[2].segmented_control(
         "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(layout_param),
@@ -102,18 +100,15 @@ st.markdown(
     "of them. **Change the size or the layout and see what stays;** then see what the first layer "
     "makes of it."
 )
-st.segmented_control(
-    "Part", list(PARTS), format_func=PARTS.__getitem__, label_visibility="collapsed",
-    required=True, **bound(PART),
-)  # fmt: skip
-if url_state.get(PART) == "encoding":
+if choose_one("Part", PART, PARTS) == "encoding":
     trained = position_vectors.trained_positions(entry.metrics) if entry else None
     draw_encoding(view, config, trained)
 elif config is None:
-    missing = "No checkpoint is loaded"
-    if view.checkpoint:
-        missing = "This is no checkpoint of this project, and only those give out their vectors"
-    st.info(f"{missing}, so there is no layer to look into.")
+    st.info(
+        "Position vectors need a Headlight checkpoint."
+        if view.checkpoint
+        else "No checkpoint is loaded, so there is no layer to look into."
+    )
 else:
     url_state.show(SPLIT, HEAD)
     draw_split(view, config)

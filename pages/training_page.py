@@ -6,11 +6,9 @@ import streamlit as st
 
 from figures.markdown import plain
 from ui.core import url_state
-from ui.core.view import CHECKPOINT
-from ui.core.widgets import bound
-from ui.frame.decoding import restart
+from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
-from ui.frame.steering import drop_ids
+from ui.frame.steering import use_checkpoint
 from ui.training.choice import RUN, VIEW, VIEWS
 from ui.training.form import draw_form
 from ui.training.jobs import find, refusal
@@ -35,19 +33,12 @@ ABOUT = {
 }
 
 
-def use(name: str) -> None:
-    """Make a kept model the checkpoint of every page."""
-    url_state.put(CHECKPOINT, name)
-    drop_ids()
-    restart()
-
-
 def draw_toy() -> None:
     """Draw the form of a new run, or the run that the address names."""
     why = refusal()
     job = find(url_state.get(RUN)) if url_state.get(RUN) else None
     if job is not None:
-        draw_run(job, use)
+        draw_run(job, use_checkpoint)
         return
     if why is not None:
         st.info(plain(why), icon=":material/lock:")
@@ -64,13 +55,6 @@ def draw_toy() -> None:
 
 url_state.show(VIEW)
 views, more = st.columns([6, 1], vertical_alignment="center")
-views.segmented_control(
-    "View", list(VIEWS), format_func=VIEWS.__getitem__, label_visibility="collapsed",
-    required=True, wrap=True, **bound(VIEW),
-)  # fmt: skip
-with (
-    more.container(horizontal=True, horizontal_alignment="right"),
-    st.popover("What is this?", type="tertiary"),
-):
-    st.markdown(ABOUT[url_state.get(VIEW)])
-{"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[url_state.get(VIEW)]()
+shown = choose_one("View", VIEW, VIEWS, views)
+draw_explained(lambda: st.markdown(ABOUT[shown]), more)
+{"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[shown]()

@@ -26,9 +26,9 @@ def charts(app: AppTest) -> list[Any]:
 def test_beside_a_translator_the_page_shows_a_member(run_app: RunApp, family: Path) -> None:
     app = run_app(family, at="family", checkpoint="two", sentence=TEXT)
     assert not app.exception and len(charts(app)) == 2
-    assert app.button_group(key="family_member_box").value in ("writer", ["writer"])
+    assert app.button_group(key="member_widget").value in ("writer", ["writer"])
     assert any(each.label == "Draw one" for each in app.button)
-    app.button_group(key="family_member_box").set_value("reader").run()
+    app.button_group(key="member_widget").set_value("reader").run()
     assert not app.exception and app.query_params["member"] in ("reader", ["reader"])
     assert app.query_params["checkpoint"] in ("two", ["two"])
     assert any(each.label == "Hide a word" for each in app.button)

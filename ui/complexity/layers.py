@@ -14,25 +14,25 @@ from transformer.experiments.records import Measurement, shipped
 from transformer.experiments.summary import COMPARED, Row, crossings, exponents, large
 from transformer.measures.layer_costs import LAYER_COSTS, Estimate
 from ui.complexity import jobs
+from ui.complexity.choice import MEASURED, QUANTITIES, LayersChoice
 from ui.complexity.exhibits import AXES, cost_exhibit, lines_of
-from ui.complexity.settings import MEASURED, QUANTITIES, QUANTITY, SOURCE, WIDTH
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.export.download import download_button
 from ui.work.results import once
 
 
 def draw_layers() -> None:
     """Draw the view."""
-    url_state.show(SOURCE, WIDTH, QUANTITY)
+    LayersChoice.show()
     own = jobs.measured()
-    made = own if own is not None and url_state.get(SOURCE) == "here" else shipped()
-    if url_state.get(WIDTH) not in made.widths:
-        url_state.put(WIDTH, made.widths[-1])
-    d = url_state.get(WIDTH) or made.widths[-1]
+    made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
+    if url_state.get(LayersChoice.width) not in made.widths:
+        url_state.put(LayersChoice.width, made.widths[-1])
+    d = url_state.get(LayersChoice.width) or made.widths[-1]
     _draw_chart(made, d, made is own)
     _draw_table(made, d)
     _draw_crossings(made)
@@ -42,19 +42,12 @@ def draw_layers() -> None:
 
 def _draw_chart(made: Measurement, d: int, own: bool) -> None:
     left, right, more = st.columns([4, 4, 2], vertical_alignment="bottom")
-    left.segmented_control(
-        "Quantity", list(QUANTITIES), format_func=QUANTITIES.__getitem__, required=True,
-        label_visibility="collapsed", **bound(QUANTITY),
-    )  # fmt: skip
-    right.segmented_control(
-        "Width", made.widths, format_func=lambda each: f"d = {each}", required=True,
-        label_visibility="collapsed", **bound(WIDTH),
-    )  # fmt: skip
+    quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, left)
+    choose_one("Width", LayersChoice.width, {each: f"d = {each}" for each in made.widths}, right)
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: cost_exhibit(made, d, own), key="layers", name=f"layer-costs-{d}"
         )  # fmt: skip
-    quantity = url_state.get(QUANTITY)
     lines, theme = lines_of(made, quantity, d), current_theme()
     chart = once(
         ("layer costs", made.made.date, quantity, d, theme),
@@ -172,10 +165,7 @@ def draw_measuring() -> None:
     """Draw the choice of a measurement, and a button to make one or its progress."""
     job = jobs.current()
     if jobs.measured() is not None:
-        st.segmented_control(
-            "Measurement", list(MEASURED), format_func=MEASURED.__getitem__, required=True,
-            **bound(SOURCE),
-        )  # fmt: skip
+        choose_one("Measurement", LayersChoice.source, MEASURED, label_visibility="visible")
     if job is not None and job.running:
         _draw_running(job)
         return
@@ -193,7 +183,7 @@ def draw_measuring() -> None:
 def _begin() -> None:
     if jobs.refusal() is None:
         jobs.begin()
-        url_state.put(SOURCE, "here")
+        url_state.put(LayersChoice.source, "here")
 
 
 @st.fragment(run_every=1.0)

@@ -10,38 +10,30 @@ from figures.layer_costs import path_picture
 from figures.numbers import count
 from figures.training import bars
 from transformer.measures.paths import PATHS, PathKind, path_length
+from ui.complexity.choice import KINDS, PathChoice, ends, size_of
 from ui.complexity.exhibits import path_exhibit
-from ui.complexity.settings import (
-    BETWEEN,
-    KERNEL,
-    KIND,
-    KINDS,
-    LENGTH,
-    WALKED,
-    WINDOW,
-    ends,
-    size_of,
-)
 from ui.core import url_state
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one
 from ui.export.download import download_button
 
 
 @st.fragment
 def draw_path() -> None:
     """Draw the view; a fragment, so a step reruns only this."""
-    url_state.show(KIND, LENGTH, BETWEEN, KERNEL, WINDOW, WALKED)
-    st.segmented_control(
-        "Layer", KINDS, format_func=lambda kind: PATHS[kind][0], required=True, wrap=True,
-        label_visibility="collapsed", **bound(KIND),
-    )  # fmt: skip
-    kind = cast(PathKind, url_state.get(KIND))
+    PathChoice.show()
+    names = {kind: PATHS[kind][0] for kind in KINDS}
+    kind = cast(PathKind, choose_one("Layer", PathChoice.kind, names))
     n = _draw_choices(kind)
     start, end = ends(n)
     steps = path_length(kind, end - start, size_of(kind))
-    walked = min(steps, steps if url_state.get(WALKED) is None else url_state.get(WALKED) or 0)
+    walked = min(
+        steps,
+        steps
+        if url_state.get(PathChoice.walked) is None
+        else url_state.get(PathChoice.walked) or 0,
+    )
     _draw_walk(kind, n, start, end, walked, steps)
     _draw_lengths(kind, end - start, n)
     url_state.write_url()
@@ -49,26 +41,31 @@ def draw_path() -> None:
 
 def _draw_choices(kind: PathKind) -> int:
     places = st.columns([3, 5, 3], gap="large")
-    places[0].slider("Length n", 4, 32, help="Positions of the sequence.", **bound(LENGTH))
-    n = url_state.get(LENGTH)
+    places[0].slider(
+        "Length n", 4, 32, help="Positions of the sequence.", **bound(PathChoice.length)
+    )
+    n = url_state.get(PathChoice.length)
     start, end = ends(n)
-    url_state.put(BETWEEN, (start + 1, end + 1))
-    places[1].slider("From one position to another", 1, n, **bound(BETWEEN))
+    url_state.put(PathChoice.between, (start + 1, end + 1))
+    places[1].slider("From one position to another", 1, n, **bound(PathChoice.between))
     if kind in ("convolution", "dilated"):
         places[2].select_slider(
-            "Kernel k", (3, 5, 7), help="Positions that one layer reads.", **bound(KERNEL)
+            "Kernel k",
+            (3, 5, 7),
+            help="Positions that one layer reads.",
+            **bound(PathChoice.kernel),
         )
     elif kind == "restricted":
         places[2].select_slider(
             "Window r", (2, 4, 6, 8), help="Neighbours that one layer reads, half on each side.",
-            **bound(WINDOW),
+            **bound(PathChoice.window),
         )  # fmt: skip
     return n
 
 
 def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps: int) -> None:
     def go(to: int) -> None:
-        url_state.put(WALKED, min(steps, max(0, to)))
+        url_state.put(PathChoice.walked, min(steps, max(0, to)))
 
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Start", icon=":material/first_page:", key="path_start", on_click=go, args=(0,),

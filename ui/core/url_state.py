@@ -249,10 +249,14 @@ def put(param: Param[T], value: T) -> None:
     _dict(_STORE)[param.name] = param.write(value)
 
 
-def index(param: Param[int | None], count: int) -> int | None:
-    """Return a place as an index from 0; None if it is unset or there are fewer than that."""
+@overload
+def index(param: Param[int | None], count: int) -> int | None: ...
+@overload
+def index(param: Param[int | None], count: int, default: int) -> int: ...
+def index(param: Param[int | None], count: int, default: int | None = None) -> int | None:
+    """Return a place as an index from 0; `default` if it is unset or there are only `count`."""
     value = get(param)
-    return value - 1 if value is not None and value <= count else None
+    return value - 1 if value is not None and value <= count else default
 
 
 def cell(n_layers: int, n_heads: int) -> Cell:

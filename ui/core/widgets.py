@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.core import url_state
 from ui.core.glossary import term
@@ -37,8 +39,68 @@ def bound(param: Param[T], *forgotten: Param[Any]) -> dict[str, Any]:
     return {"key": key, "on_change": store}
 
 
+def choose_one(
+    label: str,
+    param: Param[T],
+    options: Mapping[Any, str] | Sequence[Any],
+    where: DeltaGenerator | None = None,
+    *forgotten: Param[Any],
+    chosen: T | None = None,
+    **arguments: Any,
+) -> T:
+    """Draw buttons that choose one option, and return the choice.
+
+    Args:
+        label: for screen readers; shown only with `label_visibility`.
+        options: by their names on screen, or those that are their own names.
+        where: defaults to the current container.
+        forgotten: see `bound`.
+        chosen: the option on screen; defaults to the stored one.
+        arguments: others of `st.segmented_control`.
+    """
+    names = options if isinstance(options, Mapping) else {each: str(each) for each in options}
+    draw: Any = st.segmented_control if where is None else where.segmented_control
+    binding = bound(param, *forgotten)
+    if chosen is not None:
+        fill(binding["key"], chosen)
+    arguments = {"label_visibility": "collapsed", "wrap": True} | arguments
+    draw(label, list(names), format_func=names.__getitem__, required=True, **binding, **arguments)
+    return url_state.get(param) if chosen is None else chosen
+
+
+def numbered(
+    page: str,
+    param: Param[int | None],
+    label: str,
+    names: Sequence[str],
+    chosen: int,
+    on_change: Callable[[], None] = lambda: None,
+    **arguments: Any,
+) -> None:
+    """Draw a box for a place that `param` counts from 1.
+
+    Args:
+        page: prefix of the widget's key.
+        names: of all places.
+        chosen: index of the place on screen.
+        on_change: called before another place is stored.
+        arguments: others of `st.selectbox`.
+    """
+    key = f"{page}_{param.name}_box"
+    fill(key, chosen)
+
+    def store() -> None:
+        on_change()
+        url_state.put_index(param, st.session_state[key])
+
+    st.selectbox(
+        label, range(len(names)), key=key, format_func=names.__getitem__, on_change=store,
+        **arguments,
+    )  # fmt: skip
+
+
 def layer_and_head(page: str, n_layers: int, n_heads: int, width: int = 140) -> Cell:
-    """Draw the boxes that choose one layer and head, or means; return the choice, see `cell`.
+    """Draw the boxes that choose one layer and head, or means; return the choice.
 
     Args:
         page: prefix of the widgets' keys.
@@ -57,6 +119,15 @@ def _mean_or_one(key: str, name: str, param: Param[int | None], count: int, widt
         format_func=lambda value: f"{name} {value}" if value else f"{name}: mean",
         on_change=lambda: url_state.put(param, st.session_state[key] or None),
     )  # fmt: skip
+
+
+def draw_explained(explain: Callable[[], None], where: DeltaGenerator) -> None:
+    """Draw a page's explanation, folded up, at the right of a column."""
+    with (
+        where.container(horizontal=True, horizontal_alignment="right"),
+        st.popover("What is this?", type="tertiary"),
+    ):
+        explain()
 
 
 def draw_questions(*names: str) -> None:

@@ -8,14 +8,10 @@ from transformer.trace.records import Trace
 from ui.family.exhibits import TOP, opened
 from ui.work.results import Computation
 
-
-def guesses_of() -> Computation[tuple[Guesses, ...]]:
-    """Return the computation of what a model that fills in expects at each place."""
-
-    def make(model: StackModel, trace: Trace) -> tuple[Guesses, ...]:
-        return model.guesses(trace, TOP)
-
-    return Computation("guesses", TOP, make)
+#: The guesses of a model that fills in, at each place.
+GUESSES: Computation[tuple[Guesses, ...]] = Computation(
+    "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
+)
 
 
 def continued(n: int, seed: int) -> Computation[Trace]:

@@ -1,4 +1,4 @@
-"""What each member of the family does otherwise than the model of 2017."""
+"""Differences of each member of the family from the model of 2017."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _task(task: str) -> Change:
     now = {
         "continue": "predict every next token of any text",
         "fill": "predict the 15% of tokens that are hidden, from both sides",
-        "translate": "predict each next token of the translation, as then",
+        "translate": "next target token (unchanged)",
     }[task]
     return Change("Learns to", "predict each next token of a translation", now)
 

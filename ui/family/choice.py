@@ -1,14 +1,15 @@
-"""The Family page's choices, and which models it shows."""
+"""The Family page's choices and models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from transformer.catalogue import Entry
 from transformer.evaluation.alignment import ALIGNMENT, best_head
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.url_state import Param
 from ui.core.view import View
 
@@ -18,18 +19,34 @@ PARTS = {
     "changes": "What changed since 2017",
 }
 PART: Param[str] = Param("part", url_state.one_of(PARTS), "expects")
-#: Name of the model that continues or fills in; "" is the page's choice.
-MEMBER: Param[str] = Param("member", url_state.text(100), "")
-#: A place in the text, from 1; 0 is the page's choice.
-PLACE: Param[int] = Param("place", url_state.whole(0, 99_999), 0)
-#: How many tokens a model that continues adds.
+#: Numbers of tokens that a model that continues can add.
 LENGTHS = (0, 5, 10, 20)
-MORE: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
-#: Seed of drawn tokens; 0 takes the most probable ones.
-SEED: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
-#: Layer and head of both sides, from 1; 0 is the best aligner.
-LAYERS = {side: Param(f"layer_{side}", url_state.whole(0, 999), 0) for side in ("two", "one")}
-HEADS = {side: Param(f"head_{side}", url_state.whole(0, 999), 0) for side in ("two", "one")}
+
+
+@dataclass(frozen=True)
+class ExpectsChoice(Choice):
+    """The URL parameters of "What it expects".
+
+    Attributes:
+        member: name of the model that continues or fills in; "" is the page's choice.
+        place: a place in the text.  more: how many tokens are added.
+        seed: of drawn tokens; 0 takes the most probable ones.
+    """
+
+    member: Param[str] = Param("member", url_state.text(100), "")
+    place: Param[int | None] = url_state.position("place", of="member")
+    more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
+    seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
+
+
+@dataclass(frozen=True)
+class StacksChoice(Choice):
+    """The URL parameters of "One stack or two": layer and head of each, by default the aligner."""
+
+    layer_two: Param[int | None] = url_state.position("layer_two")
+    layer_one: Param[int | None] = url_state.position("layer_one")
+    head_two: Param[int | None] = url_state.position("head_two")
+    head_one: Param[int | None] = url_state.position("head_one")
 
 
 def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:

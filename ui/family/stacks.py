@@ -15,12 +15,18 @@ from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import draw_plot
 from ui.core.theme import current_theme
-from ui.core.url_state import Param
 from ui.core.view import View, ask_for
+from ui.core.widgets import numbered
 from ui.export.download import download_button, source_of, trace_for
-from ui.family.choice import HEADS, LAYERS, best_aligner, pair_of, view_of
+from ui.family.choice import StacksChoice, best_aligner, pair_of, view_of
 from ui.family.exhibits import looks, looks_figure
 from ui.work.cache import get_trace
+
+#: Layer and head of each translator.
+_PARAMS = {
+    "two": (StacksChoice.layer_two, StacksChoice.head_two),
+    "one": (StacksChoice.layer_one, StacksChoice.head_one),
+}
 
 
 def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
@@ -62,7 +68,7 @@ def _offer_caption(view: View, two: View) -> None:
     if view.examples.kind == known.kind or known.find(view.sentence) is not None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("They know photo captions only; of another sentence they make what they can.")
+        st.caption("Trained on captions; expect errors on other text.")
         st.button(
             "Try a caption", type="tertiary", on_click=ask_for, args=(known.items[2].sentence,)
         )
@@ -86,11 +92,14 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
                 f"Of its {n_layers * n_heads} heads, layer {layer + 1}, head {head + 1} aligns "
                 f"words best, with an error of {100 * best[2]:.0f}%"
             )
+    layer_param, head_param = _PARAMS[name]
+    layer = url_state.index(layer_param, n_layers, layer)
+    head = url_state.index(head_param, n_heads, head)
     boxes = st.columns(2)
     with boxes[0]:
-        layer = _choose(LAYERS[name], "Layer", n_layers, layer)
+        numbered("family", layer_param, "Layer", [str(i + 1) for i in range(n_layers)], layer)
     with boxes[1]:
-        head = _choose(HEADS[name], "Head", n_heads, head)
+        numbered("family", head_param, "Head", [str(i + 1) for i in range(n_heads)], head)
     weights, rows, columns = looks(trace, layer, head)
     figure = heatmap(
         weights, rows, columns, current_theme(), query_title="translation", key_title="source"
@@ -103,19 +112,3 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     if notes:
         st.caption(". ".join(notes) + ".")
     return layer, head
-
-
-def _choose(param: Param[int], label: str, n: int, default: int) -> int:
-    stored = url_state.get(param)
-    value = stored - 1 if 1 <= stored <= n else default
-    key = f"family_{param.name}_box"
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-
-    def store() -> None:
-        url_state.put(param, st.session_state[key] + 1)
-
-    st.selectbox(
-        label, range(n), key=key, format_func=lambda index: str(index + 1), on_change=store
-    )
-    return value

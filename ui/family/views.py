@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -20,18 +21,16 @@ from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.theme import current_theme
-from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT, View, ask_for
-from ui.core.widgets import bound
+from ui.core.view import View, ask_for
+from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, source_of, trace_for
-from ui.family.cached import continued, guesses_of
+from ui.family.cached import GUESSES, continued
 from ui.family.changes import changes
-from ui.family.choice import LENGTHS, MEMBER, MORE, PLACE, SEED, members, view_of
+from ui.family.choice import LENGTHS, ExpectsChoice, members, view_of
 from ui.family.exhibits import expected_figure, next_tokens
-from ui.frame.decoding import restart
-from ui.frame.steering import drop_ids
+from ui.frame.steering import use_checkpoint
 from ui.work.cache import Plan, computed, get_trace
-from ui.work.results import result_of
+from ui.work.results import Computation, result_of
 
 #: What each task is called on the buttons.
 NAMES = {"continue": "decoder only, as GPT", "fill": "encoder only, as BERT"}
@@ -45,10 +44,8 @@ _TITLES = {
 
 def use(name: str) -> None:
     """Make this the checkpoint of every page."""
-    url_state.put(CHECKPOINT, name)
-    url_state.forget(PLACE)
-    drop_ids()
-    restart()
+    url_state.forget(*ExpectsChoice.of("member"))
+    use_checkpoint(name)
 
 
 def draw_expects(view: View, entries: Sequence[Entry]) -> None:
@@ -61,7 +58,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
             icon=":material/info:",
         )
         return
-    chosen = url_state.get(MEMBER)
+    chosen = url_state.get(ExpectsChoice.member)
     if chosen not in found:
         chosen = view.entry.whole if view.entry.whole in found else next(iter(found))
     if len(found) > 1:
@@ -72,29 +69,16 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
 
 
 def _choose_member(found: Mapping[str, Entry], chosen: str) -> str:
-    key = "family_member_box"
-    if st.session_state.get(key) != chosen:
-        st.session_state[key] = chosen
-
-    def store() -> None:
-        url_state.put(MEMBER, st.session_state[key])
-        url_state.forget(PLACE)
-
-    def named(name: str) -> str:
-        stack = found[name].stack
-        return name if stack is None else f"{name}: {NAMES[stack.task]}"
-
-    st.segmented_control(
-        "Model", list(found), key=key, required=True, wrap=True, format_func=named,
-        label_visibility="collapsed", on_change=store,
-    )  # fmt: skip
-    return chosen
+    names = {
+        name: f"{name}: {NAMES[entry.stack.task]}" for name, entry in found.items() if entry.stack
+    }
+    place = ExpectsChoice.of("member")
+    return choose_one("Model", ExpectsChoice.member, names, None, *place, chosen=chosen)
 
 
 def _draw_filled(view: View) -> None:
-    trace = get_trace(view, _ahead_of_filled)
-    wanted = guesses_of()
-    guesses = computed(view, wanted.name, wanted.args, wanted.make)
+    trace = get_trace(view, partial(_ahead, GUESSES))
+    guesses = computed(view, *GUESSES)
     hidden = any(each.log_prob is None for each in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
@@ -117,8 +101,9 @@ def _draw_filled(view: View) -> None:
     _draw_guesses(guesses, "what could stand here")
 
 
-def _ahead_of_filled(_: Trace) -> Plan:
-    yield guesses_of()
+def _ahead(wanted: Computation[Any], _: Trace) -> Plan:
+    """Compute in the same job as the trace."""
+    yield wanted
 
 
 def _with_a_gap(trace: Trace) -> str:
@@ -132,23 +117,23 @@ def _with_a_gap(trace: Trace) -> str:
 
 
 def _draw_continued(view: View) -> None:
-    n, seed = url_state.get(MORE), url_state.get(SEED)
-    get_trace(view, partial(_ahead_of_continued, n, seed))
+    n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
     wanted = continued(n, seed)
-    trace = computed(view, wanted.name, wanted.args, wanted.make)
+    get_trace(view, partial(_ahead, wanted))
+    trace = computed(view, *wanted)
     guesses = next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
-        "It knows only what stands to the left. The bars say how probable each token was, given "
+        "It sees only the tokens to the left. The bars say how probable each token was, given "
         "those before it; **let it go on**, and it writes the next ones itself."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.segmented_control(
-            "Go on by", LENGTHS, required=True, width="content",
-            format_func=lambda count: f"{count} tokens" if count else "as typed", **bound(MORE),
-        )  # fmt: skip
+        names = {count: f"{count} tokens" if count else "as typed" for count in LENGTHS}
+        choose_one(
+            "Go on by", ExpectsChoice.more, names, width="content", label_visibility="visible"
+        )
         st.button(
             "Draw another" if seed else "Draw one", icon=":material/casino:",
             on_click=_draw_again, disabled=not n,
@@ -156,7 +141,7 @@ def _draw_continued(view: View) -> None:
         )  # fmt: skip
         st.button(
             "Most probable", icon=":material/first_page:", on_click=url_state.forget,
-            args=(SEED,), disabled=not (n and seed),
+            args=(ExpectsChoice.seed,), disabled=not (n and seed),
             help="Chooses the most probable token each time, as without drawing.",
         )  # fmt: skip
     if n:
@@ -172,12 +157,8 @@ def _draw_continued(view: View) -> None:
     _draw_guesses(guesses, "what could come here")
 
 
-def _ahead_of_continued(n: int, seed: int, _: Trace) -> Plan:
-    yield continued(n, seed)
-
-
 def _draw_again() -> None:
-    url_state.put(SEED, url_state.get(SEED) + 1)
+    url_state.put(ExpectsChoice.seed, url_state.get(ExpectsChoice.seed) + 1)
 
 
 def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
@@ -186,10 +167,9 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
     known = np.array(
         [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses], np.float32
     )
-    stored = url_state.get(PLACE)
     hidden = next((index for index, each in enumerate(guesses) if each.log_prob is None), None)
     first = int(np.nanargmin(known)) if hidden is None else hidden
-    chosen = stored - 1 if 1 <= stored <= len(guesses) else first
+    chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
     left, right = st.columns([5, 4], gap="large")
     theme = current_theme()
     if np.isnan(known).all():  # nothing but hidden words, of which there is no probability
@@ -205,7 +185,8 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
             alt=f"Probability of each token: {said}.",
         )  # fmt: skip
     with right:
-        _choose(PLACE, f"Place: {title}", [plain_token(token) for token in tokens], chosen)
+        named = [f"{number}  {plain_token(token)}" for number, token in enumerate(tokens, 1)]
+        numbered("family", ExpectsChoice.place, f"Place: {title}", named, chosen)
     at = guesses[chosen]
     shares = np.exp(at.log_probs)
     listed = ", ".join(
@@ -218,29 +199,15 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
     )  # fmt: skip
 
 
-def _choose(param: Param[int], label: str, names: Sequence[str], chosen: int) -> None:
-    """Draw a box for a number in the address that counts from 1."""
-    key = f"family_{param.name}_box"
-    if st.session_state.get(key) != chosen:
-        st.session_state[key] = chosen
-
-    def store() -> None:
-        url_state.put(param, st.session_state[key] + 1)
-
-    st.selectbox(
-        label, range(len(names)), key=key, on_change=store,
-        format_func=lambda index: f"{index + 1}  {names[index]}",
-    )  # fmt: skip
-
-
 def _offer_download(view: View, n_numbers: int) -> None:
     assert view.entry.stack is not None
-    fills, n, seed = view.entry.stack.task == "fill", url_state.get(MORE), url_state.get(SEED)
+    fills, choice = view.entry.stack.task == "fill", ExpectsChoice.read()
+    n, seed = choice.more, choice.seed
 
     def make() -> Exhibit:
         if fills:
             return expected_figure(
-                source_of(view), trace_for(view), result_of(view.request, guesses_of())
+                source_of(view), trace_for(view), result_of(view.request, GUESSES)
             )
         made = result_of(view.request, continued(n, seed))
         return expected_figure(source_of(view), made, next_tokens(made), n, seed)

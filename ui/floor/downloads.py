@@ -9,8 +9,8 @@ from transformer.trace.records import Stream
 from ui.components.plan import PlanChoice
 from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
+from ui.floor.choice import place_of
 from ui.floor.exhibits import network_figure, plan_offline, reading_of, stream_figure
-from ui.floor.settings import place_of
 from ui.work.results import Computation, result_of
 
 #: The stream of a view's sentence.

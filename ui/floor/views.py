@@ -17,13 +17,13 @@ from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
-from ui.core.url_state import HEAD, LAYER
+from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
+from ui.floor.choice import FloorChoice, keep, place_of
 from ui.floor.downloads import offer
 from ui.floor.exhibits import reading_of
-from ui.floor.settings import BLOCK, keep, place_of
-from ui.head.settings import KIND, QUERY
+from ui.head.choice import HeadSettings
 from ui.work.cache import computed
 
 _OPEN = "floor_open"
@@ -48,13 +48,13 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
         if not block.kind:
             return
         url_state.put(KIND, block.kind)
-        url_state.put(LAYER, block.layer + 1)
-        url_state.put(HEAD, block.head + 1)
+        url_state.put_index(LAYER, block.layer)
+        url_state.put_index(HEAD, block.head)
         if block.page == "attention":
             url_state.put(AttentionSettings.display, "grid")
         else:
             here = chosen.source if block.stack == "encoder" else chosen.row
-            url_state.put(QUERY, here + 1)
+            url_state.put_index(HeadSettings.query, here)
 
     target = st.session_state.pop(_OPEN, None)
     if target is not None:
@@ -67,10 +67,7 @@ def draw_below(
 ) -> None:
     """Draw the chosen view: a network's neurons, or the stream."""
     names, more = st.columns([6, 1], vertical_alignment="center")
-    names.segmented_control(
-        "Below", BLOCKS, format_func=NAMES.__getitem__, label_visibility="collapsed",
-        required=True, wrap=True, **bound(BLOCK),
-    )  # fmt: skip
+    choose_one("Below", FloorChoice.block, NAMES, names)
     with more.container(horizontal=True, horizontal_alignment="right"):
         offer(view, config, chosen, stream)
     if chosen.block.endswith("ffn"):

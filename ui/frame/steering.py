@@ -14,6 +14,7 @@ import streamlit as st
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import Param
+from ui.core.view import CHECKPOINT
 from ui.frame.decoding import restart
 
 #: Limit of the text field; a model's own limit is counted in tokens.
@@ -84,6 +85,13 @@ def drop_steering() -> None:
     drop_message()
     url_state.forget(PREFIX, TARGET)
     st.session_state.pop(_STEERS, None)
+
+
+def use_checkpoint(name: str) -> None:
+    """Make this the checkpoint of every page. A callback."""
+    url_state.put(CHECKPOINT, name)
+    drop_ids()
+    restart()
 
 
 def drop_ids() -> None:

@@ -7,8 +7,7 @@ from figures.head import head_name
 from ui.components.stages import Chosen
 from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
-from ui.head.choice import HeadChoice
-from ui.head.exhibits import head_figure, stages_of
+from ui.head.exhibits import HeadChoice, head_figure, stages_of
 from ui.work.results import Computation, result_of
 
 

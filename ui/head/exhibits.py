@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
 from ui.components.stages import Chosen, still_stages
 from ui.export.programs import Source, header
-from ui.head.choice import HeadChoice
 
 #: Each kind's name, and the text its keys come from (section 3.2.3).
 KINDS: dict[AttentionKind, tuple[str, str]] = {
@@ -23,6 +22,16 @@ KINDS: dict[AttentionKind, tuple[str, str]] = {
     "decoder_self": ("Decoder self-attention", "translation"),
     "cross": ("Cross-attention", "source"),
 }
+
+
+@dataclass(frozen=True)
+class HeadChoice:
+    """One query in one head; layer, head and position from 0."""
+
+    kind: AttentionKind
+    layer: int
+    head: int
+    query: int
 
 
 def name_of_kind(kind: AttentionKind, trace: Trace) -> str:

@@ -10,10 +10,11 @@ from transformer.trace.records import HeadStages, Trace
 from ui.components.stages import Chosen
 from ui.components.stages.mount import head_stages
 from ui.core.side import Side
+from ui.core.url_state import KIND
 from ui.core.view import View
-from ui.head.choice import HeadChoice
-from ui.head.exhibits import KINDS, difference, names_of, stages_of
-from ui.head.settings import bound_kind, shared_kinds
+from ui.core.widgets import choose_one
+from ui.head.choice import HeadSettings, shared_kinds
+from ui.head.exhibits import KINDS, HeadChoice, difference, names_of, stages_of
 from ui.work.cache import Computation, computed
 
 
@@ -21,10 +22,8 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
     """Draw the control for the kinds of attention that all traces have, if there are several."""
     kinds = shared_kinds(traces)
     if len(kinds) > 1:
-        where.segmented_control(
-            "Kind of attention", kinds, format_func=lambda kind: KINDS[kind][0],
-            label_visibility="collapsed", required=True, wrap=True, **bound_kind(),
-        )  # fmt: skip
+        names = {kind: KINDS[kind][0] for kind in kinds}
+        choose_one("Kind of attention", KIND, names, where, *HeadSettings.of("request"))
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:

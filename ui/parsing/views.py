@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
@@ -17,21 +18,14 @@ from ui.components.parse import Drawing, still_parse
 from ui.components.parse.mount import parse_tree
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.url_state import HEAD, LAYER
+from ui.core.url_state import Cell
 from ui.core.view import View
-from ui.core.widgets import fill
+from ui.core.widgets import layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.export.programs import header
+from ui.frame.steering import use_checkpoint
+from ui.parsing.choice import ParsingChoice, chosen_node, name_of, writes_trees
 from ui.parsing.labels import GLOSSES
-from ui.parsing.settings import (
-    Cell,
-    cell_of,
-    choose_checkpoint,
-    chosen_node,
-    keep_node,
-    name_of,
-    writes_trees,
-)
 from ui.work.results import Computation, result_of
 
 
@@ -46,25 +40,23 @@ def reading_of(words: Sequence[str]) -> Computation[Reading]:
 def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...]) -> None:
     """Draw the choice of a head, the tree, and the download."""
     n_layers, n_heads = trace.cross.shape[:2]
+    chosen = chosen_node(reading)
     with st.container(horizontal=True, vertical_alignment="center"):
-        for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
-            _box(name, param, count)
+        cell = layer_and_head("parsing", n_layers, n_heads, 190)
         st.space("stretch")
-        cell = cell_of(n_layers, n_heads)
-        _offer(view, words, cell, chosen_node(reading))
-    drawing = _drawing(trace, reading, words, cell)
-    parse_tree(drawing, chosen=chosen_node(reading), on_choose=keep_node, key="parse_tree")
-    _note(reading)
-
-
-def _box(name: str, param: url_state.Param[int | None], count: int) -> None:
-    key, stored = f"parsing_{param.name}_box", url_state.get(param)
-    fill(key, stored if stored is not None and stored <= count else 0)
-    st.selectbox(
-        name, range(count + 1), key=key, width=190, label_visibility="collapsed",
-        format_func=lambda value: f"{name} {value}" if value else f"{name}: mean",
-        on_change=lambda: url_state.put(param, st.session_state[key] or None),
+        download_button(
+            lambda: make_figure(view, words, cell, chosen), key="parse_away", name="parse"
+        )
+    parse_tree(
+        _drawing(trace, reading, words, cell), chosen=chosen, key="parse_tree",
+        on_choose=partial(url_state.put_index, ParsingChoice.node),
     )  # fmt: skip
+    repairs = reading.parse.rebuilt.repairs
+    st.caption(
+        f"Repaired to make a tree: {', '.join(repairs)}."
+        if repairs
+        else "The model wrote a whole tree; nothing had to be repaired."
+    )
 
 
 def _drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) -> Drawing:
@@ -77,20 +69,6 @@ def _map(trace: Trace, cell: Cell) -> Floats:
     maps = trace.cross.mean(0) if layer is None else trace.cross[layer]
     found: Floats = maps.mean(0) if head is None else maps[head]
     return found
-
-
-def _note(reading: Reading) -> None:
-    """Say what was repaired, or that nothing was."""
-    repairs = reading.parse.rebuilt.repairs
-    if repairs:
-        st.caption(f"Repaired to make a tree: {', '.join(repairs)}.")
-    else:
-        st.caption("The model wrote a whole tree; nothing had to be repaired.")
-
-
-def _offer(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> None:
-    """Draw the download button."""
-    download_button(lambda: make_figure(view, words, cell, chosen), key="parse_away", name="parse")
 
 
 def make_figure(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> Exhibit:
@@ -118,7 +96,7 @@ def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
         for entry in parsers:
             st.button(
                 f"Open {plain(entry.name)}", key=f"parser {entry.name}", type="primary",
-                on_click=choose_checkpoint, args=(entry.name,),
+                on_click=use_checkpoint, args=(entry.name,),
             )  # fmt: skip
 
 
@@ -131,7 +109,7 @@ def draw_borrowed(view: View, parser: View) -> None:
         )
         st.button(
             "Use it on every page", key=f"parser {parser.checkpoint}", type="tertiary",
-            icon=":material/account_tree:", on_click=choose_checkpoint, args=(parser.checkpoint,),
+            icon=":material/account_tree:", on_click=use_checkpoint, args=(parser.checkpoint,),
         )  # fmt: skip
 
 

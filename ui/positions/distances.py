@@ -11,14 +11,13 @@ from figures.position_exhibits import distances_exhibit
 from figures.positions import distance_heatmap
 from transformer.model import Transformer
 from transformer.trace.position_vectors import distance_numbers
-from ui.core import url_state
 from ui.core.layout import draw_plot, section
 from ui.core.theme import current_theme
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.export.download import download_button, source_of
 from ui.export.programs import about_model, header
-from ui.positions.sections import SIDE
+from ui.positions.sections import PositionsChoice
 from ui.work.pictures import drawn
 
 #: Distances drawn to both sides.
@@ -35,10 +34,7 @@ def draw_distances(view: View, model: Transformer) -> None:
         "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
         "blue is one that it avoids.",
     )
-    place.segmented_control(
-        "Stack", ["Encoder", "Decoder"], label_visibility="collapsed", required=True, **bound(SIDE)
-    )
-    side = url_state.get(SIDE)
+    side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
     ahead = _REACH if side == "Encoder" else 0
     distances = np.arange(-_REACH, ahead + 1)
     numbers = distance_numbers(model, distances)[side]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -20,20 +20,27 @@ from transformer.config import PositionLayout
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.layout import draw_plot, section
 from ui.core.theme import current_theme
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one
 from ui.export.download import download_button, source_of
 from ui.export.programs import about_model, header
 from ui.work.pictures import drawn
 
-#: How many positions are shown.
-LENGTH: Param[int] = Param("positions", url_state.whole(8, 512), 100)
-POS: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
-SHIFT: Param[int] = Param("k", url_state.whole(-1_000, 1_000), 3)
-SIDE: Param[str] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
+
+@dataclass(frozen=True)
+class PositionsChoice(Choice):
+    """The URL parameters of "The encoding" but width and layout, whose defaults are a model's."""
+
+    length: Param[int] = Param("positions", url_state.whole(8, 512), 100)
+    pos: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
+    shift: Param[int] = Param("k", url_state.whole(-1_000, 1_000), 3)
+    side: Param[str] = Param("side", url_state.one_of(("Encoder", "Decoder")), "Encoder")
+
+
 _MOST_CURVES = 8
 _STARTS, _OFFSETS = (0, 10, 40), 60
 
@@ -173,10 +180,11 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     )  # fmt: skip
     inputs = place.columns(2)
     pos = inputs[0].number_input(
-        "Position pos", 0, 100_000, **bound(POS), help="A token's position; the first is 0."
-    )
+        "Position pos", 0, 100_000, help="A token's position; the first is 0.",
+        **bound(PositionsChoice.pos),
+    )  # fmt: skip
     k = inputs[1].number_input(
-        "Offset k", -1_000, 1_000, **bound(SHIFT),
+        "Offset k", -1_000, 1_000, **bound(PositionsChoice.shift),
         help="The number of positions to move on from there, or back if it is negative.",
     )  # fmt: skip
     result = position_vectors.shift(pos, k, d_model, layout)
@@ -268,10 +276,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
         "E). If it learned that near positions are alike, there is a band along the diagonal. "
         "Cosine similarity compares directions only, so both pictures share one scale.",
     )
-    place.segmented_control(
-        "Table", list(learned), label_visibility="collapsed", required=True, **bound(SIDE)
-    )
-    side = url_state.get(SIDE)
+    side = choose_one("Table", PositionsChoice.side, list(learned), place)
     rows = learned[side][:128]
     left, right = place.columns(2)
     left.caption("Learned")

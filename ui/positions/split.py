@@ -18,7 +18,7 @@ from ui.components.parts.mount import sum_of_parts
 from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, source_of, trace_for
 from ui.positions.exhibits import split_figure, split_message
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
@@ -55,8 +55,7 @@ def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
     """Return the kind and head to split: as chosen, else the most positional head."""
     kind = SIDES[url_state.get(SPLIT)][1]
     maps = trace.attention(kind)[0]  # [H, n, n]
-    asked = url_state.get(HEAD)
-    return kind, asked - 1 if asked is not None and asked <= len(maps) else most_positional(maps)
+    return kind, url_state.index(HEAD, len(maps), most_positional(maps))
 
 
 @fragment
@@ -72,13 +71,11 @@ def _maps(view: View) -> None:
         r"+p_iW^Q(p_jW^K)^{\top}\Big)"
     )
     kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
-    kinds.segmented_control(
-        "Side", list(SIDES), format_func=lambda side: SIDES[side][0],
-        label_visibility="collapsed", required=True, **bound(SPLIT),
-    )  # fmt: skip
+    choose_one("Side", SPLIT, {side: name for side, (name, _) in SIDES.items()}, kinds)
     kind, head = _place_in(trace)
     with heads:
-        _choose_head(head, trace.attention(kind).shape[1])
+        names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
+        numbered("split", HEAD, "Head", names, head, label_visibility="collapsed")
     split = computed(view, *_split(kind, head))
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
@@ -120,20 +117,6 @@ def most_positional(maps: Floats) -> int:
         for each in maps
     ]
     return int(np.argmax(shares))
-
-
-def _choose_head(head: int, n_heads: int) -> None:
-    key = "split_head_box"
-    if st.session_state.get(key) != head:
-        st.session_state[key] = head
-
-    def store() -> None:
-        url_state.put(HEAD, st.session_state[key] + 1)
-
-    st.selectbox(
-        "Head", range(n_heads), key=key, format_func=lambda i: f"Head {i + 1}", on_change=store,
-        label_visibility="collapsed",
-    )  # fmt: skip
 
 
 def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:

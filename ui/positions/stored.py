@@ -15,10 +15,10 @@ from transformer.types import Floats
 from ui.core import url_state
 from ui.core.layout import section
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.export.download import download_button, source_of
 from ui.export.programs import about_model, header
-from ui.positions.sections import LENGTH, SIDE, draw_positions
+from ui.positions.sections import PositionsChoice, draw_positions
 
 
 def draw_stored(view: View, model: Transformer) -> None:
@@ -30,11 +30,8 @@ def draw_stored(view: View, model: Transformer) -> None:
         "positions as numbers, and every page computes with these.\n\n"
         f"**{note}**\n\nThe lower picture has a scale of its own.",
     )
-    place.segmented_control(
-        "Table", list(tables), label_visibility="collapsed", required=True, **bound(SIDE)
-    )
-    side = url_state.get(SIDE)
-    rows = tables[side][: url_state.get(LENGTH)]
+    side = choose_one("Table", PositionsChoice.side, list(tables), place)
+    rows = tables[side][: url_state.get(PositionsChoice.length)]
     exact: Floats = formula(model.config, len(rows)).numpy()
     apart = rows - exact
     most = float(np.abs(apart).max())

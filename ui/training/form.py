@@ -13,20 +13,7 @@ from transformer.toys.tasks import TASKS
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.widgets import bound
-from ui.training.choice import (
-    ALL,
-    CHANGE,
-    HEADS,
-    LAYERS,
-    RATE,
-    RUN,
-    SEED,
-    TASK,
-    UPDATES,
-    WARMUP,
-    WIDTH,
-    chosen,
-)
+from ui.training.choice import RUN, ToyChoice
 from ui.training.jobs import BusyError, begin, busy, last_done
 from ui.training.views import draw_last
 
@@ -37,23 +24,23 @@ _EXAMPLES = 4
 
 def draw_form() -> None:
     """Draw the choices and the button that starts the run."""
-    url_state.show(*ALL)
+    ToyChoice.show()
     left, right = st.columns([3, 2])
     with left:
         st.pills(
             "Task", tuple(TASKS), format_func=lambda name: TASKS[name].title, required=True,
-            wrap=True, **bound(TASK),
+            wrap=True, **bound(ToyChoice.task),
         )  # fmt: skip
-        st.caption(TASKS[url_state.get(TASK)].about)
+        st.caption(TASKS[url_state.get(ToyChoice.task)].about)
     with right:
         st.selectbox(
-            "Second run beside it", tuple(CHANGES), format_func=_called, **bound(CHANGE),
+            "Second run beside it", tuple(CHANGES), format_func=_called, **bound(ToyChoice.change),
             help="A second model, the same but for one change, with the same text and batches.",
         )  # fmt: skip
     with st.expander("Model and settings", icon=":material/tune:"):
         _draw_settings()
     try:
-        settings = chosen()
+        settings = ToyChoice.read().models()
     except ConfigError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
@@ -69,11 +56,11 @@ def draw_form() -> None:
 
 def _draw_examples() -> None:
     """Draw texts of the task beside their answers, and what to look for in the maps."""
-    task = TASKS[url_state.get(TASK)]
-    rng = random.Random(url_state.get(SEED))
+    task = TASKS[url_state.get(ToyChoice.task)]
+    rng = random.Random(url_state.get(ToyChoice.seed))
     sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
     st.markdown(
-        "#### What it learns\n\n| The encoder reads | The decoder is to write |\n|:--|:--|\n"
+        "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
         + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
         + "\n\nThe first is held out of training; the run draws its attention maps after every few "
         f"updates. **What to look for:** {task.look}"
@@ -86,24 +73,20 @@ def _called(change: str) -> str:
 
 def _draw_settings() -> None:
     columns = st.columns(4)
-    for index, (label, param, name) in enumerate(
-        (
-            ("d_model", WIDTH, "d_model"),
-            ("Heads", HEADS, "n_heads"),
-            ("Layers of each stack", LAYERS, "n_layers"),
-            ("Warm-up, updates", WARMUP, "warmup"),
-            ("Random seed", SEED, "seed"),
-        )
-    ):
+    names = {
+        "d_model": "d_model", "n_heads": "Heads", "n_layers": "Layers of each stack",
+        "warmup": "Warm-up, updates", "seed": "Random seed",
+    }  # fmt: skip
+    for index, (name, label) in enumerate(names.items()):
         low, high = BOUNDS[name]
-        columns[index % 4].number_input(label, low, high, step=1, **bound(param))
+        columns[index % 4].number_input(label, low, high, step=1, **bound(getattr(ToyChoice, name)))
     columns[1].number_input(
         "Peak learning rate", *RATES, step=0.001, format="%g", help=term("learning rate"),
-        **bound(RATE),
+        **bound(ToyChoice.peak_lr),
     )  # fmt: skip
     columns[2].number_input(
-        "Updates", *BOUNDS["updates"], step=100, **bound(UPDATES),
-        placeholder=str(TASKS[url_state.get(TASK)].updates),
+        "Updates", *BOUNDS["updates"], step=100, **bound(ToyChoice.updates),
+        placeholder=str(TASKS[url_state.get(ToyChoice.task)].updates),
     )  # fmt: skip
 
 

@@ -25,10 +25,10 @@ from transformer.training.watching import read_metrics
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.theme import current_theme
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
-from ui.training.choice import KIND, RUN
+from ui.training.choice import KIND, KINDS, RUN
 from ui.training.jobs import RunningJob, keep
 
 #: Seconds between updates of a live run.
@@ -37,10 +37,6 @@ _FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 _PHASES = {
     "starting": "Starting", "running": "Training", "paused": "Paused", "done": "Done",
     "stopped": "Stopped", "failed": "Failed",
-}  # fmt: skip
-_KINDS = {
-    "cross": "Cross-attention", "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
 }  # fmt: skip
 #: Title, name in metrics.jsonl, and whether it is a share.
 _CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", "accuracy", True),
@@ -174,10 +170,7 @@ def _change_rate(job: RunningJob) -> None:
 
 def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
     """Draw the last layer's maps of a held-out sentence."""
-    st.segmented_control(
-        "Attention, last layer", tuple(_KINDS), format_func=_KINDS.__getitem__, required=True,
-        **bound(KIND),
-    )  # fmt: skip
+    choose_one("Attention, last layer", KIND, KINDS, label_visibility="visible")
     updates = map_updates(job.folder.lane(0))
     if not updates:
         st.caption("The maps come with the first update.")
@@ -203,7 +196,7 @@ def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
         st.caption(f"{lead}after update {update:,}")
         st.altair_chart(
             sized(layer_maps(maps, queries, keys, current_theme())), theme=None, width="content",
-            alt=f"{_KINDS[kind]} of {len(maps)} heads after update {update}",
+            alt=f"{KINDS[kind]} of {len(maps)} heads after update {update}",
             key=f"training_maps_{index}",
         )  # fmt: skip
 

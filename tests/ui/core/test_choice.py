@@ -20,8 +20,9 @@ for module in pkgutil.walk_packages(ui.__path__, "ui."):
 CHOICES = sorted(Choice.__subclasses__(), key=lambda cls: cls.__module__)
 #: Raw strings to try; each setting takes some of them.
 RAWS = (
-    "0", "1", "2", "5", "12", "0.5", "1.2", "5.2", "mean", "none", "on", "off", "q1", "k2",
-    "1.1-2.2", "2-1", "encoder_self-cross", "A <b>dog</b>.", "nan", "1e999", "٣", "-1", "",
+    "0", "1", "2", "4", "12", "40", "400", "0.5", "0.01", "1.2", "5.2", "mean", "none", "on",
+    "off", "q1", "k2", "1.1-2.2", "2-1", "encoder_self-cross", "A <b>dog</b>.", "nan", "1e999",
+    "٣", "-1", "",
 )  # fmt: skip
 
 

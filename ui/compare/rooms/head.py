@@ -24,28 +24,17 @@ from ui.components.stages import Chosen
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import Side, other
-from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import fill
-from ui.head.choice import HeadChoice
+from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
 from ui.head.downloads import make_figure
-from ui.head.exhibits import names_of
-from ui.head.settings import (
-    KEY,
-    KIND,
-    QUERY,
-    SCALING,
-    chosen_now,
-    keep_chosen,
-    kind_now,
-    place_of,
-    shared_kinds,
-)
+from ui.head.exhibits import HeadChoice, names_of
 from ui.head.views import draw_kinds, draw_stages, get_stages
 
 _LAYERS: Mapping[str, Param[Any]] = {"A": LAYER, "B": OTHER_LAYER}
 _HEADS: Mapping[str, Param[Any]] = {"A": HEAD, "B": OTHER_HEAD}
 #: Query and key of B are settings of their own where its tokens are not A's.
-_TOKENS = (QUERY, KEY, other(QUERY), other(KEY))
+_TOKENS = (HeadSettings.query, HeadSettings.key, other(HeadSettings.query), other(HeadSettings.key))
 _LAST = "compare_head_last"
 
 
@@ -54,7 +43,7 @@ def _start(sides: tuple[Side, Side]) -> None:
     now = tuple(side.view.request for side in sides)
     before = st.session_state.get(_LAST, now)
     st.session_state[_LAST] = now
-    if before != now and not url_state.arrived(*_TOKENS, SCALING):
+    if before != now and not url_state.arrived(*_TOKENS, HeadSettings.scaling):
         url_state.forget(*_TOKENS)
 
 
@@ -71,7 +60,10 @@ def _draw(pair: Pair) -> Download | None:
     kind = kind_now(*traces)
     same_queries, same_keys = _same_axes(pair, kind)
     places = _places_of(pair, kind, same_queries=same_queries)
-    key_params = {side.letter: KEY if same_keys else side.own(KEY) for side in pair.shown}
+    key_params = {
+        side.letter: HeadSettings.key if same_keys else side.own(HeadSettings.key)
+        for side in pair.shown
+    }
     chosen = {
         side.letter: chosen_now(side.trace, places[side.letter], key_params[side.letter])
         for side in pair.shown
@@ -87,7 +79,7 @@ def _draw(pair: Pair) -> Download | None:
         place, at = places[side.letter], chosen[side.letter]
         return {
             KIND.name: kind, LAYER.name: str(place.layer + 1), HEAD.name: str(place.head + 1),
-            QUERY.name: str(place.query + 1), KEY.name: str(at.key + 1),
+            HeadSettings.query.name: str(place.query + 1), HeadSettings.key.name: str(at.key + 1),
         }  # fmt: skip
 
     pair.rows(partial(_draw_boxes, places=places, same_queries=same_queries), stages)
@@ -111,7 +103,7 @@ def _places_of(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[s
     found: dict[str, HeadChoice] = {}
     for side in pair.shown:
         counts, first = side.trace.attention(kind).shape, found.get("A")
-        wanted = [url_state.get(side.own(QUERY))]
+        wanted = [url_state.get(side.own(HeadSettings.query))]
         for name, params in (("layer", _LAYERS), ("head", _HEADS)):
             raw = url_state.get(params[side.letter])
             if raw == "same":
@@ -147,7 +139,7 @@ def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: b
         return
     raws = [str(number) for number in range(1, counts[2] + 1)]
     _box(
-        boxes[2], side, "query", side.own(QUERY), raws, str(place.query + 1),
+        boxes[2], side, "query", side.own(HeadSettings.query), raws, str(place.query + 1),
         lambda raw: f"{raw}  {plain_token(queries[int(raw) - 1])}",
     )  # fmt: skip
 
@@ -194,5 +186,5 @@ def _said(stages: HeadStages, chosen: Chosen, query: str) -> str:
 
 ROOM = CompareRoom(
     "head", _draw, page="head", start=_start,
-    params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, SCALING),
+    params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, HeadSettings.scaling),
 )  # fmt: skip

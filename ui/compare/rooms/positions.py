@@ -20,13 +20,12 @@ from ui.compare.rooms.position_exhibits import (
     why_not_subtracted,
 )
 from ui.compare.sides import CompareRoom, Download, Pair, compared
-from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one
 from ui.positions.own import OwnPositions, own_positions
-from ui.positions.sections import LENGTH, SIDE, draw_positions
+from ui.positions.sections import PositionsChoice, draw_positions
 from ui.work.cache import get_translator
 from ui.work.models import translator
 
@@ -34,11 +33,10 @@ from ui.work.models import translator
 def _draw(pair: Pair) -> Download | None:
     """Both tables, and below them their difference where they have the same size."""
     length, which = pair.controls.columns([3, 2], gap="large", vertical_alignment="bottom")
-    n = length.slider("Positions", 8, 512, help=term("positional encoding"), **bound(LENGTH))
-    which.segmented_control(
-        "Stack", list(STACKS), required=True, label_visibility="collapsed", **bound(SIDE)
+    n = length.slider(
+        "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
     )
-    stack = url_state.get(SIDE)
+    stack = choose_one("Stack", PositionsChoice.side, STACKS, which)
     found = {
         side.letter: own_positions(get_translator(side.view), STACKS[stack], n)
         for side in pair.shown
@@ -100,4 +98,7 @@ def _make(setup: Setup, views: Mapping[str, View], stack: str, n: int) -> Exhibi
     return positions_exhibit(tables, stack, n, compared(setup))
 
 
-ROOM = CompareRoom("positions", _draw, page="positions", params=(LENGTH, SIDE), lacks=_lacks)
+ROOM = CompareRoom(
+    "positions", _draw, page="positions", lacks=_lacks,
+    params=(PositionsChoice.length, PositionsChoice.side),
+)  # fmt: skip

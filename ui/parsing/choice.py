@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading
@@ -11,18 +11,18 @@ from transformer.search.decoding import default_decoding
 from transformer.training.treebank import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
-from ui.core.url_state import HEAD, LAYER, Param
-from ui.core.view import CHECKPOINT, View
-from ui.frame.decoding import restart
-from ui.frame.steering import drop_ids
+from ui.core.choice import Choice
+from ui.core.url_state import HEAD, LAYER, Cell, Param
+from ui.core.view import View
 
-#: A layer and a head, counted from 0; None is the mean.
-Cell = tuple[int | None, int | None]
 
-#: A node of the tree, counted from 1.
-NODE: Param[int | None] = Param(
-    "node", url_state.whole(1, 99_999), None, lambda value: "" if value is None else str(value)
-)
+@dataclass(frozen=True)
+class ParsingChoice(Choice):
+    """The URL parameters: a layer and head, and a node of the tree."""
+
+    layer: Param[int | None] = LAYER
+    head: Param[int | None] = HEAD
+    node: Param[int | None] = url_state.position("node")
 
 
 def writes_trees(entry: Entry) -> bool:
@@ -60,25 +60,11 @@ def as_words(view: View) -> tuple[View, tuple[str, ...]]:
 
 def chosen_node(reading: Reading) -> int:
     """Return the stored node's index; by default that of the first phrase inside the whole."""
-    stored = url_state.get(NODE)
-    if stored is not None and stored <= len(reading.nodes):
-        return stored - 1
+    stored = url_state.index(ParsingChoice.node, len(reading.nodes))
+    if stored is not None:
+        return stored
     inside = (index for index, node in enumerate(reading.nodes) if index and not node.is_word)
     return next(inside, 0)
-
-
-def keep_node(index: int) -> None:
-    """Store the chosen node."""
-    url_state.put(NODE, index + 1)
-
-
-def cell_of(n_layers: int, n_heads: int) -> Cell:
-    """Return the stored layer and head, counted from 0; None is the mean."""
-    layer, head = url_state.get(LAYER), url_state.get(HEAD)
-    return (
-        layer - 1 if layer is not None and layer <= n_layers else None,
-        head - 1 if head is not None and head <= n_heads else None,
-    )
 
 
 def name_of(cell: Cell) -> str:
@@ -88,10 +74,3 @@ def name_of(cell: Cell) -> str:
         return "mean of all heads"
     layers = "mean of all layers" if layer is None else f"layer {layer + 1}"
     return f"{layers}, {'mean of its heads' if head is None else f'head {head + 1}'}"
-
-
-def choose_checkpoint(name: str) -> None:
-    """Make this the checkpoint of every page."""
-    url_state.put(CHECKPOINT, name)
-    drop_ids()
-    restart()

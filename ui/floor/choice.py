@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from transformer.trace.records import StackName, Stream, Trace
 from ui.components.plan import BLOCKS, PlanChoice
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.url_state import LAYER, STEP, Param
 from ui.core.view import View
-from ui.head.settings import default_query
+from ui.head.choice import default_query
 
-SOURCE: Param[int | None] = Param(
-    "source", url_state.whole(1, 99_999), None, lambda value: "" if value is None else str(value)
-)
-BLOCK: Param[str] = Param("block", url_state.one_of(BLOCKS), BLOCKS[0])
+
+@dataclass(frozen=True)
+class FloorChoice(Choice):
+    """The URL parameters: layer, source token, step of the translation, and the view below."""
+
+    layer: Param[int | None] = LAYER
+    source: Param[int | None] = url_state.position("source")
+    step: Param[int | None] = STEP
+    block: Param[str] = Param("block", url_state.one_of(BLOCKS), BLOCKS[0])
 
 
 def choice_now(view: View, trace: Trace, stream: Stream) -> PlanChoice:
@@ -21,22 +29,18 @@ def choice_now(view: View, trace: Trace, stream: Stream) -> PlanChoice:
     It opens on the decoder's last layer, whose neurons write straight into the prediction.
     """
     depth = max(len(stream.encoder.hidden), len(stream.decoder.hidden))
-    layer, source, row = url_state.get(LAYER), url_state.get(SOURCE), url_state.get(STEP)
-    if layer is None or layer > depth:
-        layer = len(stream.decoder.hidden)
-    if source is None or source > len(trace.src_tokens):
-        source = default_query(view, trace, "encoder_self") + 1
-    if row is None or row > len(trace.tgt_tokens):
-        row = default_query(view, trace, "cross") + 1
-    return PlanChoice(layer - 1, source - 1, row - 1, url_state.get(BLOCK))
+    source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
+    return PlanChoice(
+        url_state.index(LAYER, depth, len(stream.decoder.hidden) - 1),
+        url_state.index(FloorChoice.source, len(trace.src_tokens), source),
+        url_state.index(STEP, len(trace.tgt_tokens), row),
+        url_state.get(FloorChoice.block),
+    )
 
 
 def keep(chosen: PlanChoice) -> None:
     """Store a choice."""
-    url_state.put(LAYER, chosen.layer + 1)
-    url_state.put(SOURCE, chosen.source + 1)
-    url_state.put(STEP, chosen.row + 1)
-    url_state.put(BLOCK, chosen.block)
+    FloorChoice(chosen.layer + 1, chosen.source + 1, chosen.row + 1, chosen.block).put()
 
 
 def place_of(chosen: PlanChoice, stream: Stream) -> tuple[StackName, int, int]:

@@ -1,0 +1,66 @@
+"""The URL parameters of the page on what layers cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+from transformer.measures.paths import PathKind
+from ui.core import url_state
+from ui.core.choice import Choice
+from ui.core.url_state import Param
+
+#: Views of the page, as in the URL, and on screen.
+VIEWS = {"time": "Time and memory", "path": "Path length", "maps": "512 tokens here"}
+VIEW: Param[str] = Param("cost", url_state.one_of(VIEWS), "time")
+
+#: Quantities of the chart of layers.
+QUANTITIES = {"time": "Time", "memory": "Memory", "counted": "Multiply-adds"}
+#: Measurements; "here" is this server's, once there is one.
+MEASURED = {"shipped": "Included", "here": "This server"}
+KINDS: tuple[PathKind, ...] = get_args(PathKind)
+
+
+@dataclass(frozen=True)
+class LayersChoice(Choice):
+    """The URL parameters of "Time and memory"."""
+
+    source: Param[str] = Param("measured", url_state.one_of(MEASURED), "shipped")
+    width: Param[int | None] = url_state.position("width")
+    quantity: Param[str] = Param("quantity", url_state.one_of(QUANTITIES), "time")
+
+
+def _parse_ends(raw: str) -> tuple[int, int]:
+    first, second = url_state.parse_pair(raw)
+    if max(first, second) > 32:
+        raise ValueError(raw)
+    return first, second
+
+
+@dataclass(frozen=True)
+class PathChoice(Choice):
+    """The URL parameters of "Path length"; `between` is two positions, from 1."""
+
+    kind: Param[str] = Param("through", url_state.one_of(KINDS), KINDS[0])
+    length: Param[int] = Param("length", url_state.whole(4, 32), 16)
+    between: Param[tuple[int, int]] = Param("between", _parse_ends, (3, 14), url_state.write_pair)
+    kernel: Param[int] = Param("kernel", url_state.whole(3, 7), 3)
+    window: Param[int] = Param("window", url_state.whole(2, 8), 4)
+    walked: Param[int | None] = Param("walked", url_state.whole(0, 99), None)
+
+
+def ends(n: int) -> tuple[int, int]:
+    """Return the two positions among n, counted from 0, the second behind the first."""
+    first, second = sorted(min(each, n) for each in url_state.get(PathChoice.between))
+    if first == second:
+        first, second = (first, second + 1) if second < n else (first - 1, second)
+    return first - 1, second - 1
+
+
+def size_of(kind: str) -> int:
+    """Return k or r of a kind of layer; 0 if it has neither."""
+    if kind == "restricted":
+        window = url_state.get(PathChoice.window)
+        return window - window % 2
+    kernel = url_state.get(PathChoice.kernel)
+    return (kernel - 1 + kernel % 2) if kind in ("convolution", "dilated") else 0
