@@ -1,11 +1,20 @@
-"""Exhibits as figures for papers and slides: SVG, PNG and PDF at the size of a preset.
+"""Exhibits as files: SVG, PNG and PDF by matplotlib at the size of a preset, and their numbers.
 
-A figure is laid out for its width, so that type stays legible; `presets` has the widths and `page`
-puts title, parts and caption together. Imports what `figures` may: neither model nor Streamlit.
+matplotlib is imported when the first figure is drawn. It is not thread-safe, so figures are drawn
+one at a time.
 """
 
-from figures.paper.files import ENDINGS, save, to_pdf, to_png, to_python, to_svg
-from figures.paper.presets import DEFAULT, PRESETS, Preset
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from figures.exhibit import Exhibit
+from figures.paper.presets import DEFAULT, POINTS, PRESETS, Preset
+from figures.tables import to_csv, to_npz
 
 __all__ = [
     "DEFAULT",
@@ -18,3 +27,74 @@ __all__ = [
     "to_python",
     "to_svg",
 ]
+
+#: Dots per inch, and the maximum number of pixels of a PNG.
+DPI, MOST_PIXELS = 300, 60_000_000
+
+_LOCK = threading.Lock()
+
+
+def to_svg(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
+    """Return an SVG with text as text, and the title and caption for screen readers."""
+    svg = _rendered(exhibit, preset, "svg", {"Title": exhibit.title, "Date": None})
+    start = svg.index(b"<svg") + len(b"<svg")  # matplotlib writes a document type before it
+    described = f"</title>\n <desc>{escape(exhibit.legend)}</desc>".encode("utf-8", "replace")
+    return b'<svg role="img"' + svg[start:].replace(b"</title>", described, 1)
+
+
+def to_png(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
+    """Return a PNG of 300 dots per inch, of fewer if it would be too large."""
+    return _rendered(exhibit, preset, "png", {"Software": "Headlight"})
+
+
+def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
+    """Return a PDF of one page, as large as the figure, with its fonts embedded."""
+    return _rendered(exhibit, preset, "pdf", {"Title": exhibit.title, "CreationDate": None})
+
+
+def _rendered(
+    exhibit: Exhibit, preset: Preset, kind: str, metadata: dict[str, str | None]
+) -> bytes:
+    from figures.paper.page import drawn
+    from figures.paper.style import style, xml_safe
+
+    file = io.BytesIO()
+    said = {name: value and xml_safe(value) for name, value in metadata.items()}
+    with _LOCK, style(preset):
+        figure = drawn(exhibit, preset)
+        area = figure.bbox.width * figure.bbox.height
+        dpi = min(DPI, (MOST_PIXELS / area) ** 0.5 * POINTS)
+        figure.savefig(file, format=kind, dpi=dpi, metadata=said)
+    return file.getvalue()
+
+
+def to_python(exhibit: Exhibit) -> bytes:
+    """Return the program that computes the figure's numbers."""
+    return exhibit.snippet.encode("utf-8", errors="replace")
+
+
+#: Exporters of `save`, by file extension.
+ENDINGS: dict[str, Callable[[Exhibit], bytes]] = {
+    ".png": to_png,
+    ".svg": to_svg,
+    ".pdf": to_pdf,
+    ".csv": to_csv,
+    ".npz": to_npz,
+    ".py": to_python,
+}
+
+
+def save(exhibit: Exhibit, path: str | Path) -> Path:
+    """Write an exhibit to a file, in the format of its extension. Returns: the path.
+
+    Raises: `ValueError` for an extension that is not in `ENDINGS` (`ui.export.html.save` writes
+    pages for a browser), or if the format cannot hold the numbers; `OSError`.
+    """
+    path = Path(path)
+    write = ENDINGS.get(path.suffix.lower())
+    if write is None:
+        raise ValueError(
+            f"{path.name!r} ends in {path.suffix!r}; a figure can be saved as {', '.join(ENDINGS)}"
+        )
+    path.write_bytes(write(exhibit))
+    return path

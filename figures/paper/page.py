@@ -1,106 +1,329 @@
-"""A figure on its page: the title, the parts, and the caption, at the size of a preset."""
+"""A figure on its page: title, parts, scales of colours and caption, at the size of a preset.
+
+On paper the width is fixed and the figure is as tall as it needs; on a slide the type of the parts
+shrinks until they fit.
+"""
 
 from __future__ import annotations
 
-from xml.sax.saxutils import escape
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import ceil
 
-from figures.exhibit import Exhibit
-from figures.paper.arrange import arranged
-from figures.paper.pen import Block, Pen, label, number, xml_safe
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from figures.exhibit import Exhibit, Panel, Series
+from figures.graph import Graph
+from figures.paper.matrix import Colours, Matrix, cell_size
+from figures.paper.plot import Plot
 from figures.paper.presets import POINTS, Preset
-from figures.paper.text import FONT, wrapped
+from figures.paper.style import fitted, label, width, wrapped
+from figures.paper.tree import Tree
 
-_SHRINK = 0.92  # of the type from try to try, where a slide is too full
-_LEAST = 0.2
-_FREE = 6  # parts that may stand in any number of columns
+_PAGE = 9.0 * POINTS  # height of a printed page between its margins
+_CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
+_MANY = 6  # more parts than this are a grid, whose rows stay as they are
+_LEAST_CELL = 0.62  # of the labels' type; in narrower cells matrices go below each other
+_PLOT = 17  # the least width of a plot, in sizes of its labels
+_SLOPE, _TALL = 0.5, 16  # height of a plot at most: for its width, and in sizes of type
+SPACING = 1.3  # of lines, in sizes of their type
+_SHRINK, _LEAST = 0.92, 0.2  # of the type from try to try, where a slide is too full
+
+Part = Panel | Series
 
 
-def drawn(exhibit: Exhibit, preset: Preset, unit: str = "in") -> str:
-    """Return the figure as SVG.
-
-    Args:
-        unit: of the width and height: "in", or "" for points without a name.
-    """
-    title = _lines(exhibit.title, preset, preset.title, bold=True)
-    caption = _lines(exhibit.legend, preset, preset.text)
+def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
+    """Return the figure; `style` has to be in force until it is written."""
+    title = _lines(exhibit.title, preset.title, preset, bold=True)
+    caption = _lines(exhibit.legend, preset.text, preset)
     gap = 0.8 * preset.text
-    taken = title.height + caption.height + 2 * gap + 2 * preset.margin
-    body = _fitted(exhibit, preset, preset.height * POINTS - taken if preset.height else 0)
-    width, height = preset.width * POINTS, preset.height * POINTS or taken + body.height
-    spare = height - taken - body.height
-    pen = Pen()
-    pen.rect(0, 0, width, height, preset.paper)
+    taken = SPACING * (len(title) * preset.title + len(caption) * preset.text)
+    taken += 2 * gap + 2 * preset.margin
+    height = preset.height * POINTS
+    body = _on_slide(exhibit, preset, height - taken) if height else _Body(exhibit, preset)
+    height = height or taken + body.height
+    sheet = Sheet(Figure((preset.width, height / POINTS), dpi=POINTS), preset)
+    spare = (height - taken - body.height) / 2
     y = preset.margin
-    for block, above in ((title, 0.0), (body, gap + spare / 2), (caption, gap + spare / 2)):
-        y += above
-        block.draw(pen, preset.margin, y)
-        y += block.height
-    scale = 1 / POINTS if unit else 1
-    said = f"<title>{_xml(exhibit.title)}</title><desc>{_xml(exhibit.legend)}</desc>"
-    return (
-        f'<svg role="img" xmlns="http://www.w3.org/2000/svg" '
-        f'xmlns:xlink="http://www.w3.org/1999/xlink" width="{_size(width * scale)}{unit}" '
-        f'height="{_size(height * scale)}{unit}" viewBox="0 0 {number(width)} {number(height)}" '
-        f'font-family="{FONT}">{said}{"".join(pen.elements)}</svg>'
-    )
+    y = sheet.write(title, y, preset.title, bold=True) + gap + spare
+    body.draw(sheet, y)
+    sheet.write(caption, y + body.height + gap + spare, preset.text)
+    return sheet.figure
 
 
-def _fitted(exhibit: Exhibit, preset: Preset, most: float) -> Block:
-    """Return the parts; on a slide as large as they can be in a height of `most`."""
-    if not most:
-        return arranged(exhibit, preset, preset.room, 0)
+class Sheet:
+    """A figure whose axes are placed in points, from the left margin and from the top."""
+
+    def __init__(self, figure: Figure, preset: Preset) -> None:
+        self.figure, self.preset = figure, preset
+        self.wide, self.tall = figure.bbox.size
+
+    def axes(self, x: float, y: float, width: float, height: float) -> Axes:
+        """Return new axes."""
+        x += self.preset.margin
+        place = (x / self.wide, 1 - (y + height) / self.tall, width / self.wide, height / self.tall)
+        return self.figure.add_axes(place)
+
+    def write(
+        self, lines: Sequence[str], y: float, size: float, x: float = 0, *, bold: bool = False
+    ) -> float:
+        """Write lines below each other. Returns: where they end."""
+        for index, line in enumerate(lines):
+            middle = 1 - (y + (index + 0.5) * SPACING * size) / self.tall
+            self.figure.text(
+                (x + self.preset.margin) / self.wide, middle, line, size=size,
+                va="center_baseline", weight="bold" if bold else "normal",
+            )  # fmt: skip
+        return y + len(lines) * SPACING * size
+
+
+class _Body:
+    """The parts in rows, with the scales of their colours below.
+
+    Attributes:
+        height: in points.  area: of matrices and plots, in square points.
+    """
+
+    def __init__(self, exhibit: Exhibit, preset: Preset, most: float = 0, columns: int = 0) -> None:
+        """Args: most: the height that there is; 0 on paper.  columns: parts in a row."""
+        self.preset = preset
+        self.gap = 1.8 * preset.small
+        panels = [part for part in exhibit.parts if isinstance(part, Panel)]
+        graphs = [part for part in exhibit.parts if isinstance(part, Graph)]
+        self.colours = Colours([] if graphs else panels, preset, _CELLS_AS_SHAPES)
+        self.scales = [_Scale(*each, preset) for each in self.colours.scales()]
+        self.rows: list[_Row] | list[Tree]
+        fixed = sum(scale.height + self.gap for scale in self.scales)
+        if graphs:
+            self.rows = [Tree(graph, preset, most or _PAGE) for graph in graphs]
+        else:
+            self.rows = _rows(exhibit, preset, columns)
+            fixed += sum(row.fixed + self.gap for row in self.rows) - self.gap
+            share = ((most or _PAGE) - fixed) / len(self.rows)
+            for row in self.rows:
+                row.place(max(share, 4 * preset.small))
+        blocks = [*self.rows, *self.scales]
+        self.height = sum(block.height for block in blocks) + self.gap * (len(blocks) - 1)
+        self.area = sum(row.area for row in self.rows)
+
+    def draw(self, sheet: Sheet, y: float) -> None:
+        for row in self.rows:
+            if isinstance(row, Tree):
+                row.draw(sheet.axes(0, y, self.preset.room, row.height))
+            else:
+                row.draw(sheet, y, self.colours)
+            y += row.height + self.gap
+        for scale in self.scales:
+            scale.draw(sheet, y)
+            y += scale.height + self.gap
+
+
+def _on_slide(exhibit: Exhibit, preset: Preset, most: float) -> _Body:
+    """Return the parts as large as they can be in a height of `most`."""
     count = len(exhibit.parts)
     tried = [_shrunk(exhibit, preset, most, 0)]
-    if 1 < count <= _FREE:
+    if 1 < count <= _MANY:
         tried += [_shrunk(exhibit, preset, most, columns) for columns in range(1, count + 1)]
-    return max(tried, key=lambda block: block.area)
+    # Small type is worse than small cells.
+    return max(tried, key=lambda body: body.area * body.preset.text**2)
 
 
-def _shrunk(exhibit: Exhibit, preset: Preset, most: float, columns: int) -> Block:
+def _shrunk(exhibit: Exhibit, preset: Preset, most: float, columns: int) -> _Body:
     """Return the parts in type so small that they are no taller than `most`."""
     scale = 1.0
-    body = arranged(exhibit, preset, preset.room, most, columns)
-    while body.height * scale > most + 0.01 and scale > _LEAST:
+    while True:
+        smaller = replace(
+            preset, text=scale * preset.text, small=scale * preset.small, cell=scale * preset.cell
+        )
+        body = _Body(exhibit, smaller, most, columns)
+        if body.height <= most + 0.01 or scale <= _LEAST:
+            return body
         scale *= _SHRINK
-        body = arranged(exhibit, preset, preset.room / scale, most / scale, columns)
-
-    def draw(pen: Pen, left: float, top: float) -> None:
-        place = f"translate({number(left)} {number(top)}) scale({scale:.4f})"
-        pen.elements.append(f'<g transform="{place}">')
-        body.draw(pen, 0, 0)
-        pen.elements.append("</g>")
-
-    # Small type is worse than small cells.
-    return Block(preset.room, body.height * scale, draw, body.area * scale**4)
 
 
-def _lines(words: str, preset: Preset, size: float, *, bold: bool = False) -> Block:
-    lines = wrapped(_text(words), size, preset.room, bold=bold)
+def _rows(exhibit: Exhibit, preset: Preset, columns: int) -> list[_Row]:
+    count = len(exhibit.parts)
+    columns = columns or exhibit.columns or (count if count <= 3 else ceil(count**0.5))
+    rows: list[_Row] = []
+    above: Sequence[Part] = ()
+    for start in range(0, count, columns):
+        parts = exhibit.parts[start : start + columns]
+        if preset.height:
+            rows.append(_Row(parts, above, preset))
+        else:  # on paper one kind in a row
+            for _, some in groupby(parts, key=type):
+                rows += _fitting(tuple(some), above, preset)
+        above = parts if count > _MANY else ()
+    return rows
 
-    def draw(pen: Pen, left: float, top: float) -> None:
-        for index, line in enumerate(lines):
-            y = top + (index + 0.5) * 1.3 * size
-            pen.text(
-                left,
-                y,
-                line,
-                size,
-                preset.chrome.ink,
-                bold=bold,
-                kind="title" if bold else "caption",
+
+def _fitting(parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> list[_Row]:
+    """Return the row, or the parts in several rows if there is too little room for one."""
+    row = _Row(parts, above, preset)
+    if row.cell:
+        wide = row.cell >= min(preset.cell, _LEAST_CELL * preset.small) or len(parts) > 3
+    else:
+        wide = preset.room / len(parts) >= _PLOT * preset.small
+    if wide or len(parts) == 1:
+        return [row]
+    half = ceil(len(parts) / 2)
+    halves = (parts[:half], parts[half:])
+    rows = [each for some in halves for each in _fitting(some, (), preset)]
+    if row.cell:  # cells of one size in all rows
+        preset = replace(preset, cell=min(each.cell for each in rows))
+        rows = [each for some in halves for each in _fitting(some, (), preset)]
+    return rows
+
+
+class _Row:
+    """Parts side by side: matrices with cells of one size, and plots that share the rest.
+
+    Attributes:
+        cell: largest width of a cell; 0 without matrices.
+        fixed: height of titles and labels.
+    """
+
+    def __init__(self, parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> None:
+        self.preset, size, n = preset, preset.small, len(parts)
+        most = (0.3, 0.24, 0.18)[min(n, 3) - 1] * preset.room
+        self.plain = all(isinstance(part, Series) for part in parts)
+        self.gap = (3 if self.plain else 0.7 if n > 3 else 2) * size if n > 1 else 0.0
+        slot = (preset.room - self.gap * (n - 1)) / n
+        over = (*above, *[None] * n)
+        self.parts: list[Matrix | Plot] = []
+        for given, left, up in zip(parts, (None, *parts), over, strict=False):
+            if isinstance(given, Series):
+                self.parts.append(Plot(given, preset, slot))
+            else:
+                beside, on_top = (each if isinstance(each, Panel) else None for each in (left, up))
+                self.parts.append(Matrix(given, beside, on_top, preset, most))
+        self.shapes = [part.shape for part in self.parts if isinstance(part, Matrix)]
+        self.plots = sum(part.across for part in self.parts if isinstance(part, Plot))
+        self.cell = 0.0
+        if self.shapes:
+            room = self._free(0.0) - self.gap * (n - 1)
+            self.cell = min(preset.cell, room / sum(m for _, m in self.shapes))
+        self.titles = self._titles(self.cell, 3)
+        self.lines = max(map(len, self.titles))
+        labels = max((part.top for part in self.parts if isinstance(part, Matrix)), default=0.0)
+        for part in self.parts:
+            if isinstance(part, Matrix):
+                part.top = labels
+        self.fixed = self.lines * SPACING * preset.text
+        self.fixed += max(part.top + part.bottom for part in self.parts)
+
+    def _free(self, cell: float) -> float:
+        """Return the width that parts and labels leave to gaps, with cells of some width."""
+        cells = cell * sum(m for _, m in self.shapes)
+        return (
+            self.preset.room
+            - sum(part.left for part in self.parts)
+            - self.plots
+            - cells
+            - (0.5 * self.preset.small * (len(self.parts) - len(self.shapes)))
+        )
+
+    def _gap(self, cell: float) -> float:
+        n = len(self.parts)
+        return max(self.gap, min(self._free(cell) / n, 9 * self.preset.small)) if n > 1 else 0.0
+
+    def _wide(self, part: Matrix | Plot, cell: float) -> float:
+        return cell * part.shape[1] if isinstance(part, Matrix) else part.across
+
+    def _titles(self, cell: float, most: int) -> list[list[str]]:
+        """Return the lines above each part: the short title if the long one takes more than one."""
+        found = []
+        for part in self.parts:
+            given = part.panel if isinstance(part, Matrix) else part.series
+            size, gap = self.preset.text, self._gap(cell)
+            # Beside the last one may be nothing but the margin.
+            room = self._wide(part, cell) + (0.8 * gap if gap > self.gap else 0)
+            if len(self.parts) == 1:
+                room = self.preset.room - part.left
+            lines = wrapped(label(given.title, 200), size, room) if given.title else []
+            if isinstance(given, Panel) and given.short and len(lines) > 1:
+                lines = [fitted(given.short, size, room)]
+            if len(lines) > most:
+                lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), size, room)]
+            found.append(lines)
+        return found
+
+    def place(self, most: float) -> None:
+        """Choose sizes for a height of at most `most` besides titles and labels."""
+        size = self.preset.small
+        wide = tall = 0.0
+        heights = {id(part): min(most, _SLOPE * part.across, _TALL * self.preset.text)
+                   for part in self.parts if isinstance(part, Plot)}  # fmt: skip
+        if self.shapes:
+            n = max(n for n, _ in self.shapes)
+            high = min(self.preset.cell, max(most, size) / n)
+            wide, tall = cell_size(self.shapes, self.cell, high, size)
+            self.titles = self._titles(wide, max(1, self.lines))
+        self.sizes = [
+            (
+                self._wide(part, wide),
+                tall * part.shape[0] if isinstance(part, Matrix) else heights[id(part)],
             )
+            for part in self.parts
+        ]
+        self.gap = self._gap(wide)
+        self.height = self.lines * SPACING * self.preset.text + max(
+            part.top + height + part.bottom
+            for part, (_, height) in zip(self.parts, self.sizes, strict=True)
+        )
+        self.area = sum(
+            (1 if isinstance(part, Matrix) else 0.3) * wide * height
+            for part, (wide, height) in zip(self.parts, self.sizes, strict=True)
+        )
 
-    return Block(preset.room, len(lines) * 1.3 * size, draw)
+    def draw(self, sheet: Sheet, y: float, colours: Colours) -> None:
+        x, text = 0.0, self.preset.text
+        for part, (wide, tall), lines in zip(self.parts, self.sizes, self.titles, strict=True):
+            x += part.left
+            top = y + SPACING * text * self.lines
+            sheet.write(lines, top - SPACING * text * len(lines), text, x)
+            ax = sheet.axes(x, top + part.top, wide, tall)
+            if isinstance(part, Matrix):
+                part.draw(ax, (wide, tall), wide + 0.8 * self.gap, colours)
+            else:
+                part.draw(ax, (wide, tall))
+            x += wide + self.gap
 
 
-def _text(words: str) -> str:
-    """Return text of any length as plain, visible text."""
-    return label(words, 2_000) if words else ""
+class _Scale:
+    """A bar of a scale's colours with its name beside it."""
+
+    area = 0.0
+
+    def __init__(
+        self, name: str, table: np.ndarray, ticks: dict[float, str], preset: Preset
+    ) -> None:
+        self.table, self.preset, size = table, preset, preset.small
+        self.inset, self.bar = 1.4 * size, min(0.3 * preset.room, 16 * size)
+        self.right = self.inset + self.bar + 1.5 * size
+        self.lines = wrapped(name, size, preset.room - self.right)
+        self.height = max(2.3 * size, len(self.lines) * SPACING * size)
+        self.ticks, end = {}, -self.inset
+        for share, value in ticks.items():
+            middle, half = share * self.bar, width(value, size) / 2
+            if middle - half > end:
+                self.ticks[share] = value
+                end = middle + half + 0.4 * size
+
+    def draw(self, sheet: Sheet, y: float) -> None:
+        size = self.preset.small
+        ax = sheet.axes(self.inset, y, self.bar, 0.9 * size)
+        ax.imshow(self.table[None], extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
+        ax.set_yticks([])
+        ax.set_xticks(list(self.ticks), list(self.ticks.values()), size=size)
+        ax.tick_params(
+            length=0.25 * size, width=0.5, color=self.preset.chrome.muted, pad=0.2 * size
+        )
+        sheet.write(self.lines, y - 0.2 * size, size, self.right)
 
 
-def _xml(words: str) -> str:
-    return escape(xml_safe(_text(words)))
-
-
-def _size(value: float) -> str:
-    return f"{value:.4f}".rstrip("0").rstrip(".")
+def _lines(words: str, size: float, preset: Preset, *, bold: bool = False) -> list[str]:
+    return wrapped(label(words, 2_000), size, preset.room, bold=bold) if words else []

@@ -1,4 +1,4 @@
-"""A search tree on paper, as on screen: steps from left to right, the best rank on top.
+"""A search tree as on screen: steps from left to right, the best rank on top.
 
 A tree that is too wide goes on below, where the nodes that the next step continues are repeated
 with a dashed border; one that is too tall for a page leaves out its numbers.
@@ -6,24 +6,24 @@ with a dashed border; one that is too tall for a page leaves out its numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.patches import FancyBboxPatch, PathPatch
+from matplotlib.path import Path
 
 from figures.graph import Graph
 from figures.numbers import signed
 from figures.palette import mixed
-from figures.paper.legend import Sample, legend
-from figures.paper.pen import Block, Pen, label, number
 from figures.paper.presets import Preset
-from figures.paper.text import fitted, width_of
+from figures.paper.style import fitted, label, width
 
 _MOST_DROPPED = 5  # wider beams than this leave out edges to what they dropped
 _ROOT = -1
 
 
-@dataclass(frozen=True)
-class Box:
-    """Where a node stands."""
+class Box(NamedTuple):
+    """The place of a node, in points from the left and from the top."""
 
     x: float
     y: float
@@ -32,251 +32,212 @@ class Box:
 
     @property
     def middle(self) -> float:
-        """Its height's middle, where edges start and end."""
+        """Return the middle of the height, where edges start and end."""
         return self.y + self.height / 2
 
 
-def tree(graph: Graph, preset: Preset, room: float, most: float) -> Block:
-    """Return the tree in as many bands as it needs to be no wider than `room`.
+class Tree:
+    """A tree in as many bands as it needs to be no wider than the page.
 
-    Args:
-        most: height in points above which the numbers are left out.
+    Attributes:
+        height, area: in points.  numbered: whether nodes show log P and score.
     """
-    full = _block(_Tree(graph, preset, room, numbered=True))
-    return full if full.height <= most else _block(_Tree(graph, preset, room, numbered=False))
 
+    def __init__(self, graph: Graph, preset: Preset, most: float) -> None:
+        """Args: most: height above which the numbers are left out."""
+        self.graph, self.preset = graph, preset
+        self.ranks = [round(rank) - 1 for rank in graph.column("rank")]
+        self.steps = [round(step) - 1 for step in graph.column("step")]
+        self.tokens = [label(token) for token in graph.rows]
+        self.pad = 0.45 * preset.text
+        self.gutter = width("00", preset.small) + self.pad
+        self.root = width("<s>", preset.text) + 2 * self.pad
+        self.thin = 1.5 * preset.small  # height of a node below the beam
+        self.quiet = mixed(preset.chrome.ink, preset.paper, 0.66)
+        self.rule = mixed(preset.chrome.ink, preset.paper, 0.32)
+        self._sized(numbered=True)
+        if self.height > most:
+            self._sized(numbered=False)
+        self.area = preset.room * self.height
 
-def _block(look: _Tree) -> Block:
-    preset, bands, y = look.preset, [], 0.0
-    for steps in look.bands():
-        bands.append((y, steps))
-        y += look.height(steps) + preset.text
-    chrome = preset.chrome
-    samples = [
-        Sample("winner", chrome.accent, 2.5), Sample("also finished", look.quiet, 1.5),
-        Sample("abandoned", look.rule, 1),
-    ]  # fmt: skip
-    if look.numbered:
-        samples.append(Sample("numbers: log P · score", "", -1))
-    names = legend(samples, preset, look.room)
-
-    def draw(pen: Pen, left: float, top: float) -> None:
-        for down, steps in bands:
-            look.draw(pen, left, top + down, steps)
-        names.draw(pen, left, top + y)
-
-    return Block(look.room, y + names.height, draw)
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """The sizes of a tree's columns and rows, and how each band of them is drawn."""
-
-    graph: Graph
-    preset: Preset
-    room: float
-    numbered: bool
-
-    @property
-    def pad(self) -> float:
-        return 0.45 * self.preset.text
-
-    @property
-    def gap(self) -> float:
-        """Between two columns, where the edges run."""
-        return (2.4 if self.numbered else 1.6) * self.preset.text
-
-    @property
-    def gutter(self) -> float:
-        """Left of the columns: the rank."""
-        return width_of("00", self.preset.small) + self.pad
-
-    @property
-    def tall(self) -> float:
-        lines = self.preset.text + (self.preset.small if self.numbered else 0)
-        return 1.2 * lines + self.pad
-
-    @property
-    def thin(self) -> float:
-        return 1.5 * self.preset.small
-
-    @property
-    def quiet(self) -> str:
-        return mixed(self.preset.chrome.ink, self.preset.paper, 0.66)
-
-    @property
-    def rule(self) -> str:
-        return mixed(self.preset.chrome.ink, self.preset.paper, 0.32)
-
-    @cached_property
-    def ranks(self) -> list[int]:
-        return [round(rank) - 1 for rank in self.graph.column("rank")]
-
-    @cached_property
-    def steps(self) -> list[int]:
-        return [round(step) - 1 for step in self.graph.column("step")]
-
-    @cached_property
-    def tokens(self) -> list[str]:
-        return [label(token) for token in self.graph.rows]
-
-    @cached_property
-    def numbers(self) -> list[str]:
-        """Below a token of the beam log P and score, beside one below it log P alone."""
-        if not self.numbered:
-            return [""] * len(self.ranks)
+    def _sized(self, *, numbered: bool) -> None:
+        preset, self.numbered = self.preset, numbered
+        self.gap = (2.4 if numbered else 1.6) * preset.text  # between columns, for the edges
+        self.tall = 1.2 * (preset.text + (preset.small if numbered else 0)) + self.pad
         both = zip(self.graph.column("log P"), self.graph.column("score"), strict=True)
-        return [
-            f"{signed(total)} · {signed(score)}" if self.inside(index) else signed(total)
+        # Below a token of the beam log P and score, beside one below it log P alone.
+        self.numbers = [
+            "" if not numbered
+            else f"{signed(total)} · {signed(score)}" if self.inside(index) else signed(total)
             for index, (total, score) in enumerate(both)
-        ]
-
-    @cached_property
-    def widths(self) -> list[float]:
-        """Of the nodes of each step: that of the widest."""
-        most = (self.room - self.gutter - self.gap) / 2
-        widths = [0.0] * (max(self.steps) + 1)
+        ]  # fmt: skip
+        most = (preset.room - self.gutter - self.gap) / 2
+        self.widths = [0.0] * (max(self.steps) + 1)
         for index, step in enumerate(self.steps):
-            word = width_of(self.tokens[index], self.type_of(index), bold=self.won(index))
-            wide = width_of(self.numbers[index], self.preset.small)
-            wide = max(word, wide) if self.inside(index) else word + self.pad + wide
-            widths[step] = max(widths[step], min(wide + 2 * self.pad, most))
-        return widths
+            inside = self.inside(index)
+            word = width(self.tokens[index], self._type(inside), bold=self.won(index))
+            number = width(self.numbers[index], preset.small)
+            wide = max(word, number) if inside else word + self.pad + number
+            self.widths[step] = max(self.widths[step], min(wide + 2 * self.pad, most))
+        self.bands = self._bands()
+        self.height = sum(self._height(steps) + preset.text for steps in self.bands)
+        self.height += 1.5 * preset.small  # the legend
 
-    @property
-    def root(self) -> float:
-        return width_of("<s>", self.preset.text) + 2 * self.pad
+    def _bands(self) -> list[range]:
+        """Return the steps of each band."""
+        bands, first = [], 0
+        x = self.gutter + self.root
+        for step, wide in enumerate(self.widths):
+            if step > first and x + self.gap + wide > self.preset.room:
+                bands.append(range(first, step))
+                first, x = step, self.gutter + self.widths[step - 1]
+            x += self.gap + wide
+        return [*bands, range(first, len(self.widths))]
 
     def inside(self, index: int) -> bool:
-        """Whether a node's row is one of the beam's, which are tall."""
+        """Return True for a node whose row is one of the beam's, which are tall."""
         return self.ranks[index] < self.graph.beam
 
     def won(self, index: int) -> bool:
+        """Return True for a node on the winning path."""
         return self.graph.lines[index] == 2
 
-    def type_of(self, index: int) -> float:
-        return self.preset.text if self.inside(index) else self.preset.small
+    def _type(self, inside: bool) -> float:
+        return self.preset.text if inside else self.preset.small
 
-    def bands(self) -> list[range]:
-        """The steps of each band."""
-        bands, first = [], 0
-        x = self.gutter + self.root
-        for step, width in enumerate(self.widths):
-            if step > first and x + self.gap + width > self.room:
-                bands.append(range(first, step))
-                first, x = step, self.gutter + self.widths[step - 1]
-            x += self.gap + width
-        return [*bands, range(first, len(self.widths))]
-
-    def top(self, rank: int) -> float:
+    def _top(self, rank: int) -> float:
         beam = self.graph.beam
-        head, tall, thin = 1.6 * self.preset.small, self.tall + self.pad, self.thin + 1.5
-        below = max(0, rank - beam)
-        return head + min(rank, beam) * tall + (self.pad + below * thin if rank >= beam else 0)
+        head = 1.6 * self.preset.small + min(rank, beam) * (self.tall + self.pad)
+        return head + (self.pad + (rank - beam) * (self.thin + 1.5) if rank >= beam else 0)
 
-    def height(self, steps: range) -> float:
-        rank = max(self.ranks[index] for index in self.shown(steps))
-        return self.top(rank) + (self.tall if rank < self.graph.beam else self.thin)
+    def _height(self, steps: range) -> float:
+        rank = max(self.ranks[index] for index in self._shown(steps))
+        return self._top(rank) + (self.tall if rank < self.graph.beam else self.thin)
 
-    def shown(self, steps: range) -> list[int]:
-        """The nodes of a band, those that are repeated first."""
+    def _shown(self, steps: range) -> list[int]:
+        """Return the nodes of a band, repeated ones first."""
         own = [index for index, step in enumerate(self.steps) if step in steps]
         before = {self.graph.parents[index] for index in own if self.steps[index] == steps[0]}
         return [*sorted(before - {_ROOT}), *own]
 
-    def boxes(self, left: float, top: float, steps: range) -> dict[int, Box]:
-        """Where the nodes of a band stand, and the root where it is the first."""
-        at = left + self.gutter
-        places: dict[int, float] = {}
-        boxes = {}
+    def boxes(self, top: float, steps: range) -> dict[int, Box]:
+        """Return the places of a band's nodes, and of the root where it is the first band."""
+        at, places, boxes = self.gutter, {}, {}
         if steps[0] == 0:
-            boxes[_ROOT] = Box(at, top + self.top(0), self.root, self.tall)
+            boxes[_ROOT] = Box(at, top + self._top(0), self.root, self.tall)
             at += self.root + self.gap
         for step in steps if steps[0] == 0 else (steps[0] - 1, *steps):
             places[step] = at
             at += self.widths[step] + self.gap
-        for index in self.shown(steps):
-            step, rank = self.steps[index], self.ranks[index]
-            tall = self.tall if self.inside(index) else self.thin
-            boxes[index] = Box(places[step], top + self.top(rank), self.widths[step], tall)
+        for index in self._shown(steps):
+            step, tall = self.steps[index], self.tall if self.inside(index) else self.thin
+            boxes[index] = Box(
+                places[step], top + self._top(self.ranks[index]), self.widths[step], tall
+            )
         return boxes
 
-    def draw(self, pen: Pen, left: float, top: float, steps: range) -> None:
-        boxes = self.boxes(left, top, steps)
-        self._rulers(pen, left, top, steps, boxes)
-        for line in (0, 1, 2):
+    def draw(self, ax: Axes) -> None:
+        """Draw the tree on axes of its size."""
+        ax.set(xlim=(0, self.preset.room), ylim=(self.height, 0))
+        ax.set_axis_off()
+        y = 0.0
+        for steps in self.bands:
+            boxes = self.boxes(y, steps)
+            self._rulers(ax, y, boxes)
             for index, box in boxes.items():
                 if index != _ROOT and self.steps[index] in steps:
-                    self._edge(pen, index, line, boxes.get(self.graph.parents[index]), box)
-        for index, box in boxes.items():
-            if index == _ROOT:
-                pen.rect(
-                    box.x, box.y, box.width, box.height, self.preset.paper, stroke=self.rule,
-                    thick=0.5, radius=self.pad / 2, kind="node",
-                )  # fmt: skip
-                pen.text(
-                    box.x + box.width / 2, box.middle, "<s>", self.preset.text, self.quiet,
-                    anchor="middle", italic=True,
-                )  # fmt: skip
-            else:
-                self._node(pen, index, box, again=self.steps[index] not in steps)
+                    self._edge(ax, index, boxes.get(self.graph.parents[index]), box)
+            for index, box in boxes.items():
+                self._node(ax, index, box, again=index != _ROOT and self.steps[index] not in steps)
+            y += self._height(steps) + self.preset.text
+        self._legend(ax, y + 0.75 * self.preset.small)
 
-    def _rulers(
-        self, pen: Pen, left: float, top: float, steps: range, boxes: dict[int, Box]
+    def _text(
+        self, ax: Axes, x: float, y: float, words: str, size: float, colour: str, **look: Any
     ) -> None:
-        """Steps along the top and ranks along the left; a line above what was dropped."""
+        ax.text(x, y, words, size=size, color=colour, va="center_baseline", **look)
+
+    def _rulers(self, ax: Axes, top: float, boxes: dict[int, Box]) -> None:
+        """Number steps along the top and ranks along the left; rule off what was dropped."""
         size = self.preset.small
-        over = {self.steps[index]: box for index, box in boxes.items() if index != _ROOT}
-        for step, box in over.items():
+        nodes = {index: box for index, box in boxes.items() if index != _ROOT}
+        for step, box in {self.steps[index]: box for index, box in nodes.items()}.items():
             words = "step 1" if step == 0 else str(step + 1)
-            pen.text(box.x + box.width / 2, top + 0.6 * size, words, size, self.quiet,
-                     anchor="middle")  # fmt: skip
-        beside = {self.ranks[index]: box for index, box in boxes.items() if index != _ROOT}
-        for rank, box in beside.items():
-            pen.text(left, box.middle, str(rank + 1), size, self.quiet)
-        if max(beside) >= self.graph.beam:
-            y = top + self.top(self.graph.beam) - self.pad
+            self._text(
+                ax, box.x + box.width / 2, top + 0.6 * size, words, size, self.quiet, ha="center"
+            )
+        ranks = {self.ranks[index]: box for index, box in nodes.items()}
+        for rank, box in ranks.items():
+            self._text(ax, 0, box.middle, str(rank + 1), size, self.quiet)
+        if max(ranks) >= self.graph.beam:
+            y = top + self._top(self.graph.beam) - self.pad
             right = max(box.x + box.width for box in boxes.values())
-            pen.line(left, y, right, y, self.rule, 0.5, "2 3")
+            ax.plot([0, right], [y, y], color=self.rule, linewidth=0.5, linestyle=(0, (2, 3)))
 
-    def _edge(self, pen: Pen, index: int, line: int, before: Box | None, box: Box) -> None:
+    def _edge(self, ax: Axes, index: int, before: Box | None, box: Box) -> None:
         crowded = self.graph.beam > _MOST_DROPPED and not self.graph.kept[index]
-        if before is None or self.graph.lines[index] != line or crowded:
+        if before is None or crowded:
             return
-        x, y, u, v = before.x + before.width, before.middle, box.x, box.middle
-        half = number((x + u) / 2)
-        start, end = f"{number(x)} {number(y)}", f"{number(u)} {number(v)}"
-        colour = (self.rule, self.quiet, self.preset.chrome.accent)[line]
-        d = f"M{start}C{half} {number(y)} {half} {number(v)} {end}"
-        pen.path(d, colour, (0.5, 0.8, 1.5)[line] * self.preset.text / 8, kind="edge")
+        line, x, u = self.graph.lines[index], before.x + before.width, box.x
+        half = (x + u) / 2
+        curve = Path(
+            [(x, before.middle), (half, before.middle), (half, box.middle), (u, box.middle)],
+            [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
+        )
+        ax.add_patch(PathPatch(
+            curve, fill=False, edgecolor=self._colours[line], zorder=1 + line / 10,
+            linewidth=(0.5, 0.8, 1.5)[line] * self.preset.text / 8,
+        ))  # fmt: skip
 
-    def _node(self, pen: Pen, index: int, box: Box, *, again: bool) -> None:
-        graph, preset, pad = self.graph, self.preset, self.pad
-        chrome, line, end = preset.chrome, graph.lines[index], graph.ends[index]
-        kept, unit = graph.kept[index], preset.text / 8
-        lit = mixed(chrome.accent, preset.paper, 0.12) if line == 2 else preset.paper
-        border = (self.rule, self.quiet, chrome.accent)[line] if kept else ""
-        pen.rect(
-            box.x, box.y, box.width, box.height, lit, stroke=border, radius=pad / 2, kind="node",
-            thick=(0.5, 0.6, 1.0)[line] * unit, dash="2 2" if again else "",
-        )  # fmt: skip
+    @property
+    def _colours(self) -> tuple[str, str, str]:
+        return self.rule, self.quiet, self.preset.chrome.accent
+
+    def _node(self, ax: Axes, index: int, box: Box, *, again: bool) -> None:
+        preset, pad, unit = self.preset, self.pad, self.preset.text / 8
+        root = index == _ROOT
+        line = 0 if root else self.graph.lines[index]
+        kept = root or self.graph.kept[index]
+        lit = mixed(preset.chrome.accent, preset.paper, 0.12) if line == 2 else preset.paper
+        ax.add_patch(FancyBboxPatch(
+            (box.x, box.y), box.width, box.height, f"round,pad=0,rounding_size={pad / 2}",
+            facecolor=lit, edgecolor=self._colours[line] if kept else "none", zorder=2,
+            linewidth=(0.5, 0.6, 1.0)[line] * unit, linestyle=(0, (2, 2)) if again else "-",
+        ))  # fmt: skip
+        if root:
+            middle = box.x + box.width / 2
+            self._text(ax, middle, box.middle, "<s>", preset.text, self.quiet, ha="center")
+            return
+        end = self.graph.ends[index]
         if end:
             # A bar at the end of a path: solid for </s>, dashed if the length limit cut it.
-            x, colour = box.x + box.width, chrome.accent if line == 2 else chrome.ink
-            dash = "2 2" if end == "cut" else ""
-            pen.line(x, box.y + 1, x, box.y + box.height - 1, colour, 2 * unit, dash)
-        ink = chrome.ink if kept and line else self.quiet
-        size, won, left = self.type_of(index), line == 2, box.x + pad
-        room = box.width - 2 * pad
-        if self.inside(index):
-            word = fitted(self.tokens[index], size, room, bold=won)
-            above = box.y + (0.32 if self.numbered else 0.5) * box.height
-            pen.text(left, above, word, size, ink, bold=won, kind="token")
-            below = box.y + 0.74 * box.height
-            pen.text(left, below, self.numbers[index], preset.small, self.quiet)
-            return
-        room -= width_of(self.numbers[index], preset.small) + pad
+            x, ink = box.x + box.width, preset.chrome.accent if line == 2 else preset.chrome.ink
+            dash = (0, (1, 1)) if end == "cut" else "-"
+            ax.plot([x, x], [box.y + 1, box.y + box.height - 1], color=ink, linewidth=2 * unit,
+                    zorder=3, linestyle=dash, solid_capstyle="butt")  # fmt: skip
+        inside, won, number = self.inside(index), line == 2, self.numbers[index]
+        size, room = self._type(inside), box.width - 2 * pad
+        room -= 0 if inside else width(number, preset.small) + pad
         word = fitted(self.tokens[index], size, room, bold=won)
-        pen.text(left, box.middle, word, size, ink, bold=won, kind="token")
-        right = box.x + box.width - pad
-        pen.text(right, box.middle, self.numbers[index], preset.small, self.quiet, anchor="end")
+        ink = preset.chrome.ink if kept and line else self.quiet
+        bold = "bold" if won else "normal"
+        above = box.y + (0.32 if self.numbered else 0.5) * box.height if inside else box.middle
+        self._text(ax, box.x + pad, above, word, size, ink, weight=bold)
+        if inside:
+            below = box.y + 0.74 * box.height
+            self._text(ax, box.x + pad, below, number, preset.small, self.quiet)
+        else:
+            right = box.x + box.width - pad
+            self._text(ax, right, box.middle, number, preset.small, self.quiet, ha="right")
+
+    def _legend(self, ax: Axes, y: float) -> None:
+        x, size = 0.0, self.preset.small
+        names = ("abandoned", "also finished", "winner")
+        for name, colour, thick in reversed(
+            [*zip(names, self._colours, (1, 1.5, 2.5), strict=True)]
+        ):
+            ax.plot([x, x + 1.7 * size], [y, y], color=colour, linewidth=thick)
+            self._text(ax, x + 2.2 * size, y, name, size, self.preset.chrome.ink)
+            x += width(name, size) + 3.7 * size
+        if self.numbered:
+            self._text(ax, x, y, "numbers: log P · score", size, self.preset.chrome.ink)

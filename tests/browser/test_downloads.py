@@ -113,17 +113,14 @@ def test_the_drawing_holds_the_tokens_as_text(
     }
 
 
-#: Texts of the drawing on screen that leave it, and tokens that leave their box, by the browser's
-#: own measure.
+#: Texts of the drawing on screen that leave it, by the browser's own measure.
 OUTSIDE = """() => {
-    const within = (box, other) => other.left - 1 <= box.left && box.right <= other.right + 1
-        && other.top - 1 <= box.top && box.bottom <= other.bottom + 1;
-    const place = (each) => each.getBoundingClientRect();
-    const page = place(document.documentElement);
-    const boxes = [...document.querySelectorAll("rect.node")].map(place);
-    return [...document.querySelectorAll("text")].filter((each) => !within(place(each), page)
-        || (each.classList.contains("token") && !boxes.some((box) => within(place(each), box)))
-    ).map((each) => each.textContent);
+    const page = document.documentElement.getBoundingClientRect();
+    return [...document.querySelectorAll("text")].filter((each) => {
+        const box = each.getBoundingClientRect();
+        return box.left < page.left - 1 || box.right > page.right + 1
+            || box.top < page.top - 1 || box.bottom > page.bottom + 1;
+    }).map((each) => each.textContent);
 }"""
 
 
