@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from transformer.catalogue import list_entries
-from transformer.evaluation.card import summary_table
+from transformer.evaluation.summary import summary_table
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"

@@ -27,7 +27,7 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import describe_weights, layout_of, read_tensors
 from transformer.config import ModelConfig
-from transformer.evaluation.card import summary_table
+from transformer.evaluation.summary import summary_table
 from transformer.files.npz import describe_npz, read_npz
 from transformer.importers.fairseq.importer import import_fairseq, read_dictionary
 from transformer.importers.joeynmt.importer import import_joeynmt

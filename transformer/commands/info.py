@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
 def _info(options: argparse.Namespace) -> None:
     from transformer.catalogue import inspect_entry, list_entries
     from transformer.errors import CheckpointError
-    from transformer.evaluation.card import summary_table
+    from transformer.evaluation.summary import summary_table
     from transformer.search.decoding import Decoding, default_decoding
 
     path = Path(options.path)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.options import add_device, add_grid
+from transformer.commands.options import add_device, add_grid, steps_bar
 
 
 def add(commands: Any) -> None:
@@ -32,34 +31,12 @@ def add(commands: Any) -> None:
 
 
 def _measure(options: argparse.Namespace) -> None:
-    from tqdm import tqdm
+    from transformer.evaluation.measure import Measuring, measure
 
-    from transformer.evaluation.descendants import remeasure_stack
-    from transformer.evaluation.measure import measure, read_metrics
-    from transformer.evaluation.tune import grid
-
-    grid(options.beam, options.alpha)  # checks the settings before any work
-    if read_metrics(Path(options.path))[0].stack is not None:
-        folder = Path(options.path)
-        print(
-            remeasure_stack(folder, Path(options.data), device=options.device, notes=options.note)
-        )
-        return
-    with tqdm(delay=1, disable=None, file=sys.stderr) as bar:
-
-        def report(what: str, done: int, total: int) -> None:
-            bar.set_description(what, refresh=False)
-            bar.total, bar.n = total, done
-            bar.refresh()
-
-        folder = measure(
-            Path(options.path),
-            Path(options.data),
-            beams=options.beam,
-            alphas=options.alpha,
-            device=options.device,
-            notes=options.note,
-            keep_scores=options.keep_scores,
-            progress=report,
-        )
+    with steps_bar() as report:
+        how = Measuring(
+            Path(options.data), options.beam, options.alpha, options.device,
+            keep_scores=options.keep_scores, progress=report,
+        )  # fmt: skip
+        folder = measure(Path(options.path), how, notes=options.note)
     print(folder)

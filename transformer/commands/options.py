@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,21 @@ def progress_bar(**settings: Any) -> Iterator[Report]:
         def report(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
+
+        yield report
+
+
+@contextmanager
+def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a bar for work of several steps; yield the callback, given a step's name too."""
+    from tqdm import tqdm
+
+    with tqdm(delay=1, disable=None, file=sys.stderr) as bar:
+
+        def report(what: str, done: int, total: int) -> None:
+            bar.set_description(what, refresh=False)
+            bar.total, bar.n = total, done
+            bar.refresh()
 
         yield report
 

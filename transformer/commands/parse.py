@@ -102,7 +102,7 @@ def _print(parser: Translator, lines: list[str], before: int, options: argparse.
 
 
 def _score(parser: Translator, options: argparse.Namespace) -> None:
-    from transformer.parsing.evaluation import evaluate
+    from transformer.parsing.parser import evaluate
 
     with progress_bar(unit=" sentences", delay=1, disable=None) as show:
         results = evaluate(parser, options.gold, options.beam, options.alpha, show)

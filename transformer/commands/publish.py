@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from transformer.commands.options import add_device, add_grid, progress_bar
+from transformer.commands.options import add_device, add_grid, steps_bar
 
 
 def add(commands: Any) -> None:
@@ -49,67 +49,22 @@ def add(commands: Any) -> None:
 
 
 def _publish(options: argparse.Namespace) -> None:
-    from transformer.evaluation.measure import read_metrics
+    from transformer.evaluation.measure import Measuring
     from transformer.evaluation.publish import publish
-    from transformer.training.treebank import TREE
 
-    recipe, _ = read_metrics(Path(options.run_folder))
-    if recipe.stack is not None:
-        _publish_stack(options)
-        return
-    if recipe.data.tgt == TREE:
-        _publish_parser(options)
-        return
-    folder = publish(
-        Path(options.run_folder),
-        Path(options.data),
-        Path(options.out),
-        beams=options.beam,
-        alphas=options.alpha,
-        device=options.device,
-        dtype=options.dtype,
-        made_by=options.made_by,
-        notes=options.note,
-        mix=Path(options.mix) if options.mix else None,
-        share=options.share,
-    )
-    print(folder)
-
-
-def _publish_stack(options: argparse.Namespace) -> None:
-    from transformer.config import ConfigError
-    from transformer.evaluation.descendants import publish_stack
-
-    if options.mix or options.share is not None:
-        raise ConfigError("--mix and --share are for a model of two stacks")
-    folder = publish_stack(
-        Path(options.run_folder),
-        Path(options.data),
-        Path(options.out),
-        device=options.device,
-        dtype=options.dtype,
-        made_by=options.made_by,
-        notes=options.note,
-    )
-    print(folder)
-
-
-def _publish_parser(options: argparse.Namespace) -> None:
-    from transformer.config import ConfigError
-    from transformer.parsing.publish import publish_parser
-
-    if options.mix or options.share is not None:
-        raise ConfigError("--mix and --share are for translations: trees have no BLEU")
-    with progress_bar(unit=" sentences", delay=1, disable=None) as show:
-        folder = publish_parser(
+    with steps_bar() as report:
+        how = Measuring(
+            Path(options.data), options.beam, options.alpha, options.device,
+            baselines={name: Path(path) for name, path in options.baseline}, progress=report,
+        )  # fmt: skip
+        folder = publish(
             Path(options.run_folder),
-            Path(options.data),
             Path(options.out),
-            device=options.device,
+            how,
             dtype=options.dtype,
             made_by=options.made_by,
             notes=options.note,
-            baselines={name: Path(path) for name, path in options.baseline},
-            progress=show,
+            mix=Path(options.mix) if options.mix else None,
+            share=options.share,
         )
     print(folder)

@@ -59,11 +59,10 @@ def _train(options: argparse.Namespace) -> None:
 
 def _mix(stage: Stage, out: Path, options: argparse.Namespace) -> None:
     """Interpolate the weights of two earlier stages."""
+    from transformer.evaluation.measure import Measuring
     from transformer.evaluation.publish import publish
 
     assert stage.mix is not None
     trained, other = (out / name for name in stage.mix)
-    publish(
-        trained, Path(options.data), out / stage.name, beams=(4,), alphas=(0.6,),
-        device=options.device, mix=other, share=stage.share,
-    )  # fmt: skip
+    how = Measuring(Path(options.data), (4,), (0.6,), options.device)
+    publish(trained, out / stage.name, how, mix=other, share=stage.share)

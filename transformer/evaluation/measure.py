@@ -1,28 +1,32 @@
-"""Measure a checkpoint: choose the default decoding on val, and score the test sets with it.
+"""Measure a model by its kind, as metrics.json keeps it.
 
-The results in metrics.json:
-
-    default_decoding    decoding of `Translator`, the command line and the app
-    decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
-    tests               scores of each test set with the default decoding
-    other_decodings     the same for the best setting on val and for the paper's, unless they are
-                        the default
-    training_text       kind and length of the text trained on, see `TrainingText`
-    typed               verdicts on the typed sentences, for models of everyday sentences
+default_decoding    decoding of `Translator`, the command line and the app
+tests               scores of each test set with the default decoding
+decoding_on_val     every setting tried on the validation text, see `tune.Tuning`
+other_decodings     scores with the best setting on val and with the paper's, unless they are
+the default
+training_text       kind and length of the text trained on, see `TrainingText`
+typed               verdicts on the typed sentences, for translators of everyday sentences
+predictions         of models that continue or fill in: perplexity, the exponential of the mean
+negative log-likelihood, and the share whose most probable token is right;
+perplexities of models with different pieces do not compare
+parsing             scores of a parser on GUM dev
+parsing_baselines   those of other parsers and settings
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sacrebleu.metrics.bleu import BLEU
+import torch
 
-from transformer.checkpoint.folder import CARD, METRICS
+from transformer.checkpoint.folder import CARD, METRICS, Checkpoint, load_checkpoint
 from transformer.checkpoint.training_text import (
     COVERED,
     KINDS,
@@ -31,8 +35,15 @@ from transformer.checkpoint.training_text import (
     kind_of,
 )
 from transformer.config import ConfigError
-from transformer.evaluation.card import OTHER_DECODINGS, is_toy, model_card
-from transformer.evaluation.scores import PROTOCOLS, score
+from transformer.evaluation.card import (
+    BASELINES,
+    OTHER_DECODINGS,
+    PARSING,
+    PREDICTIONS,
+    card,
+)
+from transformer.evaluation.card import kind_of as model_kind
+from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
 from transformer.evaluation.typed import (
     TYPED,
@@ -44,7 +55,10 @@ from transformer.evaluation.typed import (
 )
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
-from transformer.one_stack.tracer import StackModel
+from transformer.one_stack.files import StackCheckpoint, load_stack
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.tracer import ALPHA, BEAM_SIZE, StackModel
+from transformer.parsing.parser import EXTRA_LENGTH, evaluate, load_parser, parser_of
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -52,100 +66,234 @@ from transformer.search.decoding import (
     default_decoding,
 )
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.corpus import load_corpus, load_held_out
-from transformer.training.data import MULTI30K_TESTS, Corpus, Pair
+from transformer.training.corpus import encode_pairs, load_corpus, load_held_out
+from transformer.training.data import (
+    MULTI30K_TESTS,
+    Corpus,
+    Pair,
+    collate,
+    corpus_folder,
+    in_chunks,
+)
 from transformer.training.recipe import Recipe
-from transformer.training.treebank import TREE
+from transformer.training.tasks import task_of, text_of
+from transformer.training.treebank import GUM
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.
 VAL_PAIRS = 1014
+#: Sentences of each text whose tokens are predicted.
+MOST_SENTENCES = 2_000
+#: GUM text on which parsers are compared.
+DEV = "dev.ptb"
+#: The app's search for trees. 21 hypotheses, the paper's, score the same and take five times as
+#: long to draw.
+PARSER_DECODING = Decoding(4, 0.3)
 
 Progress = Callable[[str, int, int], None]
 
 
-def measure(
-    checkpoint: Path,
-    data: Path,
-    *,
-    beams: Sequence[int] = BEAMS,
-    alphas: Sequence[float] = ALPHAS,
-    device: str = "auto",
-    notes: Sequence[str] | None = None,
-    keep_scores: bool = False,
-    progress: Progress | None = None,
-) -> Path:
+@dataclass(frozen=True)
+class Measuring:
+    """How to measure.
+
+    Attributes:
+        data: the folder of the corpora.
+        beams, alphas: settings of a translator to try on the validation text, besides the paper's.
+        device: "auto", "cpu" or "cuda".
+        keep_scores: keep the scores of held-out text; measure only the rest.
+        baselines: other parsers to score, by name.
+        progress: called with the name of the step, the amount done, and the total.
+    """
+
+    data: Path
+    beams: Sequence[int] = BEAMS
+    alphas: Sequence[float] = ALPHAS
+    device: str = "auto"
+    keep_scores: bool = False
+    baselines: Mapping[str, Path] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def report(self, what: str) -> Callable[[int, int], None]:
+        """Return the callback of one step."""
+        progress = self.progress
+        return lambda done, total: progress(what, done, total) if progress is not None else None
+
+
+def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = None) -> Path:
     """Remeasure a published checkpoint, and rewrite its metrics.json and model card.
 
-    Args:
-        data: the folder of its corpora; those only for training may be missing.
-        beams, alphas: settings to try on the validation text, besides the paper's.
-        notes: sentences for the card's section on limits; None keeps those of metrics.json.
-        keep_scores: keep the decoding and the scores of the test sets; measure only the rest.
-        progress: called with the name of the step, the amount done, and the total.
+    Text only for training may be missing from the data.
+
+    Args: notes: sentences for the card's section on limits; None keeps those of metrics.json.
 
     Raises: `ConfigError` if metrics.json does not record the training, `DataError` if text is
         missing, `InputError` for an invalid setting.
     """
-    grid(beams, alphas)  # checks the settings before any work
+    grid(how.beams, how.alphas)  # checks the settings before any work
     recipe, metrics = read_metrics(checkpoint)
-    if recipe.data.tgt == TREE:
+    if model_kind(recipe) == "parser":
         raise ConfigError(f"{checkpoint}: a parser is scored by `parse --gold` and by `publish`")
-    held_out = None if keep_scores else load_held_out(recipe.data, data)
-    translator = Translator.load(checkpoint, device)
-    if held_out is not None:
-        metrics = described(translator, recipe, held_out, metrics, beams, alphas, progress)
-    metrics = with_texts(translator, recipe, data, metrics)
+    held_out = None if how.keep_scores else held_out_text(recipe, how.data)
+    found = load_any(checkpoint, recipe)
+    metrics = measured(found, recipe, held_out, metrics, how)
     if notes is not None:
         metrics["notes"] = list(notes)
-    card = model_card(checkpoint.resolve().name, translator.config, recipe, metrics)
-    write_figures(checkpoint, metrics, card)
+    text = card(checkpoint.resolve().name, found.model.config, recipe, metrics)
+    write_figures(checkpoint, metrics, text)
     return checkpoint
 
 
-def described(
+def load_any(folder: Path, recipe: Recipe) -> Checkpoint | StackCheckpoint:
+    """Read the checkpoint that a recipe trained. Raises `CheckpointError`."""
+    return load_checkpoint(folder) if recipe.stack is None else load_stack(folder)
+
+
+def held_out_text(recipe: Recipe, data: Path) -> Corpus | None:
+    """Read the validation and test text; None for a parser. Raises `DataError`."""
+    if model_kind(recipe) == "parser":
+        return None
+    return text_of(recipe, load_held_out(recipe.data, data))
+
+
+def measured(
+    found: Checkpoint | StackCheckpoint,
+    recipe: Recipe,
+    held_out: Corpus | None,
+    metrics: Mapping[str, Any],
+    how: Measuring,
+) -> dict[str, Any]:
+    """Return `metrics` with all figures of a model of its kind.
+
+    Args: held_out: see `held_out_text`; None keeps the scores that there are.
+
+    Raises: `DataError` if text is missing.
+    """
+    match model_kind(recipe):
+        case "parser":
+            assert isinstance(found, Checkpoint)
+            return {**metrics, **parser_scores(found, how)}
+        case "continue" | "fill":
+            assert isinstance(found.model, OneStack)
+            every = {} if held_out is None else {"val": held_out.val, **held_out.tests}
+            scores = {
+                name: predictions(found.model, found.tokenizer, recipe, pairs[:MOST_SENTENCES])
+                for name, pairs in every.items()
+                if pairs
+            }
+            return {**metrics, **({PREDICTIONS: scores} if scores else {})}
+        case "one_stack":
+            assert isinstance(found.model, OneStack)
+            if held_out is None:
+                return dict(metrics)
+            model = StackModel(found.model, found.tokenizer, device=how.device)
+            decoding = Decoding(BEAM_SIZE, ALPHA)
+            tests = _tests(model, recipe, held_out, decoding, how.report("test sets"))
+            return {**metrics, DEFAULT_DECODING: decoding.to_dict(), "tests": tests}
+        case _:
+            assert isinstance(found, Checkpoint)
+            translator = Translator.from_checkpoint(found, how.device)
+            if held_out is not None:
+                metrics = _decoded(translator, recipe, held_out, metrics, how)
+            return _with_texts(translator, recipe, how.data, metrics)
+
+
+def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
+    """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
+    gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
+    beam, alpha = PARSER_DECODING.beam_size, PARSER_DECODING.alpha
+    parser = parser_of(found, how.device)
+    others = {
+        "this model": parser,
+        "the same without a grammar": parser_of(found, how.device, free=True),
+        **{name: load_parser(path, how.device) for name, path in how.baselines.items()},
+    }
+    return {
+        DEFAULT_DECODING: PARSER_DECODING.to_dict() | {"extra_length": EXTRA_LENGTH},
+        "tests": {},
+        PARSING: evaluate(parser, gold, on_parsed=report),
+        BASELINES: {
+            f"{name}, beam {beam}": evaluate(each, gold, beam, alpha, report)
+            for name, each in others.items()
+        },
+    }
+
+
+def predictions(
+    model: OneStack, tokenizer: Tokenizer, recipe: Recipe, pairs: Sequence[Pair]
+) -> dict[str, float]:
+    """Score what a model predicts in some texts: of every next token, or of hidden ones.
+
+    Which are hidden is drawn with seed 0.
+
+    Returns: "perplexity", "right" (a share), and "tokens" predicted.
+    """
+    _, texts = encode_pairs(pairs, tokenizer, model.config.max_positions)
+    task, device = task_of(recipe, tokenizer), model.embedding.weight.device
+    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+    nll, right, count = 0.0, 0, 0
+    with torch.inference_mode(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for rows in in_chunks(order, 64):
+            chosen = [texts[row] for row in rows]
+            batch = task.ask(collate(chosen, chosen))
+            wanted = batch.tgt_out != model.config.pad_id
+            logits = model(batch.src.to(device), batch.tgt_in.to(device)).cpu()[wanted]
+            asked = batch.tgt_out[wanted]
+            nll -= float(logits.log_softmax(-1).gather(1, asked[:, None]).double().sum())
+            right += int((logits.argmax(-1) == asked).sum())
+            count += len(asked)
+    if not count:
+        return {"perplexity": float("nan"), "right": float("nan"), "tokens": 0}
+    return {
+        "perplexity": round(math.exp(nll / count), 3),
+        "right": round(right / count, 4),
+        "tokens": count,
+    }
+
+
+def _decoded(
     translator: Translator,
     recipe: Recipe,
     held_out: Corpus,
     metrics: Mapping[str, Any],
-    beams: Sequence[int],
-    alphas: Sequence[float],
-    progress: Progress | None = None,
+    how: Measuring,
 ) -> dict[str, Any]:
-    """Return `metrics` with the default decoding and scores of this model added."""
-
-    def report(what: str) -> Callable[[int, int], None]:
-        return lambda done, total: progress(what, done, total) if progress is not None else None
-
+    """Return `metrics` with the default decoding of a translator and its scores."""
     kept = {
         key: value for key, value in metrics.items() if key not in ("decoding", OTHER_DECODINGS)
     }
     default, others = PAPER_DECODING, []
     # BLEU counts words, and each string of the toy is a single word.
-    if held_out.val and not is_toy(recipe):
-        settings = grid(beams, alphas)
+    if held_out.val and model_kind(recipe) != "toy":
+        settings, report = grid(how.beams, how.alphas), how.report("settings tried on val")
         tuning = tune(
-            translator, held_out.val[:VAL_PAIRS], settings, on_tried=report("settings tried on val")
+            translator,
+            held_out.val[:VAL_PAIRS],
+            settings,
+            on_tried=report,
         )
         default = tuning.chosen
-        others = [how for how in dict.fromkeys([tuning.best, PAPER_DECODING]) if how != default]
+        others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
         kept["decoding_on_val"] = tuning.to_dict()
         if "chosen_on_val" in kept:
             kept["chosen_on_val"] = kept["chosen_on_val"] | _figure(tuning, default)
     kept[DEFAULT_DECODING] = default.to_dict()
-    kept["tests"] = _tests(translator, recipe, held_out, default, report("test sets"))
+    kept["tests"] = _tests(translator, recipe, held_out, default, how.report("test sets"))
     if others:
         kept[OTHER_DECODINGS] = [
             {
-                "decoding": how.to_dict(),
-                "tests": _tests(translator, recipe, held_out, how, report(f"test sets, {how}")),
+                "decoding": each.to_dict(),
+                "tests": _tests(
+                    translator, recipe, held_out, each, how.report(f"test sets, {each}")
+                ),
             }
-            for how in others
+            for each in others
         ]
     return kept
 
 
-def with_texts(
+def _with_texts(
     translator: Translator, recipe: Recipe, data: Path, metrics: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return `metrics` with the training text and the typed sentences, where they apply.
@@ -188,7 +336,7 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
     """
     try:
         metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
-        return Recipe.from_dict(metrics["training"]["recipe"]), metrics
+        return Recipe.from_record(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder}: {METRICS} does not record the training ({error})") from None
 
@@ -199,7 +347,7 @@ def _figure(tuning: Tuning, decoding: Decoding) -> dict[str, Any]:
 
 
 def _tests(
-    translator: Translator,
+    translator: Translator | StackModel,
     recipe: Recipe,
     held_out: Corpus,
     decoding: Decoding,
@@ -211,53 +359,3 @@ def _tests(
         figures[name] = measure_test(translator, pairs, decoding, language)
         report(count, len(held_out.tests))
     return figures
-
-
-def measure_test(
-    translator: Translator | StackModel,
-    pairs: Sequence[Pair],
-    decoding: Decoding,
-    language: str | None,
-) -> dict[str, Any]:
-    """Measure one test set.
-
-    Each pair counts as a sentence with one reference. If sources repeat, as in Tatoeba, scores
-    with each source once and all its references are added.
-
-    Args: language: of the target; adds Multi30k's lc_tok_bleu.
-    """
-    sources = [src for src, _ in pairs]
-    unique = list(dict.fromkeys(sources))
-    done = translator.translate(unique, decoding.beam_size, decoding.alpha)
-    texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
-    hypotheses = [texts[src] for src in sources]
-    scores = score(
-        hypotheses,
-        [tgt for _, tgt in pairs],
-        protocol=PROTOCOLS[0] if language else None,
-        language=language,
-    )
-    values = {name: value for name, value in asdict(scores).items() if value is not None}
-    values["exact_match"] = sum(texts[src] == tgt for src, tgt in pairs) / len(pairs)
-    if len(unique) < len(sources):
-        values["each_source_once"] = _multi_reference(texts, pairs)
-    return {name: round(v, 4) if isinstance(v, float) else v for name, v in values.items()}
-
-
-def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, Any]:
-    references: dict[str, list[str]] = {}
-    for src, tgt in pairs:
-        references.setdefault(src, []).append(tgt)
-    most = max(map(len, references.values()))
-    # sacreBLEU needs equally many references per source; repeating the first one changes neither
-    # the maximum count of any n-gram nor the closest length.
-    streams = [[r[i] if i < len(r) else r[0] for r in references.values()] for i in range(most)]
-    bleu = BLEU()
-    result = bleu.corpus_score([texts[src] for src in references], streams)
-    first = BLEU().corpus_score([texts[src] for src in references], [streams[0]])
-    return {
-        "sentences": len(references),
-        "bleu_all_references": round(result.score, 4),
-        "bleu_first_reference": round(first.score, 4),
-        "signature": str(bleu.get_signature()),
-    }

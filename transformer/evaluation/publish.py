@@ -1,13 +1,13 @@
-"""Publish a finished run: choose on val, measure on the test sets, write the model card.
+"""Publish a finished run: choose on val, measure on held-out text, write the model card.
 
-All choices (number of averaged epochs, share of another run's weights, default decoding) are made
-on the validation text.
+All choices of a translator (number of averaged epochs, share of another run's weights, default
+decoding) are made on the validation text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,20 @@ from transformer.checkpoint.folder import (
 )
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.evaluation.card import model_card
-from transformer.evaluation.measure import VAL_PAIRS, described, read_metrics, with_texts
+from transformer.evaluation.card import TRANSLATORS, card, kind_of
+from transformer.evaluation.measure import (
+    VAL_PAIRS,
+    Measuring,
+    held_out_text,
+    load_any,
+    measured,
+    read_metrics,
+)
 from transformer.evaluation.scores import score
-from transformer.evaluation.tune import ALPHAS, BEAMS
+from transformer.one_stack.files import save_stack
+from transformer.one_stack.model import OneStack
 from transformer.search.decoding import PAPER_DECODING, Decoding
-from transformer.training.corpus import load_held_out
+from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.translator import Translator
 
@@ -54,12 +62,9 @@ class Choice:
 
 def publish(
     run: Path,
-    data: Path,
     out: Path,
+    how: Measuring,
     *,
-    beams: Sequence[int] = BEAMS,
-    alphas: Sequence[float] = ALPHAS,
-    device: str = "auto",
     dtype: str = "float16",
     made_by: str = "",
     notes: Sequence[str] = (),
@@ -69,8 +74,7 @@ def publish(
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
     Args:
-        run: the output folder of `train`.  data: the folder of its corpora.
-        beams, alphas: candidate settings of the default decoding, besides the paper's.
+        run: the output folder of `train`.
         dtype: type of the stored weights, which are also the ones measured.
         made_by: the command that reproduces this model, for the card.
         notes: sentences for the card's section on limits.
@@ -79,79 +83,112 @@ def publish(
             `mix`, possibly 0, is chosen on val.
         share: of `mix`, 0 to 1, if something else than val chose it.
 
-    Raises: `ConfigError` if `run` has no recipe, or `dtype` or `share` is wrong, `CheckpointError`
-        if there are no weights or `mix` has other shapes or pieces.
+    Raises: `ConfigError` if `run` has no recipe, or `dtype`, `mix` or `share` is wrong,
+        `CheckpointError` if there are no weights or `mix` has other shapes or pieces.
     """
     if dtype not in STORED_DTYPES:
         raise ConfigError(f"dtype {dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
     if share is not None and (mix is None or not 0 <= share <= 1):
         raise ConfigError(f"share {share} is not a number from 0 to 1 with a checkpoint to mix in")
     recipe, trained = read_metrics(run)
-    corpus = load_held_out(recipe.data, data)
-    val = corpus.val[:VAL_PAIRS]
-    if not val or not all(corpus.tests.values()):
-        raise ConfigError(f"{data}: too little text to hold out for validation and testing")
-    checkpoint = load_checkpoint(run)
-    files = RunFolder(run).epochs()
-    if not files:
-        raise CheckpointError(f"{run / 'epochs'}: holds no weights to average")
-
-    def with_weights(weights: Mapping[str, Tensor]) -> Translator:
-        # A translator packs its weights once, so new weights need a new translator.
-        checkpoint.model.load_state_dict(weights)
-        return Translator.from_checkpoint(checkpoint, device)
-
+    translates = kind_of(recipe) in TRANSLATORS
+    if mix is not None and not translates:
+        raise ConfigError("--mix and --share are for translators with an encoder and a decoder")
+    held_out = held_out_text(recipe, how.data)
+    found = load_any(run, recipe)
+    chosen: dict[str, Any] = {}
     tried: list[Choice] = []
-
-    def trial(model: Translator, count: int, how: Decoding, share: float = 0.0) -> Choice:
-        texts = model.translate([src for src, _ in val], how.beam_size, how.alpha)
-        value = score([each.text for each in texts], [tgt for _, tgt in val]).bleu
-        tried.append(Choice(count, how.beam_size, how.alpha, round(value, 4), share))
-        return tried[-1]
-
-    greedy = [
-        trial(with_weights(average_weights(files[-n:])), n, Decoding(1, 0.0))
-        for n in AVERAGES
-        if n <= len(files)
-    ]
-    count = max(greedy, key=lambda choice: choice.val_bleu).averaged_epochs
-    weights, mixed = average_weights(files[-count:]), 0.0
-    if mix is not None:
-        other = _other_weights(mix, checkpoint)
-        # Beam search compares similar models with less noise than greedy decoding.
-        blends = [
-            trial(with_weights(blended(weights, other, each)), count, PAPER_DECODING, each)
-            for each in (SHARES if share is None else (share,))
-        ]
-        mixed = max(blends, key=lambda choice: choice.val_bleu).mixed_share
-        weights = blended(weights, other, mixed)
+    weights: Mapping[str, Tensor] = found.model.state_dict()
+    if translates:
+        assert isinstance(found, Checkpoint) and held_out is not None
+        val = held_out.val[:VAL_PAIRS]
+        if not val or not all(held_out.tests.values()):
+            raise ConfigError(f"{how.data}: too little text to hold out for validation and testing")
+        weights, best, tried = _choose(run, found, val, how.device, mix, share)
+        chosen = {
+            "chosen_on_val": {
+                "averaged_epochs": best.averaged_epochs, "mixed_share": best.mixed_share
+            },
+            **({} if share is None else {"share_given": True}),
+            **({} if mix is None else {"mixed_with": str(mix)}),
+        }  # fmt: skip
     # Measured as stored: weights rounded to the stored precision, except position tables.
     stored = getattr(torch, dtype)
-    translator = with_weights(
+    found.model.load_state_dict(
         {n: t if n in POSITION_TABLES else t.to(stored).float() for n, t in weights.items()}
     )
     metrics = {
         **trained,
         "earlier_parts": earlier_parts(recipe.training.init),
-        "chosen_on_val": {"averaged_epochs": count, "mixed_share": mixed},
-        **({} if share is None else {"share_given": True}),
+        **chosen,
         "stored_as": dtype,
         "command": made_by,
         "notes": list(notes),
-        **({"mixed_with": str(mix)} if mix is not None else {}),
     }
-    metrics = described(translator, recipe, corpus, metrics, beams, alphas)
-    metrics = with_texts(translator, recipe, data, metrics)
-    tried += [
-        Choice(count, each["beam_size"], each["alpha"], each["val_bleu"], mixed)
-        for each in metrics.get("decoding_on_val", {}).get("trials", ())
-    ]
-    metrics["tried_on_val"] = [asdict(choice) for choice in tried]
-    save_checkpoint(
-        out, translator.model.cpu(), checkpoint.tokenizer, metrics=metrics, dtype=dtype,
-        card=model_card(out.resolve().name, translator.config, recipe, metrics),
-    )  # fmt: skip
+    metrics = measured(found, recipe, held_out, metrics, how)
+    if tried:
+        tried += [
+            replace(best, **{name: each[name] for name in ("beam_size", "alpha", "val_bleu")})
+            for each in metrics.get("decoding_on_val", {}).get("trials", ())
+        ]
+        metrics["tried_on_val"] = [asdict(choice) for choice in tried]
+    text = card(out.resolve().name, found.model.config, recipe, metrics)
+    found.model.cpu()
+    if isinstance(found.model, OneStack):
+        return save_stack(
+            out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text
+        )
+    save_checkpoint(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
     return out
+
+
+def _choose(
+    run: Path,
+    checkpoint: Checkpoint,
+    val: Sequence[Pair],
+    device: str,
+    mix: Path | None,
+    share: float | None,
+) -> tuple[dict[str, Tensor], Choice, list[Choice]]:
+    """Return the weights that score best on val, how they were made, and all that was tried."""
+    files = RunFolder(run).epochs()
+    if not files:
+        raise CheckpointError(f"{run / 'epochs'}: holds no weights to average")
+    tried: list[Choice] = []
+
+    def trial(
+        weights: Mapping[str, Tensor], count: int, how: Decoding, share: float = 0.0
+    ) -> Choice:
+        # A translator packs its weights once, so new weights need a new translator.
+        checkpoint.model.load_state_dict(weights)
+        model = Translator.from_checkpoint(checkpoint, device)
+        texts = model.translate([src for src, _ in val], how.beam_size, how.alpha)
+        value = score([each.text for each in texts], [tgt for _, tgt in val]).bleu
+        tried.append(Choice(count, how.beam_size, how.alpha, round(value, 4), share))
+        return tried[-1]
+
+    best = max(
+        (
+            trial(average_weights(files[-n:]), n, Decoding(1, 0.0))
+            for n in AVERAGES
+            if n <= len(files)
+        ),
+        key=lambda choice: choice.val_bleu,
+    )
+    count = best.averaged_epochs
+    weights = average_weights(files[-count:])
+    if mix is not None:
+        other = _other_weights(mix, checkpoint)
+        # Beam search compares similar models with less noise than greedy decoding.
+        best = max(
+            (
+                trial(blended(weights, other, each), count, PAPER_DECODING, each)
+                for each in (SHARES if share is None else (share,))
+            ),
+            key=lambda choice: choice.val_bleu,
+        )
+        weights = blended(weights, other, best.mixed_share)
+    return weights, best, tried
 
 
 def earlier_parts(init: str) -> list[dict[str, Any]]:

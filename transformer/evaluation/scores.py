@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from transformer.errors import InputError
+from transformer.one_stack.tracer import StackModel
 from transformer.search.decoding import Decoding
-from transformer.training.data import find_file, read_lines
+from transformer.training.data import Pair, find_file, read_lines
 from transformer.translator import Translator
 
 #: Protocols that add a measure to BLEU and chrF.
@@ -169,6 +171,56 @@ class LcTok:
         normalised = self._normalise(line.lower() + "\n")
         tokens: str = self._tokenize(normalised, escape=False, return_str=True)
         return tokens
+
+
+def measure_test(
+    translator: Translator | StackModel,
+    pairs: Sequence[Pair],
+    decoding: Decoding,
+    language: str | None,
+) -> dict[str, Any]:
+    """Measure one test set.
+
+    Each pair counts as a sentence with one reference. If sources repeat, as in Tatoeba, scores
+    with each source once and all its references are added.
+
+    Args: language: of the target; adds Multi30k's lc_tok_bleu.
+    """
+    sources = [src for src, _ in pairs]
+    unique = list(dict.fromkeys(sources))
+    done = translator.translate(unique, decoding.beam_size, decoding.alpha)
+    texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
+    hypotheses = [texts[src] for src in sources]
+    scores = score(
+        hypotheses,
+        [tgt for _, tgt in pairs],
+        protocol=PROTOCOLS[0] if language else None,
+        language=language,
+    )
+    values = {name: value for name, value in asdict(scores).items() if value is not None}
+    values["exact_match"] = sum(texts[src] == tgt for src, tgt in pairs) / len(pairs)
+    if len(unique) < len(sources):
+        values["each_source_once"] = _multi_reference(texts, pairs)
+    return {name: round(v, 4) if isinstance(v, float) else v for name, v in values.items()}
+
+
+def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, Any]:
+    references: dict[str, list[str]] = {}
+    for src, tgt in pairs:
+        references.setdefault(src, []).append(tgt)
+    most = max(map(len, references.values()))
+    # sacreBLEU needs equally many references per source; repeating the first one changes neither
+    # the maximum count of any n-gram nor the closest length.
+    streams = [[r[i] if i < len(r) else r[0] for r in references.values()] for i in range(most)]
+    bleu = BLEU()
+    result = bleu.corpus_score([texts[src] for src in references], streams)
+    first = BLEU().corpus_score([texts[src] for src in references], [streams[0]])
+    return {
+        "sentences": len(references),
+        "bleu_all_references": round(result.score, 4),
+        "bleu_first_reference": round(first.score, 4),
+        "signature": str(bleu.get_signature()),
+    }
 
 
 def evaluate_files(

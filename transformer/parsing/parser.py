@@ -1,17 +1,19 @@
-"""Parse sentences with a model that translates them into their trees."""
+"""Parse sentences with a model that translates them into their trees, and score it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.device import resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.parsing.reading import Parse, parsed
 from transformer.search.decoding import Decoding
 from transformer.search.request import Progress
+from transformer.training.treebank import read_treebank
 from transformer.translator import Translator
+from transformer.trees.score import right_branching, score, total
 from transformer.trees.symbols import CLOSE
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
@@ -20,7 +22,7 @@ EXTRA_LENGTH = 300
 
 
 def is_parser(translator: Translator) -> bool:
-    """Whether a model writes trees: its vocabulary has their symbols."""
+    """Return True for a model that writes trees: its vocabulary has their symbols."""
     return f"▁{CLOSE}" in translator.tokenizer.target.pieces
 
 
@@ -32,8 +34,15 @@ def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -
     Raises: `CheckpointError`, and `InputError` for the device.
     """
     resolve_device(device)
-    checkpoint = load_checkpoint(path)
-    translator = Translator(
+    parser = parser_of(load_checkpoint(path), device, free=free)
+    if not is_parser(parser):
+        raise CheckpointError(f"{path}: translates, but does not write trees")
+    return parser
+
+
+def parser_of(checkpoint: Checkpoint, device: str = "auto", *, free: bool = False) -> Translator:
+    """Return the parser of a checkpoint in memory; arguments as of `load_parser`."""
+    return Translator(
         checkpoint.model,
         checkpoint.tokenizer,
         device=device,
@@ -43,9 +52,6 @@ def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -
         extra_length=EXTRA_LENGTH,
         follow_grammar=not free,
     )
-    if not is_parser(translator):
-        raise CheckpointError(f"{path}: translates, but does not write trees")
-    return translator
 
 
 def source_text(words: Sequence[str]) -> str:
@@ -90,3 +96,48 @@ def parse(
         parsed(each.ids, words, translator.tokenizer, complete=each.complete)
         for each, words in zip(found, sentences, strict=True)
     ]
+
+
+def evaluate(
+    parser: Translator,
+    gold: Path,
+    beam_size: int | None = None,
+    alpha: float | None = None,
+    on_parsed: Progress | None = None,
+) -> dict[str, float]:
+    """Parse the words of gold trees and compare.
+
+    Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired
+        trees, all in percent; crossing brackets a sentence; the F1 of right-branching trees (with
+        the gold tags); beam size and alpha.
+    Raises: `DataError` naming the line of a tree that cannot be read.
+    """
+    trees = read_treebank(gold)
+    if not trees:
+        raise InputError(f"{gold}: no trees")
+    found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
+    scores = [score(tree, each.tree) for tree, each in zip(trees, found, strict=True)]
+    whole = total(scores)
+    baseline = total(
+        score(tree, right_branching(tree.words, [leaf.label for leaf in tree.leaves()]))
+        for tree in trees
+    )
+    decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
+    n = len(trees)
+    return {
+        "sentences": n,
+        "f1": _percent(whole.f1),
+        "precision": _percent(whole.precision),
+        "recall": _percent(whole.recall),
+        "exact": _percent(whole.exact / n),
+        "tags": _percent(whole.tags / whole.words if whole.words else 0.0),
+        "crossing_per_sentence": round(whole.crossing / n, 2),
+        "repaired": _percent(sum(bool(each.rebuilt.repairs) for each in found) / n),
+        "right_branching_f1": _percent(baseline.f1),
+        "beam_size": decoding.beam_size,
+        "alpha": decoding.alpha,
+    }
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 2)

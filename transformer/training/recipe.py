@@ -180,6 +180,15 @@ class Recipe:
             raise ConfigError(f"{path}: {error}") from None
 
     @classmethod
+    def from_record(cls, values: Mapping[str, Any]) -> Recipe:
+        """Build a recipe from a record of training, which an older version may have written."""
+        training = values.get("training")
+        if isinstance(training, Mapping):
+            known = {name: training[name] for name in training if name not in _RETIRED_SETTINGS}
+            values = {**values, "training": known}
+        return cls.from_dict(values)
+
+    @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """Build a recipe from the tables of a TOML file."""
         tables = {"model", "tokenizer", "data", "training", "stack"}
@@ -226,6 +235,9 @@ class Recipe:
             stack,
         )
 
+
+#: Training settings of older versions, which records still hold.
+_RETIRED_SETTINGS = {"micro_tokens"}
 
 #: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average", "n_layers"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from transformer.__main__ import main
 from transformer.catalogue import list_entries
-from transformer.evaluation.card import summary_table
+from transformer.evaluation.summary import summary_table
 from transformer.evaluation.typed import (
     TypedSentence,
     Verdict,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
+from transformer.__main__ import main
 from transformer.errors import InputError
-from transformer.one_stack.files import MASK
+from transformer.one_stack.files import MASK, save_stack
 from transformer.one_stack.tracer import StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.inspection import inspect_head
@@ -139,3 +142,21 @@ def test_what_they_refuse(reader: StackModel, writer: StackModel) -> None:
         writer.guesses(writer.trace(TEXT))
     with pytest.raises(InputError, match="new_tokens"):
         writer.trace(TEXT, new_tokens=10_000)
+
+
+def test_complete_from_the_command_line(
+    reader: StackModel, writer: StackModel, translator: StackModel, tiny_checkpoint: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    guess = reader.guesses(reader.trace("The [MASK] sat."))[0].tokens[0]
+    for model, text, shown in (
+        (writer, "The cat", writer.trace("The cat", new_tokens=3).text),
+        (reader, "The [MASK] sat.", guess),
+        (translator, "A dog.", translator.trace("A dog.").text),
+    ):
+        folder = save_stack(tmp_path / model.name, model.model, model.tokenizer)
+        main(["complete", text, "--checkpoint", str(folder), "--device", "cpu", "--tokens", "3"])
+        line = capsys.readouterr().out
+        assert line.count("\n") == 1 and (shown in line if model is reader else line[:-1] == shown)
+    assert main(["complete", "x", "--checkpoint", str(tiny_checkpoint)]) != 0
+    assert "two stacks" in capsys.readouterr().err

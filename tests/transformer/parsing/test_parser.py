@@ -11,10 +11,8 @@ from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
-from transformer.evaluation.measure import measure
-from transformer.parsing.evaluation import evaluate
-from transformer.parsing.parser import is_parser, load_parser, parse, source_text
-from transformer.parsing.publish import publish_parser
+from transformer.evaluation.measure import Measuring, measure
+from transformer.parsing.parser import evaluate, is_parser, load_parser, parse, source_text
 from transformer.parsing.reading import read_parse
 from transformer.training.corpus import load_corpus, make_tokenizer
 from transformer.training.data import Corpus, DataError
@@ -152,6 +150,4 @@ def test_publishing_scores_the_parser_and_its_baselines(
     row = f"| this model, beam 21 | {scored['f1']:.1f} | {scored['precision']:.1f} |"
     assert row in card and "| random weights, beam 4 |" in card and "| right-branching |" in card
     with pytest.raises(ConfigError, match="a parser is scored by"):
-        measure(out, treebank)
-    with pytest.raises(ConfigError, match="not trees"):
-        publish_parser(Path("checkpoints/reverse-toy"), treebank, tmp_path / "none")
+        measure(out, Measuring(treebank))
