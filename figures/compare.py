@@ -18,6 +18,9 @@ from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import plain_token
 from transformer.types import Floats
 
+#: The names of two sides.
+LETTERS = "AB"
+
 #: Possible ends of the scale.
 LIMITS = (0.1, 0.25, 0.5, 1.0)
 

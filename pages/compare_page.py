@@ -7,10 +7,9 @@ from functools import partial
 import streamlit as st
 
 from ui.attention.choice import AttentionSettings
-from ui.compare import registry
-from ui.compare.choice import PARAMS, Setup, begin, better_known, opened, opening, read_setup
+from ui.compare.choice import PARAMS, begin, better_known, opened, opening, read_setup
 from ui.compare.languages import warning
-from ui.compare.registry import TOPIC, room_of
+from ui.compare.sections import SECTIONS, TOPIC, section_of
 from ui.compare.setup import draw_choice, read_right
 from ui.compare.texts import draw_texts
 from ui.core import url_state
@@ -21,6 +20,7 @@ from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.frame.sidebar import is_opening_sentence, open_with
+from ui.frame.twice import Setup
 from ui.work.cache import get_trace
 from ui.work.progress import fragment
 
@@ -30,7 +30,7 @@ require_frame()
 def sides_of(setup: Setup) -> tuple[Side, Side]:
     """Return sides A and B."""
     left, right = get_trace(setup.left), get_trace(setup.right)
-    return Side(setup.left, left, "A"), Side(setup.right, right, "B")
+    return Side(setup.left, left, "A"), Side(setup.right, right, "B", follows=setup.follow)
 
 
 @fragment
@@ -38,18 +38,18 @@ def story(setup: Setup) -> None:
     """Draw everything below the translations; a fragment, so a choice here reruns only this."""
     row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
     row.segmented_control(
-        "View", [room.name for room in registry.ROOMS],
-        format_func=lambda name: room_of(name).label, required=True, wrap=True,
+        "View", [section.name for section in SECTIONS],
+        format_func=lambda name: section_of(name).label, required=True, wrap=True,
         label_visibility="collapsed", **bound(TOPIC),
     )  # fmt: skip
     aside = row.container(horizontal=True, horizontal_alignment="right")
-    room = room_of(url_state.get(TOPIC))
-    anew = opened(room.name)
-    said = warning(setup) if setup.follow or room.follows else ""
+    section = section_of(url_state.get(TOPIC))
+    anew = opened(section.name)
+    said = warning(setup) if setup.follow or section.follows else ""
     if said:
         st.warning(said, icon=":material/translate:")
     sides = sides_of(setup)
-    download = room.draw(room.open(setup, sides, st.container(), anew=anew))
+    download = section.draw(section.open(setup, sides, st.container(), anew=anew))
     if start := word_start(token for side in sides for token in side.trace.src_tokens):
         st.caption(start)
     if download is not None:
@@ -60,9 +60,8 @@ def story(setup: Setup) -> None:
     url_state.write_url()
 
 
-shown = *PARAMS, TOPIC, *registry.params()
+shown = dict.fromkeys((*PARAMS, TOPIC, *(param for each in SECTIONS for param in each.params)))
 url_state.show(*shown)
-begin(*shown)
 now = current_view()
 chosen = read_setup(now)
 if is_opening_sentence() and (sentence := better_known(chosen)):
@@ -71,7 +70,6 @@ first = get_trace(now, partial(opening, chosen))
 AttentionSettings.enter(first)
 draw_choice(chosen)
 chosen, second = read_right(chosen, first)
-for room in registry.ROOMS:
-    room.start(sides_of(chosen))
+begin(list(shown), SECTIONS, chosen)
 draw_texts(chosen, first, second)
 story(chosen)

@@ -13,12 +13,14 @@ from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
+from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
 from ui.translate.downloads import offer
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
+    PLACE,
     draw_player,
     ensure_step,
     is_open,
@@ -29,7 +31,6 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.words import (
-    decoded_text,
     draw_warnings,
     explain,
     missing_search_note,
@@ -38,9 +39,6 @@ from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
-
-#: Where the player is.
-PLACE = (url_state.STEP, url_state.LAYER, url_state.HEAD, url_state.SHIFTED)
 
 
 @fragment

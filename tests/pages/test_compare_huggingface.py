@@ -19,12 +19,12 @@ from tests.transformer.huggingface import models as huggingface_models
 from transformer.arrays.trace_file import save_arrays
 from transformer.huggingface.model import HuggingFaceModel
 from transformer.translator import Translator
-from ui.compare.choice import DISPLAYS
-from ui.compare.registry import ROOMS
+from ui.compare.attention import DISPLAYS
+from ui.compare.sections import SECTIONS
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."
-TOPICS = [room.name for room in ROOMS]
+TOPICS = [room.name for room in SECTIONS]
 OURS = "multi30k-en-de"
 FOREIGN = ("t5", "gpt2", "bert")
 

@@ -24,9 +24,9 @@ from transformer.measures.compare import assign, divergence
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.attention import views
-from ui.compare.choice import Setup
-from ui.compare.maps.matching import work_of
+from ui.compare.matching import work_of
 from ui.components.lines import Drawing
+from ui.frame.twice import Setup
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."

@@ -15,8 +15,7 @@ from streamlit.testing.v1 import AppTest
 from figures.exhibit import Exhibit, Series
 from tests.pages.conftest import ROOT
 from tests.pages.test_compare_views import messages
-from ui.compare import registry
-from ui.compare.sides import CompareRoom, Download, Pair
+from ui.compare import sections
 from ui.core import url_state
 from ui.core.side import Side, other
 from ui.core.url_state import Param
@@ -25,6 +24,7 @@ from ui.core.widgets import bound
 from ui.export.download import source_of, trace_for
 from ui.export.programs import header
 from ui.frame.pages import PAGES
+from ui.frame.twice import Download, Pair, Twice
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs."
@@ -63,9 +63,9 @@ def draw_both(pair: Pair) -> Download | None:
 def test_one_line_adds_a_section_that_draws_both_sides(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "ROOMS", (
-        *registry.ROOMS,
-        CompareRoom(
+    monkeypatch.setattr(sections, "SECTIONS", (
+        *sections.SECTIONS,
+        Twice(
             "lengths", draw_both, page="tokens", title="Lengths", params=(LEAST, other(LEAST))
         ),
     ))  # fmt: skip
@@ -88,11 +88,11 @@ def test_one_line_adds_a_section_that_draws_both_sides(
 
 
 def test_a_page_is_in_compare_at_most_once_and_under_its_own_title() -> None:
-    names = [room.name for room in registry.ROOMS]
-    pages = [room.page for room in registry.ROOMS if room.page]
+    names = [room.name for room in sections.SECTIONS]
+    pages = [room.page for room in sections.SECTIONS if room.page]
     assert len(set(names)) == len(names) and len(set(pages)) == len(pages)
     titles = {spec.url_path: spec.title for spec in PAGES}
-    assert all(room.label == titles[room.page] for room in registry.ROOMS if room.page)
+    assert all(room.label == titles[room.page] for room in sections.SECTIONS if room.page)
 
 
 #: A section, the component in which the page and both sides of Compare show their numbers, and
@@ -127,7 +127,7 @@ def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], byte
 @pytest.mark.parametrize("page", SAME)
 def test_a_side_shows_the_numbers_of_its_own_page(run_app: RunApp, page: str) -> None:
     component, settings = SAME[page]
-    room = next(room for room in registry.ROOMS if room.page == page)
+    room = next(room for room in sections.SECTIONS if room.page == page)
     # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
     shared = {"sentence": SENTENCE, "beam": "2", "alpha": "0.6", **settings}
     beside = run_app(

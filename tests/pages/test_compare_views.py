@@ -19,7 +19,7 @@ from transformer.measures.beam import beam_tree
 from transformer.measures.softmax import spread
 from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
-from ui.compare.registry import ROOMS
+from ui.compare.sections import SECTIONS
 from ui.components.grid import Sheet
 from ui.frame.pages import PAGES
 
@@ -27,7 +27,7 @@ RunApp = Callable[..., AppTest]
 SHIPPED = ROOT / "checkpoints"
 SENTENCE = "A dog runs."
 
-TOPICS = [room.name for room in ROOMS]
+TOPICS = [room.name for room in SECTIONS]
 
 #: What stands beside "everyday-en-de": other pieces and heads, another language, another depth and
 #: no common word; and a sentence of another length.

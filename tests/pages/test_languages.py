@@ -229,16 +229,16 @@ def test_programs_of_comparisons_tell_the_language_too(
 ) -> None:
     """Also for other sentences than the one on screen, and if one side follows the other."""
     from tests.views import make_view
-    from ui.compare.choice import Setup
-    from ui.compare.maps import heads, matching, numbers
+    from ui.compare import matching, numbers
+    from ui.frame.twice import Setup
 
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     monkeypatch.setattr(matching, "sentences_for", lambda setup: (SENTENCE, "The cat sat."))
     views = [make_view(root / name, SENTENCE, beam_size=1, **given)
              for name in names]  # fmt: skip
     setup = Setup("models", views[0], views[1], ())
-    made = heads.make_heads(setup, "encoder_self", (0, 0))
-    for each in (made, numbers.make_numbers(setup)):
+    made = matching._figure(setup, "encoder_self", (0, 0))
+    for each in (made, numbers._figure(setup)):
         found: dict[str, object] = {}
         exec(compile(each.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
         for name, values in each.arrays.items():

@@ -8,110 +8,51 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from transformer.catalogue import Entry, find
 from transformer.errors import CheckpointError
-from transformer.measures.heads import Head
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
-from ui.attention.choice import AttentionSettings, read_choice
-from ui.attention.maps import AttentionChoice
-from ui.components.grid import Cell
+from ui.compare.exhibits import Compared
 from ui.core import url_state
 from ui.core.examples import examples_for, shared_example
 from ui.core.languages import Languages
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
+from ui.export.download import source_of
 from ui.frame.through_time import others_in_time
+from ui.frame.twice import PAIRINGS, Setup, Twice
 from ui.work.cache import Plan
 from ui.work.languages import languages_of
 from ui.work.models import fresh, recorded_sentence, tracer
 
-PAIRINGS = ("models", "sentences")
-DISPLAYS = ("matrix", "difference", "grid", "differences", "lines")
-
-#: The Attention page's display for each of these.
-_WAYS = {
-    "matrix": "matrix", "difference": "matrix", "grid": "grid", "differences": "grid",
-    "lines": "heads",
-}  # fmt: skip
-
 _LEFT = "compare_left"
 _OPENED = "compare_opened"
-
-
-def _parse_cell(raw: str) -> str:
-    return raw if raw in ("same", "mean") else str(url_state.whole(1, 99_999)(raw))
-
 
 PAIRING: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
 OTHER: Param[str] = Param("other", str, "")
 #: A blank sentence is kept as a space, since the URL leaves out what is empty.
 SECOND: Param[str] = Param("second", url_state.text(MAX_CHARACTERS), "", lambda text: text or " ")
-BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
 FOLLOW: Param[bool] = url_state.switch("follow")
 #: Whether both texts are shown whole, token by token, instead of in one line each.
 SCORED: Param[bool] = url_state.switch("scored")
-#: Layer and head on the right: a number from 1, "mean", or "same" as on the left.
-OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
-OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
-
-#: Settings that sections share; each section adds its own.
-PARAMS: tuple[Param[Any], ...] = (
-    PAIRING, OTHER, SECOND, KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, FOLLOW, SCORED,
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Both sides of a comparison.
-
-    Attributes:
-        pairing: "models" or "sentences".
-        left, right: the views of A, from the sidebar, and of B.
-        others: names of the checkpoints that B can be.
-        refused: why the requested checkpoint is not B, "" if it is.
-        follow: whether B follows A's translation (teacher forcing).
-    """
-
-    pairing: str
-    left: View
-    right: View
-    others: tuple[str, ...]
-    refused: str = ""
-    follow: bool = False
-
-    @property
-    def pairings(self) -> tuple[str, ...]:
-        """The pairings on offer; a file of arrays holds one sentence only."""
-        return PAIRINGS[:1] if self.left.kind == "archive" else PAIRINGS
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of the sides in text: their checkpoints, or A and B."""
-        if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
-            return self.left.checkpoint, self.right.checkpoint
-        return "A", "B"
-
-    def following(self, text: str) -> Setup:
-        """Return this setup with B following a translation."""
-        return replace(self, right=following(self.right, text), follow=True)
-
-
-def following(view: View, text: str | None) -> View:
-    """Return the view with its translation given instead of searched for."""
-    return replace(view, target=text, prefix=(), sampling=None)
+#: Settings that all views share; each view adds its own.
+PARAMS: tuple[Param[Any], ...] = (PAIRING, OTHER, SECOND, FOLLOW, SCORED)
 
 
 def can_follow(view: View) -> bool:
-    """Whether the view's model can read a given translation."""
+    """Return True if the view's model can read a given translation."""
     return view.kind == "checkpoint" or (
         view.kind == "huggingface" and "cross" in tracer(view).kinds
     )
+
+
+def compared(setup: Setup) -> Compared:
+    """Return both sides as captions and programs name them."""
+    return Compared(setup.about, (source_of(setup.left), source_of(setup.right)))
 
 
 def with_left(setup: Setup, left: Trace) -> Setup:
@@ -220,83 +161,22 @@ def second_sentence(view: View) -> str:
     return found.beside if found is not None and found.beside else view.sentence
 
 
-def begin(*params: Param[Any]) -> None:
-    """Let every section open anew if the page was just opened or a link set one of these.
+def begin(shown: Sequence[Param[Any]], sections: Sequence[Twice], setup: Setup) -> None:
+    """Open views anew if a link or another page came before; forget tokens of other sentences.
 
     Called by a run of the whole page; see `opened`.
+
+    Args:
+        shown: all settings in the link.
     """
-    if url_state.entered() or url_state.arrived(*params):
+    if url_state.entered() or url_state.arrived(*shown):
         st.session_state.pop(_OPENED, None)
+    tokens = [param for each in sections for param in each.tokens]
+    url_state.forget_stale("compare_read", [view.request for view in setup.views], *tokens)
 
 
 def opened(topic: str) -> bool:
-    """Whether this run is the first to show a section; what moves by itself then starts anew."""
+    """Return True in the first run that shows a view; what moves by itself then starts anew."""
     before = st.session_state.get(_OPENED)
     st.session_state[_OPENED] = topic
     return bool(before != topic)
-
-
-def shared_kinds(left: Trace, right: Trace) -> tuple[AttentionKind, ...]:
-    """The kinds of attention that both traces have."""
-    return tuple(
-        kind for kind in ATTENTION_KINDS
-        if left.attention(kind).size and right.attention(kind).size
-    )  # fmt: skip
-
-
-def kind_now(kinds: Sequence[AttentionKind]) -> AttentionKind:
-    """The kind to show: the chosen one if both have it, else cross-attention or the first."""
-    best = [kind for kind in kinds if kind == url_state.get(KIND)]
-    return next(iter([*best, *(kind for kind in kinds if kind == "cross"), *kinds]))
-
-
-def choices_of(
-    left: Trace, right: Trace, kind: AttentionKind, units: str
-) -> tuple[AttentionChoice, AttentionChoice]:
-    """Return the choice of each side, limited to what its model and sentence have."""
-    place = url_state.get(LAYER), url_state.get(HEAD)
-    layer, head = (
-        same if raw == "same" else None if raw == "mean" else int(raw)
-        for raw, same in zip(
-            (url_state.get(OTHER_LAYER), url_state.get(OTHER_HEAD)), place, strict=True
-        )
-    )
-    way = _WAYS[url_state.get(BESIDE)]
-    one, two = (
-        replace(
-            read_choice(trace, kind, at, way), units=units, chosen=False, queries=(), keys=(),
-        )
-        for trace, at in ((left, place), (right, (layer, head)))
-    )  # fmt: skip
-    if url_state.get(AttentionSettings.heads) is None and _has(right.attention(kind), one.heads):
-        two = replace(two, heads=one.heads)  # a legend switches heads on both sides
-    return one, two
-
-
-def _has(maps: Floats, heads: Sequence[Head]) -> bool:
-    """Whether maps [L, H, n, m] have all of these heads."""
-    return all(layer < maps.shape[0] and head < maps.shape[1] for layer, head in heads)
-
-
-def choose_left(cell: Cell) -> None:
-    """Store the map chosen in A; B follows unless it has a choice of its own."""
-    layer, head = cell
-    url_state.put(LAYER, None if layer is None else layer + 1)
-    url_state.put(HEAD, None if head is None else head + 1)
-
-
-def choose_right(cell: Cell) -> None:
-    """Store the map chosen in B, apart from A's."""
-    layer, head = cell
-    url_state.put(OTHER_LAYER, "mean" if layer is None else str(layer + 1))
-    url_state.put(OTHER_HEAD, "mean" if head is None else str(head + 1))
-
-
-def join_cells() -> None:
-    """Let B show A's layer and head."""
-    url_state.forget(OTHER_LAYER, OTHER_HEAD)
-
-
-def joined() -> bool:
-    """Whether B shows A's layer and head."""
-    return url_state.get(OTHER_LAYER) == url_state.get(OTHER_HEAD) == "same"

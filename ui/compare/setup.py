@@ -9,11 +9,12 @@ from transformer.errors import CheckpointError
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.compare.choice import OTHER, PAIRING, SECOND, Setup, with_left
+from ui.compare.choice import OTHER, PAIRING, SECOND, with_left
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, is_blank
 from ui.core.widgets import fill
+from ui.frame.twice import Setup
 from ui.work.cache import get_trace
 from ui.work.models import tracer
 from ui.work.roots import without_root

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from figures.compare import LETTERS
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
 from transformer.measures.agreement import total_log_prob
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
-from ui.compare.choice import FOLLOW, SCORED, Setup, can_follow
-from ui.compare.programs import LETTERS
+from ui.compare.choice import FOLLOW, SCORED, can_follow
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
@@ -24,6 +24,7 @@ from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.view import View
 from ui.core.widgets import bound
+from ui.frame.twice import Setup
 
 
 @dataclass(frozen=True)

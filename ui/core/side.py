@@ -7,10 +7,11 @@ with keys and settings that do not collide.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from transformer.trace.records import Trace
-from ui.core.url_state import Param
+from ui.core import url_state
+from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 
 T = TypeVar("T")
@@ -21,6 +22,15 @@ def other(param: Param[T]) -> Param[T]:
     return replace(param, name=f"other_{param.name}")
 
 
+def _parse_cell(raw: str) -> str:
+    return raw if raw in ("same", "mean") else str(url_state.whole(1, 99_999)(raw))
+
+
+#: Layer and head of B: a number from 1, "mean", or "same" as in A.
+OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
+OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
+
+
 @dataclass(frozen=True, eq=False)
 class Side:
     """A view with its trace.
@@ -28,11 +38,13 @@ class Side:
     Attributes:
         view: of this side.  trace: of its sentence.
         letter: "A" or "B" on Compare; "" on a page of one view.
+        follows: whether this is B and reads A's translation.
     """
 
     view: View
     trace: Trace
     letter: str = ""
+    follows: bool = False
 
     @property
     def lead(self) -> str:
@@ -46,3 +58,23 @@ class Side:
     def own(self, param: Param[T]) -> Param[T]:
         """Return this side's setting: the page's own, or for B a separate one (see `other`)."""
         return other(param) if self.letter == "B" else param
+
+    @property
+    def cell_params(self) -> tuple[Param[Any], Param[Any]]:
+        """The settings of this side's layer and head."""
+        return (OTHER_LAYER, OTHER_HEAD) if self.letter == "B" else (LAYER, HEAD)
+
+    def cell_now(
+        self, first: tuple[int | None, int | None] | None = None
+    ) -> tuple[int | None, int | None]:
+        """Return the layer and head chosen for this side, from 1; None is all of them.
+
+        Args:
+            first: A's, which B shows unless it has a choice of its own; the stored ones by default.
+        """
+        shared = first or (url_state.get(LAYER), url_state.get(HEAD))
+        layer, head = (
+            same if raw == "same" else None if raw in (None, "mean") else int(raw)
+            for raw, same in zip(map(url_state.get, self.cell_params), shared, strict=True)
+        )
+        return layer, head

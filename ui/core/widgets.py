@@ -130,6 +130,30 @@ def draw_explained(explain: Callable[[], None], where: DeltaGenerator) -> None:
         explain()
 
 
+def raw_box(
+    where: DeltaGenerator,
+    label: str,
+    param: Param[Any],
+    raws: Sequence[str],
+    shown: str,
+    *,
+    key: str,
+    named: Callable[[str], str],
+    help: str | None = None,
+) -> None:
+    """Draw a list of a setting's raw values without its label; the chosen one is stored.
+
+    Args:
+        shown: the value on screen, which may not be the stored one.
+        named: the text of a value.
+    """
+    fill(key, shown)
+    where.selectbox(
+        label, raws, key=key, format_func=named, help=help, label_visibility="collapsed",
+        on_change=lambda: url_state.put(param, param.parse(st.session_state[key])),
+    )  # fmt: skip
+
+
 def draw_questions(*names: str) -> None:
     """Draw questions of the glossary, each folded up with its answer; meant for a popover."""
     for name in names:

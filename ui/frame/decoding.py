@@ -1,4 +1,4 @@
-"""The sidebar's decoding settings: beam search, greedy or sampling.
+"""The sidebar's decoding settings: beam search, greedy or sampling; and how a text was decoded.
 
 A widget's value goes to the session's store and from there into the URL (see
 `ui.core.url_state`).
@@ -6,15 +6,18 @@ A widget's value goes to the session's store and from there into the URL (see
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
 
+from figures.numbers import signed
 from transformer.search.decoding import Decoding
+from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import linked, term
 from ui.core.runs import fall_back
 from ui.core.search_settings import (
     ALPHA,
@@ -28,6 +31,7 @@ from ui.core.search_settings import (
     TOP_P,
 )
 from ui.core.url_state import Param
+from ui.core.view import View
 from ui.core.widgets import fill
 from ui.work.progress import resume
 
@@ -184,3 +188,37 @@ def _new_seed() -> None:
     old = url_state.get(SEED)
     url_state.put(SEED, random.choice([seed for seed in range(1, 1000) if seed != old]))
     restart()
+
+
+def how_decoded(view: View, trace: Trace) -> str:
+    """Return a few words on how the translation was produced."""
+    if view.kind == "archive":
+        return "as recorded in the file"
+    if trace.forced:
+        return "given, teacher forcing"
+    if view.sampling is not None:
+        drawn = view.sampling
+        settings = [f"temperature {drawn.temperature:g}"]
+        settings += [f"top k {drawn.top_k}"] if drawn.top_k else []
+        settings += [f"top p {drawn.top_p:g}"] if drawn.top_p < 1 else []
+        how = f"sampled, {', '.join(settings)}, seed {drawn.seed}"
+    else:
+        how = "greedy" if view.beam_size == 1 else f"beam {view.beam_size}, α {view.alpha:g}"
+    if view.kind == "huggingface":
+        return f"{how}; maps of one pass over it, teacher forcing"
+    if trace.n_forced:
+        how += f"; the first {trace.n_forced} given"
+    return how
+
+
+def score_text(trace: Trace) -> str:
+    """Return the translation's score as text; "no score" if it has none."""
+    if math.isnan(trace.score):
+        return "no score"
+    return f"score {signed(trace.score)} nats"
+
+
+def decoded_text(view: View, trace: Trace) -> str:
+    """Return the score and how the translation was produced, terms linked to the glossary."""
+    text = f"{score_text(trace)} ({how_decoded(view, trace)})"
+    return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")

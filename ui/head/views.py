@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
 
+import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures.labels import plain_token, query_labels
+from figures.markdown import code
+from transformer.measures.softmax import divided, spread
 from transformer.trace.records import HeadStages, Trace
+from transformer.types import AttentionKind
 from ui.components.stages import Chosen
 from ui.components.stages.mount import head_stages
-from ui.core.side import Side
-from ui.core.url_state import KIND
+from ui.core import url_state
+from ui.core.glossary import term
+from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side, other
+from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
-from ui.core.widgets import choose_one
-from ui.head.choice import HeadSettings, shared_kinds
+from ui.core.widgets import choose_one, raw_box
+from ui.frame.twice import Download, Pair, Twice
+from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
+from ui.head.downloads import make_figure
 from ui.head.exhibits import KINDS, HeadChoice, difference, names_of, stages_of
 from ui.work.cache import Computation, computed
+
+_AXES = ("layer", "head")
 
 
 def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
@@ -46,3 +59,128 @@ def draw_stages(
         chosen=chosen, on_choose=on_choose, key=side.key("stages"),
         group="compare" if side.letter else "",
     )  # fmt: skip
+
+
+def draw_twice(pair: Pair) -> Download | None:
+    """Draw the stages of both sides, under each one's layer, head and query.
+
+    Where both have the same queries or keys, one choice holds for both.
+    """
+    traces = [side.trace for side in pair.shown]
+    if not traces:
+        pair.rows(lambda side: None)
+        return None
+    if not shared_kinds(traces):
+        st.info("One model reads and the other writes: they have no kind of attention in common.")
+        return None
+    draw_kinds(pair.controls, *traces)
+    kind = kind_now(*traces)
+    same_queries, same_keys = _same_axes(traces, kind)
+    places = _places(pair, kind, same_queries=same_queries)
+    keys = {
+        side.letter: HeadSettings.key if same_keys else side.own(HeadSettings.key)
+        for side in pair.shown
+    }
+    chosen = {
+        side.letter: chosen_now(side.trace, places[side.letter], keys[side.letter])
+        for side in pair.shown
+    }
+
+    def stages(side: Side) -> None:
+        place, at = places[side.letter], chosen[side.letter]
+        query = names_of(place, side.trace)[0]
+        st.markdown(f"{side.lead}{_in_numbers(get_stages(side.view, place), at, query)}")
+        draw_stages(side, place, at, partial(keep_chosen, param=keys[side.letter]))
+
+    def settings(side: Side) -> Mapping[str, str]:
+        place, at = places[side.letter], chosen[side.letter]
+        return {
+            KIND.name: kind, LAYER.name: str(place.layer + 1), HEAD.name: str(place.head + 1),
+            HeadSettings.query.name: str(place.query + 1), HeadSettings.key.name: str(at.key + 1),
+        }  # fmt: skip
+
+    pair.rows(partial(_draw_boxes, places=places, same_queries=same_queries), stages)
+    pair.links(settings)
+    return pair.download(
+        lambda side: partial(make_figure, side.view, places[side.letter], chosen[side.letter])
+    )
+
+
+def _same_axes(traces: list[Trace], kind: AttentionKind) -> tuple[bool, bool]:
+    """Return whether two sides have the same queries, and the same keys."""
+    queries = {query_labels(trace, kind) for trace in traces}
+    keys = {tuple(trace.axis_tokens(kind)[1]) for trace in traces}
+    return len(traces) > 1 and len(queries) == 1, len(traces) > 1 and len(keys) == 1
+
+
+def _places(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str, HeadChoice]:
+    """Return the place of each side; B follows A unless it has a choice of its own."""
+    found: dict[str, HeadChoice] = {}
+    for side in pair.shown:
+        counts, first = side.trace.attention(kind).shape, found.get("A")
+        query, wanted = url_state.get(side.own(HeadSettings.query)), side.cell_now()
+        if first is not None:
+            wanted = side.cell_now((first.layer + 1, first.head + 1))
+            query = first.query + 1 if same_queries else query
+        layer, head, query = (
+            number - 1 if number is not None and number <= count else None
+            for number, count in zip((*wanted, query), counts[:3], strict=True)
+        )
+        found[side.letter] = place_of(side.view, side.trace, kind, layer, head, query)
+    return found
+
+
+def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: bool) -> None:
+    """Draw the boxes of one side's layer, head and query."""
+    place = places[side.letter]
+    counts = side.trace.attention(place.kind).shape
+    queries = query_labels(side.trace, place.kind)
+    first = places.get("A") if side.letter == "B" else None
+    boxes = st.columns([5, 5, 6], gap="small")
+    for box, axis, param, count in zip(boxes, _AXES, side.cell_params, counts, strict=False):
+        raws, shown = _numbers(count), str(getattr(place, axis) + 1)
+        if first is not None:
+            raws.insert(0, "same")
+            if url_state.get(param) == "same" and getattr(first, axis) < count:
+                shown = "same"
+        raw_box(
+            box, f"{side.letter} {axis}", param, raws, shown, key=side.key(f"head_{axis}_box"),
+            named=lambda raw, axis=axis: f"{axis} {'as A' if raw == 'same' else raw}",  # type: ignore[misc]
+            help=term(axis),
+        )  # fmt: skip
+    if first is not None and same_queries:
+        boxes[2].caption(f"Query {code(plain_token(queries[place.query]))}, as A")
+        return
+    raw_box(
+        boxes[2], f"{side.letter} query", side.own(HeadSettings.query), _numbers(counts[2]),
+        str(place.query + 1), key=side.key("head_query_box"),
+        named=lambda raw: f"{raw}  {plain_token(queries[int(raw) - 1])}", help=term("query"),
+    )  # fmt: skip
+
+
+def _numbers(count: int) -> list[str]:
+    return [str(number) for number in range(1, count + 1)]
+
+
+def _in_numbers(stages: HeadStages, chosen: Chosen, query: str) -> str:
+    """Describe the head in one line of numbers."""
+    weights = stages.scaled.weights
+    if chosen.divisor is not None:
+        most = 2 * math.sqrt(len(stages.q))  # where the slider ends
+        divisor = min(chosen.divisor, most)
+        added = 0.0 if stages.relative is None else divisor * stages.relative
+        weights = divided(stages.dots + added, stages.mask, divisor)
+    key = int(weights.argmax())
+    return (
+        f"layer {stages.layer + 1}, head {stages.head + 1}: {code(plain_token(query))} looks "
+        f"most at {code(stages.key_tokens[key], 24)}, {weights[key]:.3f}; "
+        f"entropy {spread(weights).entropy:.2f} bits, dₖ = {len(stages.q)}"
+    )
+
+
+_TOKENS = (HeadSettings.query, HeadSettings.key, other(HeadSettings.query), other(HeadSettings.key))
+
+TWICE = Twice(
+    "head", draw_twice, page="head", tokens=_TOKENS,
+    params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, HeadSettings.scaling),
+)  # fmt: skip

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures.exhibit import Exhibit
 from figures.labels import plain_token
 from figures.markdown import plain
-from figures.numbers import signed
+from figures.numbers import count, signed
 from figures.tokens import length_bars
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
+from transformer.translator import Translator
 from ui.components.cut.mount import other_cuts, sentence_pieces
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import section
-from ui.core.side import Side
+from ui.core.side import Side, other
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
+from ui.export.download import source_of, trace_for
+from ui.frame.twice import Download, Pair, Twice
 from ui.tokens import words
-from ui.tokens.cached import get_kinds, other_cuts_of
-from ui.tokens.choice import SIDES, TokensChoice
-from ui.tokens.downloads import offer_lengths
+from ui.tokens.cached import get_kinds, get_reading, other_cuts_of
+from ui.tokens.choice import SIDES, TokensChoice, side_now
+from ui.tokens.downloads import make_pieces, offer_lengths
+from ui.tokens.exhibits import traced_pieces_exhibit
 from ui.tokens.views import (
     Reading,
     Segmentation,
     cuts_shown,
     pieces_shown,
+    read_trace,
+    tokenizer_of,
 )
-from ui.work.cache import computed
+from ui.work.cache import computed, get_tracer
 from ui.work.pictures import drawn
 
 #: Maximum number of rows in the list of pieces.
@@ -137,3 +147,54 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
         alt="How many pieces have each length, those that start a word and those that do not.",
     )  # fmt: skip
     offer_lengths(place, view, side)
+
+
+def reading_of_side(side: Side) -> tuple[Reading, Tokenizer | None]:
+    """Return a side's text in pieces and its tokenizer; of a foreign model, what its trace says."""
+    text, model = side_now(), get_tracer(side.view)
+    if isinstance(model, Translator):
+        return get_reading(side.view, text), tokenizer_of(model, text)
+    return read_trace(side.trace, text), None
+
+
+def draw_twice(pair: Pair) -> Download | None:
+    """Draw the pieces of both sides."""
+    draw_texts(pair.controls)
+    text = side_now()
+
+    def pieces(side: Side) -> None:
+        reading, tokenizer = reading_of_side(side)
+        n = count(reading.n_pieces, "piece")
+        st.markdown(f"{side.lead}{n} for {count(reading.n_words, 'word')}")
+        token = url_state.get(side.own(TokensChoice.token))
+        label = f"{side.letter}: the {text} in {n}"
+        draw_sentence(side, reading, tokenizer, -2 if token is None else token, label)
+
+    def place(side: Side) -> Mapping[str, str]:
+        token = url_state.get(side.own(TokensChoice.token))
+        return {
+            TokensChoice.side.name: text,
+            TokensChoice.token.name: TokensChoice.token.write(token),
+        }
+
+    pair.rows(pieces)
+    pair.links(place)
+    return pair.download(lambda side: partial(_figure, side.view, text))
+
+
+def _figure(view: View, text: TextSide) -> Exhibit:
+    """Return the figure of one side; needs no session."""
+    if view.kind == "checkpoint":
+        return make_pieces(view, text, -2)
+    return traced_pieces_exhibit(trace_for(view), text, source_of(view))
+
+
+def _lacks(side: Side) -> str | None:
+    text = side_now()
+    return None if read_trace(side.trace, text).pieces else f"This model has no {text}."
+
+
+TWICE = Twice(
+    "tokens", draw_twice, page="tokens", lacks=_lacks, everywhere=True,
+    params=(TokensChoice.side, TokensChoice.token, other(TokensChoice.token)),
+)  # fmt: skip

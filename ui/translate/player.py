@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import streamlit as st
 
+from figures.exhibit import Exhibit
 from transformer.trace.records import Trace
 from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone_in
 from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
+from ui.core.units import UNITS, units_control
 from ui.core.view import View
+from ui.export.download import source_of, trace_for
+from ui.frame.decoding import decoded_text
 from ui.frame.steering import begin_with, undo
-from ui.translate.exhibits import origin_of
+from ui.frame.twice import Download, Pair, Twice
+from ui.translate.exhibits import origin_of, player_exhibit, why_no_player
 from ui.work.cache import Computation, computed
 
 
@@ -164,3 +170,39 @@ def default_step(trace: Trace, example: Example | None) -> int:
         return 1
     weight = trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1)
     return int(np.argmax(weight)) + 1
+
+
+def figure_of(view: View, place: PlayerPlace, *, words: bool) -> Exhibit:
+    """Return the figure of a view's player; needs no session."""
+    trace = trace_for(view)
+    return player_exhibit(trace, within(place, trace), source_of(view), words=words)
+
+
+def draw_twice(pair: Pair) -> Download | None:
+    """Draw two players that move together; the one with more steps has the buttons."""
+    with pair.controls:
+        words = units_control() == "words"
+    leader = max(pair.shown, key=lambda side: len(side.trace.predicted_tokens), default=None)
+    if leader is not None:
+        ensure_step(pair.shown[0], len(leader.trace.predicted_tokens))
+
+    def draw(side: Side) -> None:
+        st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
+        open_player(side, anew=pair.anew)
+        draw_player(side, words=words, group="compare", follows=side is not leader)
+
+    pair.rows(draw)
+    pair.links()
+    place = place_now()
+    return pair.download(
+        lambda side: partial(figure_of, side.view, place, words=words), "Step by step"
+    )
+
+
+#: The settings of where the player is.
+PLACE = (url_state.STEP, url_state.LAYER, url_state.HEAD, url_state.SHIFTED)
+
+TWICE = Twice(
+    "steps", draw_twice, page="translate", params=(*PLACE, UNITS),
+    lacks=lambda side: why_no_player(side.trace),
+)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import streamlit as st
 
 from figures.markdown import code
-from figures.numbers import signed
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.trace.records import Trace
 from ui.core.glossary import linked
@@ -24,27 +22,6 @@ UNKNOWN = "<unk>"
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def how_decoded(view: View, trace: Trace) -> str:
-    """Return a few words on how the translation was produced."""
-    if view.kind == "archive":
-        return "as recorded in the file"
-    if trace.forced:
-        return "given, teacher forcing"
-    if view.sampling is not None:
-        drawn = view.sampling
-        settings = [f"temperature {drawn.temperature:g}"]
-        settings += [f"top k {drawn.top_k}"] if drawn.top_k else []
-        settings += [f"top p {drawn.top_p:g}"] if drawn.top_p < 1 else []
-        how = f"sampled, {', '.join(settings)}, seed {drawn.seed}"
-    else:
-        how = "greedy" if view.beam_size == 1 else f"beam {view.beam_size}, α {view.alpha:g}"
-    if view.kind == "huggingface":
-        return f"{how}; maps of one pass over it, teacher forcing"
-    if trace.n_forced:
-        how += f"; the first {trace.n_forced} given"
-    return how
-
-
 def missing_search_note(view: View, trace: Trace) -> str:
     """Return a sentence saying that the search was too large to record, else an empty one."""
     if trace.search is not None or trace.forced or view.kind != "checkpoint":
@@ -53,19 +30,6 @@ def missing_search_note(view: View, trace: Trace) -> str:
         " The other hypotheses of this long search were left out, so the Beam search page cannot "
         "show its tree."
     )
-
-
-def score_text(trace: Trace) -> str:
-    """Return the translation's score as text; "no score" if it has none."""
-    if math.isnan(trace.score):
-        return "no score"
-    return f"score {signed(trace.score)} nats"
-
-
-def decoded_text(view: View, trace: Trace) -> str:
-    """Return the score and how the translation was produced, terms linked to the glossary."""
-    text = f"{score_text(trace)} ({how_decoded(view, trace)})"
-    return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")
 
 
 def unknown_pieces(trace: Trace) -> list[str]:

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from transformer.catalogue import Entry, ModelRef
-from ui.compare.choice import Setup, better_known, readers
-from ui.compare.maps.matching import sentences_for
-from ui.compare.maps.numbers import published
+from ui.compare.choice import better_known, readers
+from ui.compare.matching import sentences_for
+from ui.compare.numbers import published
 from ui.compare.texts import Text, source_words, text_of, where_they_differ
 from ui.core.examples import examples_for
 from ui.core.view import View
+from ui.frame.twice import Setup
 
 
 def text(*words: str, total: float = -2.0) -> Text:

@@ -13,8 +13,8 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import ATTENTION_KINDS
-from ui.compare.choice import Setup
-from ui.compare.maps.matching import matching, sentences_for
+from ui.compare.matching import matching, sentences_for
+from ui.frame.twice import Setup
 from ui.work.lru import Lru
 
 

@@ -11,7 +11,7 @@ from tests.factories import make_trace
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
 from ui.attention.maps import AttentionChoice, maps_of
-from ui.compare.maps.pairing import changed_places, difference_map, fit_of, labels
+from ui.compare.pairing import changed_places, difference_map, fit_of, labels
 
 WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")
 LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=WORDS)

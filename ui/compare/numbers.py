@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from figures.exhibit import Exhibit
+from figures.compare import LETTERS
+from figures.exhibit import Exhibit, file_stem
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
 from transformer.measures.agreement import HeadAgreement, head_agreements
@@ -16,14 +18,14 @@ from transformer.measures.compare import SIMILARITY_RULE, Reals
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import KIND_TEXTS
-from ui.compare.choice import Setup, can_follow, following, shared_kinds
-from ui.compare.maps.exhibits import crossed, numbers_exhibit
-from ui.compare.programs import LETTERS
-from ui.compare.sides import compared
+from ui.compare.choice import can_follow, compared
+from ui.compare.exhibits import crossed, numbers_exhibit
 from ui.compare.texts import text_of
 from ui.core.glossary import linked
 from ui.core.view import View
 from ui.export.download import trace_for
+from ui.frame.twice import Download, Pair, Setup, Twice, following
+from ui.head.choice import shared_kinds
 from ui.work import results
 from ui.work.cache import end_where_stopped, errors_on_page, get_trace
 from ui.work.progress import UNKNOWN, WORKING, Progress, Report, attended
@@ -41,34 +43,36 @@ _MEASURES = (
 )
 
 
-def draw_numbers(setup: Setup, left: Trace, right: Trace) -> None:
-    """All tables."""
-    b_by_a, a_by_b = _followed(setup, left, right)
-    agreed = _get_agreements(setup, left, right if a_by_b is None else a_by_b)
+def _draw(pair: Pair) -> Download:
+    """Draw all tables."""
+    setup, (left, right) = pair.setup, (side.trace for side in pair.sides)
+    views = _following_views(setup, left, right)
+    b_by_a, a_by_b = (None if view is None else get_trace(view) for view in views)
+    agreed = _get_agreements(setup, left, a_by_b or right)
     first, second = st.columns(2, gap="large")
     with first.container():
         words = [len(text_of(trace).words) for trace in (left, right)]
         _draw_crossed(setup, crossed(left, right, b_by_a, a_by_b), words)
     with second.container():
-        _draw_agreement(agreed, len(shared_kinds(left, right)))
+        _draw_agreement(agreed, len(shared_kinds((left, right))))
     if setup.pairing == "models":
         _draw_published(setup)
+    return Download(partial(_figure, setup), file_stem("compare numbers"))
 
 
-def make_numbers(setup: Setup) -> Exhibit:
-    """Return the figure of the tables, made outside of the session."""
+def _figure(setup: Setup) -> Exhibit:
+    """Return the figure of the tables; needs no session."""
     left, right = trace_for(setup.left), trace_for(setup.right)
-    found = [
+    one, other = (
         None if view is None else trace_for(view) for view in _following_views(setup, left, right)
-    ]
-    by_place = setup.pairing == "sentences"
-    return numbers_exhibit((left, right), (found[0], found[1]), compared(setup), by_place=by_place)
+    )
+    return numbers_exhibit((left, right), (one, other), compared(setup), by_place=setup.by_place)
 
 
 def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
-    """`head_agreements`, made once, with progress shown and a way to stop."""
-    by_place = setup.pairing == "sentences"
-    work = ("agreements", setup.left.request, setup.right.request, right.forced, by_place)
+    """Return `head_agreements`, made once, with progress shown and a way to stop."""
+    by_place = setup.by_place
+    work = ("agreements", *(view.request for view in setup.views), right.forced, by_place)
     end_where_stopped(work, "Go on")
     found: Agreements | None = results.CACHE.get(work)
     if found is not None:
@@ -90,11 +94,6 @@ def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | Non
     return [
         following(view, text) if text.strip() and can_follow(view) else None for view, text in sides
     ]
-
-
-def _followed(setup: Setup, left: Trace, right: Trace) -> list[Trace | None]:
-    views = _following_views(setup, left, right)
-    return [None if view is None else get_trace(view) for view in views]
 
 
 def _draw_crossed(setup: Setup, totals: Reals, words: Sequence[int]) -> None:
@@ -141,26 +140,19 @@ def _draw_agreement(agreed: Agreements, n_kinds: int) -> None:
 
 def _draw_published(setup: Setup) -> None:
     """Draw the test scores in each side's metrics.json, if there are any."""
-    views = (setup.left, setup.right)
-    figures = [published(view.entry.metrics) for view in views]
+    figures = [published(view.entry.metrics) for view in setup.views]
     st.markdown("**Published scores**")
-    rows = list(dict.fromkeys((*figures[0], *figures[1])))
+    rows = list(dict.fromkeys((*figures[0], *figures[1])))[:_MOST_ROWS]
     if not rows:
         st.caption("Neither checkpoint comes with scores (metrics.json).")
         return
-    names = _headings(setup)
-    st.table(
-        {
-            "test set": [plain(test) for test, _ in rows[:_MOST_ROWS]],
-            "measure": [measure for _, measure in rows[:_MOST_ROWS]],
-            **{
-                name: [side.get(row, "–") for row in rows[:_MOST_ROWS]]
-                for name, side in zip(names, figures, strict=True)
-            },
-        },
-        border="horizontal",
-        hide_index=True,
-    )
+    table = {
+        "test set": [plain(test) for test, _ in rows],
+        "measure": [measure for _, measure in rows],
+    }
+    for letter, view, side in zip(LETTERS, setup.views, figures, strict=True):
+        table[f"{letter} {code(view.checkpoint, 30)}"] = [side.get(row, "–") for row in rows]
+    st.table(table, border="horizontal", hide_index=True)
     st.caption(
         "From each checkpoint's metrics.json, decoded as its card says. Only scores on the same "
         "test set by the same measure can be compared."
@@ -186,6 +178,4 @@ def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     return found
 
 
-def _headings(setup: Setup) -> tuple[str, str]:
-    """Column titles, different ones."""
-    return f"A {code(setup.left.checkpoint, 30)}", f"B {code(setup.right.checkpoint, 30)}"
+TWICE = Twice("numbers", _draw, follows=True)

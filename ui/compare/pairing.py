@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from figures.compare import LETTERS
 from figures.labels import ARROW, show_token
 from figures.markdown import code
 from figures.numbers import count
@@ -18,7 +19,6 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.maps import AttentionChoice, Maps, dimmed_columns, shown_map
-from ui.compare.programs import LETTERS
 from ui.components.grid import Sheet
 from ui.components.grid.signed import difference_sheet
 from ui.components.lens import Map

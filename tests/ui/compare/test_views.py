@@ -19,16 +19,15 @@ from transformer.positions import sinusoidal
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.attention.maps import AttentionChoice, maps_of
-from ui.compare.choice import Setup
+from ui.compare.differences import apart, why_not_subtracted
 from ui.compare.languages import target_language, warning
-from ui.compare.maps.pairing import joined_choices, without_partner
-from ui.compare.rooms.position_exhibits import why_not_subtracted
-from ui.compare.rooms.tokens import apart
+from ui.compare.pairing import joined_choices, without_partner
 from ui.core.view import View
+from ui.frame.twice import Setup
 from ui.positions.own import own_positions
 from ui.tokens.views import pieces_shown, read_trace
 
-SHIPPED = Path(__file__).resolve().parents[4] / "checkpoints"
+SHIPPED = Path(__file__).resolve().parents[3] / "checkpoints"
 
 
 def view(name: str, path: Path | None = None, **more: object) -> View:
@@ -151,9 +150,11 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
         found[name] = own_positions(Translator.load(tmp_path / name, "cpu"), "translation", 20)
     np.testing.assert_array_equal(found["plain"].table, sinusoidal(20, 16).numpy())
     assert len(found["learned"].table) == 12
-    assert not why_not_subtracted(found["plain"], found["layout"])
-    assert "16 and 32 numbers" in why_not_subtracted(found["plain"], found["wide"])
-    assert "B’s table ends after 12" in why_not_subtracted(found["plain"], found["learned"])
+    assert not why_not_subtracted(found["plain"].table, found["layout"].table)
+    assert "16 and 32 numbers" in why_not_subtracted(found["plain"].table, found["wide"].table)
+    assert "B’s table ends after 12" in why_not_subtracted(
+        found["plain"].table, found["learned"].table
+    )
     assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
     assert (
         "stored, a table of 40 × 16: sinusoids rounded to 16 bits each, as float16"

@@ -1,13 +1,13 @@
-"""A section of Compare as a record, and the two sides that it draws.
+"""Pages that Compare draws twice: a page says so with a `Twice`, and draws both sides of a `Pair`.
 
 The sides stand in columns, row by row, so that what belongs together is at one height. A side whose
-model lacks what a section needs says so in its column, and the other one is shown all the same.
+model lacks what the page needs says so in its column, beside the other one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,24 +17,85 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.markdown import plain
-from ui.compare.choice import Setup
-from ui.compare.programs import Compared
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT, SENTENCE
-from ui.export.download import source_of
+from ui.core.view import CHECKPOINT, SENTENCE, View
 from ui.frame.availability import why_not
 from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
+
+PAIRINGS = ("models", "sentences")
 
 #: Makes a figure outside of a session; must hold no trace.
 Maker = Callable[[], Exhibit]
 
 
 @dataclass(frozen=True)
+class Setup:
+    """Both sides of a comparison.
+
+    Attributes:
+        pairing: "models" or "sentences".
+        left, right: the views of A, from the sidebar, and of B.
+        others: names of the checkpoints that B can be.
+        refused: why the requested checkpoint is not B, "" if it is.
+        follow: whether B follows A's translation (teacher forcing).
+    """
+
+    pairing: str
+    left: View
+    right: View
+    others: tuple[str, ...] = ()
+    refused: str = ""
+    follow: bool = False
+
+    @property
+    def views(self) -> tuple[View, View]:
+        """The views of A and B."""
+        return self.left, self.right
+
+    @property
+    def by_place(self) -> bool:
+        """Whether words in the same place are partners although they differ."""
+        return self.pairing == "sentences"
+
+    @property
+    def pairings(self) -> tuple[str, ...]:
+        """The pairings on offer; a file of arrays holds one sentence only."""
+        return PAIRINGS[:1] if self.left.kind == "archive" else PAIRINGS
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of the sides in text: their checkpoints, or A and B."""
+        if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
+            return self.left.checkpoint, self.right.checkpoint
+        return "A", "B"
+
+    @property
+    def about(self) -> str:
+        """What A and B are, for a caption."""
+        if self.pairing == "models":
+            models = f"A is {self.left.checkpoint}, B is {self.right.checkpoint}"
+            what = f"{models}; both read “{self.left.sentence}”."
+        else:
+            texts = f"A reads “{self.left.sentence}”, B reads “{self.right.sentence}”"
+            what = f"{texts}; checkpoint {self.left.checkpoint}."
+        return f"{what} B follows A's translation." if self.follow else what
+
+    def following(self, text: str) -> Setup:
+        """Return this setup with B following a translation."""
+        return replace(self, right=following(self.right, text), follow=True)
+
+
+def following(view: View, text: str | None) -> View:
+    """Return the view with its translation given instead of searched for."""
+    return replace(view, target=text, prefix=(), sampling=None)
+
+
+@dataclass(frozen=True)
 class Download:
-    """A section's figure, as `ui.export.download.download_button` takes it."""
+    """A figure, as `ui.export.download.download_button` takes it."""
 
     make: Maker
     name: str
@@ -43,16 +104,16 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Both sides of a section on screen.
+    """Both sides of a page on screen.
 
     Attributes:
-        room: the section.  setup: what is compared.  sides: A and B.
+        page: the page.  setup: what is compared.  sides: A and B.
         reasons: by letter, why a side is not shown.
         controls: the place above both sides.
-        anew: whether another section was on screen before this run.
+        anew: whether another page was on screen before this run.
     """
 
-    room: CompareRoom
+    page: Twice
     setup: Setup
     sides: tuple[Side, Side]
     reasons: Mapping[str, str]
@@ -61,7 +122,7 @@ class Pair:
 
     @property
     def shown(self) -> tuple[Side, ...]:
-        """The sides that have what the section needs."""
+        """The sides that have what the page needs."""
         return tuple(side for side in self.sides if side.letter not in self.reasons)
 
     def rows(self, *draws: Callable[[Side], object]) -> None:
@@ -80,7 +141,7 @@ class Pair:
                     absent(side)
 
     def _say_why(self, side: Side) -> None:
-        spec = self.room.spec
+        spec = self.page.spec
         reason = plain(self.reasons[side.letter])
         st.info(f"{side.lead}{reason}", icon=spec.icon if spec else None)
 
@@ -93,7 +154,7 @@ class Pair:
         self._row(lambda side: self._link(side, settings(side)))
 
     def _link(self, side: Side, settings: Mapping[str, str]) -> None:
-        spec, view = self.room.spec, side.view
+        spec, view = self.page.spec, side.view
         assert spec is not None
         reason = why_not(view, spec)
         if reason is not None:
@@ -110,34 +171,36 @@ class Pair:
             query_params={**query, **settings},
         )  # fmt: skip
 
-    def download(self, maker: Callable[[Side], Maker], title: str = "") -> Download | None:
-        """The figures of the sides that are shown as one; None if there are none.
+    def download(
+        self, maker: Callable[[Side], Maker], title: str = "", n_numbers: int = 0
+    ) -> Download | None:
+        """Return the figures of the sides that are shown as one; None if there are none.
 
         Args:
             maker: the figure of a side.
-            title: of both; the section's by default.
+            title: of both; the page's by default.
         """
         if not self.shown:
             return None
-        title = title or self.room.label
+        title = title or self.page.label
         makers = {side.letter: maker(side) for side in self.shown}
         name = file_stem("compare", title)
-        return Download(partial(both_exhibit, self.setup, title, name, makers), name)
+        return Download(partial(both_exhibit, self.setup, title, name, makers), name, n_numbers)
 
 
 @dataclass(frozen=True)
-class CompareRoom:
-    """A section of Compare.
+class Twice:
+    """A page, or a view of Compare's own, that draws two sides.
 
     Attributes:
         name: in the URL.
         draw: draws both sides; returns their download.
-        page: url_path of the page that it draws twice, "" if there is none. A side is shown, with a
-            link to the page, if the page works with its model.
+        page: url_path of the page, "" for a view of Compare's own. A side is shown, with a link to
+            the page, if the page works with its model.
         title: on the control; the page's own by default.
-        params: its own URL parameters.
+        params: its URL parameters.
+        tokens: those that name tokens, which are forgotten with the sentence.
         lacks: returns what else a side lacks, in a sentence, or None.
-        start: called at the start of every run of the whole page, before anything is drawn.
         everywhere: whether a side is shown even if the page does not work with its model.
         follows: whether B follows A's translation even if that is not switched on.
     """
@@ -147,8 +210,8 @@ class CompareRoom:
     page: str = ""
     title: str = ""
     params: tuple[Param[Any], ...] = ()
-    lacks: Callable[[Setup, Side], str | None] = lambda setup, side: None
-    start: Callable[[tuple[Side, Side]], None] = lambda sides: None
+    tokens: tuple[Param[Any], ...] = ()
+    lacks: Callable[[Side], str | None] = lambda side: None
     everywhere: bool = False
     follows: bool = False
 
@@ -165,33 +228,17 @@ class CompareRoom:
     def open(
         self, setup: Setup, sides: tuple[Side, Side], controls: DeltaGenerator, *, anew: bool
     ) -> Pair:
-        """Both sides, with the reasons why one of them is not shown."""
-        reasons = {side.letter: self._why_not(setup, side) for side in sides}
+        """Return both sides, with the reasons why one of them is not shown."""
+        reasons = {side.letter: self._why_not(side) for side in sides}
         known = {letter: reason for letter, reason in reasons.items() if reason is not None}
         return Pair(self, setup, sides, known, controls, anew)
 
-    def _why_not(self, setup: Setup, side: Side) -> str | None:
+    def _why_not(self, side: Side) -> str | None:
         offered = None if self.spec is None or self.everywhere else why_not(side.view, self.spec)
-        return offered or self.lacks(setup, side)
+        return offered or self.lacks(side)
 
 
 def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
     """Return the figures of both sides as one. Needs no session."""
     made = {letter: make() for letter, make in makers.items()}
-    return beside(name, f"{title}: A and B", who_is_who(setup), made)
-
-
-def compared(setup: Setup) -> Compared:
-    """Return both sides as captions and programs name them."""
-    return Compared(who_is_who(setup), (source_of(setup.left), source_of(setup.right)))
-
-
-def who_is_who(setup: Setup) -> str:
-    """Say what A and B are, for a caption."""
-    if setup.pairing == "models":
-        models = f"A is {setup.left.checkpoint}, B is {setup.right.checkpoint}"
-        what = f"{models}; both read “{setup.left.sentence}”."
-    else:
-        texts = f"A reads “{setup.left.sentence}”, B reads “{setup.right.sentence}”"
-        what = f"{texts}; checkpoint {setup.left.checkpoint}."
-    return f"{what} B follows A's translation." if setup.follow else what
+    return beside(name, f"{title}: A and B", setup.about, made)

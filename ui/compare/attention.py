@@ -1,0 +1,364 @@
+"""Attention of both sides: one map each, all heads, or lines, and the difference of one or all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from figures.attention import head_table
+from figures.compare import LETTERS
+from figures.exhibit import Exhibit
+from figures.labels import plain_token
+from figures.markdown import code, plain
+from figures.numbers import count
+from transformer.measures.compare import divergence
+from transformer.measures.entropy import EVENNESS_RULE, evenness
+from transformer.types import AttentionKind
+from ui.attention.cached import get_drawing, get_maps, get_sheet
+from ui.attention.choice import AttentionSettings, read_choice
+from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, shown_map
+from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
+from ui.compare.choice import can_follow, compared
+from ui.compare.exhibits import MapsChoice, any_maps_exhibit
+from ui.compare.pairing import (
+    Fit,
+    changed_places,
+    difference_map,
+    fit_of,
+    joined_choices,
+    signed_sheet,
+    without_partner,
+)
+from ui.components.grid import Cell
+from ui.components.grid.mount import attention_grid
+from ui.components.lens import Map
+from ui.components.lens.mount import attention_lens
+from ui.core import url_state
+from ui.core.layout import sized
+from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
+from ui.core.theme import current_theme
+from ui.core.units import UNITS, units_control
+from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.widgets import choose_one, raw_box, refill
+from ui.export.download import trace_for
+from ui.frame.twice import Download, Pair, Setup, Twice
+from ui.head.choice import kind_now, shared_kinds
+from ui.work.results import once
+
+#: Displays by name: the label, and the Attention page's display for each side.
+DISPLAYS = {
+    "matrix": ("Maps", "matrix"), "difference": ("Difference", "matrix"),
+    "grid": ("All heads", "grid"), "differences": ("All differences", "grid"),
+    "lines": ("Lines", "heads"),
+}  # fmt: skip
+
+BESIDE: Param[str] = Param("beside", url_state.one_of(DISPLAYS), "matrix")
+
+#: What a link brings back of the maps.
+PARAMS: tuple[Param[Any], ...] = (
+    KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, UNITS, AttentionSettings.dim,
+    AttentionSettings.how, AttentionSettings.heads, AttentionSettings.mass, AttentionSettings.pin,
+)  # fmt: skip
+
+#: Pixels that a map beside another one may take in height.
+_TALL = 430
+
+
+@dataclass(frozen=True, eq=False)
+class Both:
+    """Both sides' maps of one kind of attention.
+
+    Attributes:
+        pair: the sides.  kind: of attention.  fit: how the two line up.
+        choices, maps: of A and B; in the units of `fit` for the difference.
+    """
+
+    pair: Pair
+    kind: AttentionKind
+    fit: Fit
+    choices: tuple[AttentionChoice, AttentionChoice]
+    maps: tuple[Maps, Maps]
+
+    def of(self, side: Side) -> tuple[AttentionChoice, Maps]:
+        """Return the choice and the maps of one side."""
+        at = LETTERS.index(side.letter)
+        return self.choices[at], self.maps[at]
+
+
+def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
+    """Store a layer and head of one side."""
+    for param, at in zip(params, cell, strict=True):
+        url_state.put(param, param.parse("mean" if at is None else str(at + 1)))
+
+
+def _join() -> None:
+    url_state.forget(OTHER_LAYER, OTHER_HEAD)
+
+
+def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None:
+    """Draw the controls and return what both sides have of the choice; None if that is nothing.
+
+    Args:
+        display: how to look at the maps.
+        displays: whether that can be chosen.
+    """
+    left, right = (side.trace for side in pair.sides)
+    kinds = shared_kinds((left, right))
+    if not kinds:
+        st.info("These two have no kind of attention in common.", icon=":material/info:")
+        return None
+    kind = kind_now(left, right)
+    with pair.controls.container(key="compare_maps", horizontal=True, vertical_alignment="center"):
+        # One row holds kinds and displays, so kinds are short, as on the grid's tabs.
+        names = {each: KIND_TEXTS[each].short for each in kinds}
+        forgotten = AttentionSettings.of("tokens")
+        choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind, wrap=False)
+        if displays:
+            labels = {name: label for name, (label, _) in DISPLAYS.items()}
+            choose_one("View", BESIDE, labels, wrap=False)
+        with st.popover("Options", icon=":material/tune:", type="tertiary"):
+            refill("units_widget", "dim_widget", "combine_widget")
+            units_control()
+            draw_dim()
+            draw_combine()
+    units = url_state.get(UNITS)
+    fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
+    if display.startswith("difference") and fit.units:
+        units = fit.units
+    one, two = (
+        replace(
+            read_choice(side.trace, kind, side.cell_now(), DISPLAYS[display][1]),
+            units=units, chosen=False, queries=(), keys=(),
+        )
+        for side in pair.sides
+    )  # fmt: skip
+    n_layers, n_heads = right.attention(kind).shape[:2]
+    if url_state.get(AttentionSettings.heads) is None and all(
+        layer < n_layers and head < n_heads for layer, head in one.heads
+    ):
+        two = replace(two, heads=one.heads)  # a legend switches heads on both sides
+    maps = [
+        get_maps(side.view, side.trace, choice)
+        for side, choice in zip(pair.sides, (one, two), strict=True)
+    ]
+    return Both(pair, kind, fit, (one, two), (maps[0], maps[1]))
+
+
+def draw_twice(pair: Pair) -> Download | None:
+    """Draw the maps, their difference, all of them, or lines."""
+    display = url_state.get(BESIDE)
+    both = open_maps(pair, display)
+    if both is None:
+        return None
+    _DRAW[display](both)
+
+    def settings(side: Side) -> Mapping[str, str]:
+        layer, head = (LAYER.write(None if at is None else at + 1) for at in both.of(side)[0].cell)
+        return {KIND.name: both.kind, LAYER.name: layer, HEAD.name: head}
+
+    pair.links(settings)
+    return _download(both, display)
+
+
+def _download(both: Both, display: str) -> Download | None:
+    """Return the download of the maps on screen; None if no head is chosen."""
+    if not both.fit.units:
+        display = {"difference": "matrix", "differences": "entropies"}.get(display, display)
+    if display == "lines" and not all(choice.heads for choice in both.choices):
+        return None
+    n_numbers = 0
+    for maps, choice in zip(both.maps, both.choices, strict=True):
+        n_layers, n_heads, n, m = maps.weights.shape
+        every = {"entropies": 0, "lines": len(choice.heads), "matrix": 1, "difference": 1}
+        n_numbers += every.get(display, n_layers * n_heads) * n * m
+    shown = MapsChoice(display, both.choices)
+    return Download(partial(_figure, both.pair.setup, shown), shown.stem, n_numbers)
+
+
+def _figure(setup: Setup, shown: MapsChoice) -> Exhibit:
+    traces = trace_for(setup.left), trace_for(setup.right)
+    return any_maps_exhibit(traces, shown, compared(setup))
+
+
+def draw_lens(
+    both: Both, side: Side, key: str, max_height: int = _TALL, *, named: bool = True
+) -> None:
+    """Draw one side's map, with its name above it."""
+    choice, maps = both.of(side)
+    shown = shown_map(maps, choice)
+    if named:
+        st.markdown(f"{side.lead}{plain(shown.name)}")
+    attention_lens(shown, key=key, max_height=max_height)
+
+
+def _cell_boxes(both: Both, side: Side) -> None:
+    """Draw the boxes of one side's layer and head; B's may follow A's."""
+    shape = both.of(side)[1].weights.shape
+    place = st.container(key=f"compare_cells_{side.letter}")
+    for box, axis, param, n in zip(
+        place.columns(2, gap="small"), ("layer", "head"), side.cell_params, shape, strict=False
+    ):
+        raws = ["same"] * (side.letter == "B") + ["mean", *map(str, range(1, n + 1))]
+        raw = param.write(url_state.get(param))
+        names = {"same": f"{axis} as A", "mean": f"all {axis}s"}
+        raw_box(
+            box, f"{side.letter} {axis}", param, raws, raw if raw in raws else "mean",
+            key=f"{param.name}_widget",
+            named=lambda raw, axis=axis, names=names: (  # type: ignore[misc]
+                f"{side.letter}  {names.get(raw, f'{axis} {raw}')}"
+            ),
+        )  # fmt: skip
+
+
+def _matrices(both: Both) -> None:
+    both.pair.rows(
+        lambda side: _cell_boxes(both, side),
+        lambda side: draw_lens(both, side, side.key("compare_lens"), named=False),
+    )
+
+
+def _say_unpaired(both: Both) -> None:
+    """Say why the maps cannot be subtracted, and what would help."""
+    helps = both.fit.helps and can_follow(both.pair.setup.right)
+    offer = " Switch on “B follows A’s translation”." if helps else ""
+    st.info(both.fit.why + offer, icon=":material/join_inner:")
+
+
+def _difference(both: Both) -> None:
+    if not both.fit.units:
+        _say_unpaired(both)
+        _matrices(both)
+        return
+    both.pair.rows(lambda side: _cell_boxes(both, side))
+    shown = difference_map(*both.maps, both.choices)
+    picture, words = st.columns([0.62, 0.38], gap="large")
+    with picture.container():
+        st.markdown(f"**{plain(shown.name)}**")
+        attention_lens(shown, key="compare_difference", max_height=_TALL + 40)
+    with words.container():
+        for line in _difference_words(both, shown):
+            st.markdown(line)
+        for note in (both.fit.why, changed_places(*both.maps)):
+            if note:
+                st.caption(note)
+
+
+def _difference_words(both: Both, shown: Map) -> list[str]:
+    """Return the size of the difference in sentences of Markdown."""
+    if not shown.weights.any():
+        return ["**Every weight is the same on both sides.**"]
+    one, other = (
+        shown_map(maps, choice).weights
+        for maps, choice in zip(both.maps, both.choices, strict=True)
+    )
+    apart = divergence(one, other)
+    row = int(apart.argmax())
+    lines = [
+        f"On average a row differs by **{apart.mean():.3f} bits** (Jensen-Shannon divergence: 0 "
+        "for equal rows, 1 for rows that share no key).",
+        f"Farthest apart is query {row + 1} {code(plain_token(shown.query_tokens[row]))}: "
+        f"{apart[row]:.3f} bits.",
+    ]
+    if both.choices[0].how == "mean":
+        lines.append(
+            "Each row of the difference sums to 0: where one side looks more, it looks less "
+            "elsewhere."
+        )
+    return lines
+
+
+def _grids(both: Both) -> None:
+    def grid(side: Side) -> None:
+        choice, maps = both.of(side)
+        n_layers, n_heads = maps.weights.shape[:2]
+        st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
+        attention_grid(
+            get_sheet(side.view, choice), chosen=choice.cell,
+            on_choose=partial(choose, side.cell_params), key=side.key("compare_grid"),
+            cell_width=56,
+        )  # fmt: skip
+
+    both.pair.rows(grid)
+    if {url_state.get(OTHER_LAYER), url_state.get(OTHER_HEAD)} != {"same"}:
+        st.button(
+            "Show the same head in B", on_click=_join, icon=":material/link:",
+            type="tertiary", key="compare_join",
+        )  # fmt: skip
+    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
+
+
+def _differences(both: Both) -> None:
+    """Draw the grid and the chosen difference; if maps cannot be subtracted, why, and entropies."""
+    if not both.fit.units:
+        _say_unpaired(both)
+        both.pair.rows(lambda side: _draw_evenness(both, side))
+        st.caption(EVENNESS_RULE)
+        return
+    choices = joined_choices(both.maps, both.choices)
+    shown, first = difference_map(*both.maps, choices), both.choices[0]
+    key = (
+        "differences", tuple(view.request for view in both.pair.setup.views),
+        first.kind, first.units, first.how, first.dim,
+    )  # fmt: skip
+
+    def take(cell: Cell) -> None:
+        choose((LAYER, HEAD), cell)
+        _join()
+
+    grid, lens = st.columns([0.52, 0.48], gap="large")
+    with grid.container():
+        attention_grid(
+            once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None)))),
+            chosen=choices[0].cell, on_choose=take, key="compare_differences", cell_width=76,
+        )  # fmt: skip
+    with lens.container():
+        st.markdown(f"**{plain(shown.name)}**")
+        attention_lens(shown, key="compare_difference", max_height=400)
+        for line in _difference_words(replace(both, choices=choices), shown)[:2]:
+            st.markdown(line)
+    for note in (without_partner(*both.maps), both.fit.why, changed_places(*both.maps)):
+        if note:
+            st.caption(note)
+
+
+def _draw_evenness(both: Both, side: Side) -> None:
+    """Draw the share of entropy of one side's heads."""
+    st.markdown(f"{side.lead}how evenly each head looks")
+    spread = evenness(both.of(side)[1].weights)
+    layer, head = np.unravel_index(int(spread.argmin()), spread.shape)
+    st.altair_chart(
+        sized(head_table(spread.astype("f4"), current_theme(), what="share of entropy")),
+        theme=None,
+        alt=f"{side.letter}: share of the largest possible entropy of every head; the least, "
+        f"{spread.min():.2f}, in layer {layer + 1}, head {head + 1}.",
+    )
+
+
+def _lines(both: Both) -> None:
+    draw_mass(st.container())
+    left, right = (maps.weights.shape[2:] for maps in both.maps)
+    drawings = {side.letter: get_drawing(side.view, both.of(side)[0]) for side in both.pair.sides}
+    if both.maps[0].queries == both.maps[1].queries:  # the same query stands out on both sides
+        lead = {"lead": drawings["A"].header["lead"]}
+        drawings["B"] = replace(drawings["B"], header=drawings["B"].header | lead)
+
+    def lines(side: Side) -> None:
+        (choice, maps), drawn = both.of(side), drawings[side.letter]
+        st.markdown(f"{side.lead}{drawn.lines:,} lines of {count(len(choice.heads), 'head')}")
+        pins = side.letter == "A" or left == right
+        draw_lines(drawn, choice, maps, side.key("compare_lines"), pins=pins, beside=True)
+
+    both.pair.rows(lines)
+
+
+_DRAW = {
+    "matrix": _matrices, "difference": _difference, "grid": _grids,
+    "differences": _differences, "lines": _lines,
+}  # fmt: skip
+
+TWICE = Twice("maps", draw_twice, page="attention", params=(BESIDE, *PARAMS))

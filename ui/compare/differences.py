@@ -1,0 +1,133 @@
+"""Differences of what two sides' tokenizers cut and of the positions that their models add."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from figures.exhibit import Exhibit, Panel
+from figures.markdown import code
+from transformer.measures.compare import difference
+from transformer.measures.words import group_labels, word_groups
+from transformer.types import Floats
+from ui.compare.exhibits import with_difference
+from ui.frame.twice import Download, Maker, Pair, Twice
+from ui.positions import own
+from ui.positions.sections import draw_positions
+from ui.tokens import panels
+from ui.tokens.panels import reading_of_side
+from ui.tokens.views import Reading
+
+#: Words that are cut differently are named up to here.
+_MOST_WORDS = 6
+
+
+def _pieces(pair: Pair) -> Download | None:
+    """Draw the pieces of both sides, their numbers, and the words that are cut differently."""
+    download = panels.draw_twice(pair)
+    if len(pair.shown) < 2:
+        return download
+    table: dict[str, Sequence[str]] = {
+        "what": (
+            "pieces", "words", "pieces a word", "not in the vocabulary", "pieces in the vocabulary",
+        )
+    }  # fmt: skip
+    readings = []
+    for side in pair.shown:
+        reading, tokenizer = reading_of_side(side)
+        n, words = reading.n_pieces, reading.n_words
+        size = "unknown" if tokenizer is None else f"{tokenizer.vocab_size:,}"
+        ratio = f"{n / max(1, words):.2f}"
+        table[side.letter] = [str(n), str(words), ratio, str(len(reading.unknown)), size]
+        readings.append(reading)
+    st.table(table, border="horizontal", hide_index=True)
+    st.markdown(apart(*readings))
+    return download
+
+
+def apart(left: Reading, right: Reading) -> str:
+    """Say which shared words are cut differently, in one sentence of Markdown."""
+    one, two = _words(left), _words(right)
+    shared = [word for word in one if word in two]
+    differing = [word for word in shared if one[word] != two[word]]
+    if not shared:
+        return "The two have no word in common."
+    if not differing:
+        same = "Both cut" if len(shared) == 1 else f"Both cut all {len(shared)}"
+        return f"{same} words that they share alike."
+    named = "; ".join(
+        f"{code(word, 24)} is {_cut(one[word])} in A and {_cut(two[word])} in B"
+        for word in differing[:_MOST_WORDS]
+    )
+    more = f"; and {len(differing) - _MOST_WORDS} more" if len(differing) > _MOST_WORDS else ""
+    words = "word is" if len(differing) == 1 else "words are"
+    return f"**{len(differing)} of {len(shared)} shared {words} cut differently:** {named}{more}."
+
+
+def _words(reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Return each word's pieces; for a repeated word, those of its first occurrence."""
+    pieces = [piece for at, piece in enumerate(reading.pieces) if at not in reading.special]
+    groups = word_groups(pieces)
+    found: dict[str, tuple[str, ...]] = {}
+    for label, group in zip(group_labels(pieces, groups), groups, strict=True):
+        found.setdefault(label, tuple(pieces[at] for at in group))
+    return found
+
+
+def _cut(pieces: Sequence[str]) -> str:
+    return code("·".join(piece.replace("\u2581", "") or "\u2581" for piece in pieces), 40)
+
+
+def _positions(pair: Pair) -> Download | None:
+    """Draw both tables, and below them their difference where they have the same size."""
+    download = own.draw_twice(pair)
+    if download is None or len(pair.shown) < 2:
+        return download
+    one, two = (own.own_now(side.view).table for side in pair.shown)
+    why = why_not_subtracted(one, two)
+    download = replace(download, make=partial(_figure, download.make, apart=not why))
+    if why:
+        st.info(why, icon=":material/join_inner:")
+        return download
+    found = difference(one, two)
+    most = float(np.abs(found).max())
+    if most == 0:
+        st.markdown("**A − B:** both add exactly the same at every position.")
+    else:
+        st.markdown(f"**A − B:** they differ by up to {most:.3g}.")
+        draw_positions(
+            st.container(), found, "positions_difference",
+            f"What A adds less what B adds, by up to {most:.3g}.", height=330, limit=most,
+        )  # fmt: skip
+    return download
+
+
+def why_not_subtracted(left: Floats, right: Floats) -> str:
+    """Say why two tables [n, d] cannot be subtracted, in one sentence; "" if they can."""
+    if left.shape[1] != right.shape[1]:
+        return f"Vectors of {left.shape[1]} and {right.shape[1]} numbers have no difference."
+    if len(left) != len(right):
+        shorter = "A" if len(left) < len(right) else "B"
+        ends = min(len(left), len(right))
+        return f"{shorter}’s table ends after {ends} positions; show no more, and they compare."
+    return ""
+
+
+def _figure(make: Maker, *, apart: bool) -> Exhibit:
+    """Return both tables side by side, with their difference if they have one."""
+    both = replace(make(), columns=2)
+    if not apart:
+        return both
+    first = both.parts[0]
+    assert isinstance(first, Panel)
+    found = difference(both.arrays["positions_a"], both.arrays["positions_b"])
+    panel = replace(first, title="A − B", values=found, quantity="difference")
+    return with_difference(both, panel, "positions")
+
+
+PIECES: Twice = replace(panels.TWICE, draw=_pieces)
+POSITIONS: Twice = replace(own.TWICE, draw=_positions)

@@ -1,1 +1,0 @@
-"""Maps of two sides: pairing, differences, matching."""

@@ -1,0 +1,225 @@
+"""Heads of one model matched to the most alike of another, and the chosen pair side by side.
+
+The left model translates every example greedily and the right one follows the same translation, so
+that rows mean the same in both. Each sentence's similarities are cached for all sessions, so
+stopping loses one sentence at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+
+import streamlit as st
+
+from figures.exhibit import Exhibit, file_stem
+from transformer.errors import InputError
+from transformer.measures.agreement import HeadAgreement, Matching, head_agreements, match
+from transformer.measures.compare import SIMILARITY_RULE, HeadPair
+from transformer.types import AttentionKind
+from ui.attention.maps import KIND_TEXTS
+from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
+from ui.compare.choice import can_follow, compared
+from ui.compare.exhibits import heads_exhibit, likeness
+from ui.components.match import head_name
+from ui.components.match.mount import head_matches
+from ui.core import url_state
+from ui.core.search_settings import ALPHA
+from ui.core.side import OTHER_HEAD, OTHER_LAYER
+from ui.core.url_state import HEAD, LAYER
+from ui.core.view import View
+from ui.core.widgets import fill
+from ui.export.download import source_of
+from ui.frame.twice import Download, Pair, Setup, Twice, following
+from ui.work.cache import errors_on_page, get_tracer
+from ui.work.progress import UNKNOWN, Progress, Report, attended, resume, stopped, unreported
+from ui.work.results import once, trace
+
+_Kinds = Mapping[AttentionKind, HeadAgreement]
+
+
+def sentences_for(setup: Setup) -> tuple[str, ...]:
+    """Return the sentences to match over: both models' examples, each with its counterpart.
+
+    A file of arrays holds one sentence only.
+    """
+    if "archive" in (setup.left.kind, setup.right.kind):
+        return tuple(dict.fromkeys((setup.left.sentence, setup.right.sentence)))
+    items = (*setup.left.examples.items, *setup.right.examples.items)
+    every = (text for item in items for text in (item.sentence, item.beside) if text)
+    return tuple(dict.fromkeys(every))
+
+
+def work_of(setup: Setup) -> tuple[object, ...]:
+    """Return the key of the work of matching these two models."""
+    return ("match", *(_greedy(view, "").request for view in setup.views))
+
+
+def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
+    """Match the heads of two models; None if no sentence can be compared. Needs no session.
+
+    Args:
+        report: called with (sentence, sentences) while it works; may raise to stop.
+    """
+    sentences = sentences_for(setup)
+    found = []
+    for number, sentence in enumerate(sentences, start=1):
+
+        def at(step: int, most: int, number: int = number) -> None:
+            report(number, len(sentences))
+
+        found.append(_alike(setup, sentence, at).get(kind))
+    return match(found)
+
+
+def _alike(setup: Setup, sentence: str, report: Report) -> _Kinds:
+    """Return the similarities of all heads on one sentence, of each kind that can be compared."""
+    one, other = (_greedy(view, sentence) for view in setup.views)
+
+    def make() -> _Kinds:
+        try:
+            first = trace(one.request, report)
+            report(*UNKNOWN)
+            follows = first.text.strip() and can_follow(other)
+            followed = following(other, first.text) if follows else other
+            second = trace(followed.request, report)
+        except InputError:
+            return MappingProxyType({})  # a sentence that one of them does not take
+        report(*UNKNOWN)
+        found = head_agreements(first, second, report=lambda: report(*UNKNOWN))
+        return MappingProxyType(found)
+
+    return once(("alike", one.request, other.request), make, report)
+
+
+def _greedy(view: View, sentence: str) -> View:
+    """Return the view of a sentence translated greedily by its model alone."""
+    return replace(
+        view, sentence=sentence, beam_size=1, alpha=ALPHA.default, prefix=(), target=None,
+        sampling=None,
+    )  # fmt: skip
+
+
+def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
+    """Return the matching, showing progress and a way to stop.
+
+    If the user has stopped it or nothing can be compared, say so and return None.
+    """
+    work = work_of(setup)
+    if stopped(work):
+        st.info("Stopped. What was compared so far is kept.", icon=":material/stop_circle:")
+        st.button("Go on matching", on_click=resume, key="compare_resume")
+        return None
+    for view in setup.views:
+        get_tracer(view)
+    progress = Progress(work, "Comparing sentence {step} of {most}")
+    with errors_on_page():
+        found = attended(lambda report: matching(setup, kind, report), progress)
+    if found is None:
+        st.info("In no sentence do both models see the same words, so no heads compare.")
+    return found
+
+
+def _draw(pair: Pair) -> Download | None:
+    """Draw the similarities of all heads, and one pair side by side."""
+    both, setup = open_maps(pair, "matrix", displays=False), pair.setup
+    if both is None:
+        return None
+    if setup.pairing == "sentences":
+        st.info(
+            "Matching is between two models. Choose two checkpoints above.", icon=":material/info:"
+        )
+        return None
+    found = _get_matching(setup, both.kind)
+    if found is None:
+        return None
+    chosen = _chosen_pair(both, found)
+    table, maps = st.columns([0.33, 0.67], gap="large")
+    with table.container():
+        st.markdown(_summary(found))
+        head_matches(
+            likeness(found, both.kind, setup.names), chosen=chosen, key="compare_match",
+            on_choose=lambda pair: _choose_pair(pair, found),
+        )  # fmt: skip
+    with maps.container():
+        _pair_box(found, chosen)
+        choices = [
+            replace(choice, cell=divmod(at, shape[1]))
+            for choice, at, shape in zip(both.choices, chosen, found.shapes, strict=True)
+        ]
+        shown = replace(both, choices=(choices[0], choices[1]))
+        pair.rows(lambda side: draw_lens(shown, side, side.key("compare_pair"), 380))
+    count = f"{found.sentences} example sentence{'' if found.sentences == 1 else 's'}"
+    left_out = (
+        f" {found.left_out} more were left out, because the two models see different words."
+        if found.left_out else ""
+    )  # fmt: skip
+    st.caption(
+        f"{SIMILARITY_RULE} Over whole words of {count}, all rows alike; B follows A's greedy "
+        "translations. Heads are matched so that the sum of similarities is the largest there "
+        f"is.{left_out}"
+    )
+    name = file_stem("heads matched", KIND_TEXTS[both.kind].name)
+    return Download(partial(_figure, setup, both.kind, chosen), name)
+
+
+def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
+    """Return the figure of the matching; needs no session."""
+    found = matching(setup, kind)
+    if found is None:
+        raise ValueError("no sentence has the same words in both models")
+    left, right = (
+        [source_of(_greedy(view, sentence)) for sentence in sentences_for(setup)]
+        for view in setup.views
+    )
+    return heads_exhibit(
+        found, likeness(found, kind, setup.names), kind, chosen, compared(setup), (left, right),
+        follow=can_follow(setup.right),
+    )  # fmt: skip
+
+
+def _chosen_pair(both: Both, found: Matching) -> HeadPair:
+    """Return the stored pair, else the match of A's stored head, else the most similar pair."""
+    at = [
+        cell[0] * shape[1] + cell[1] if cell[0] is not None and cell[1] is not None else None
+        for cell, shape in zip((each.cell for each in both.choices), found.shapes, strict=True)
+    ]
+    if at[0] is not None and at[1] is not None and url_state.get(OTHER_LAYER) != "same":
+        return at[0], at[1]
+    best = max(found.pairs, key=lambda pair: found.values[pair])
+    return next((pair for pair in found.pairs if pair[0] == at[0]), best)
+
+
+def _choose_pair(pair: HeadPair, found: Matching) -> None:
+    """Store these two heads, for this view and the others."""
+    one, other = (divmod(at, shape[1]) for at, shape in zip(pair, found.shapes, strict=True))
+    choose((LAYER, HEAD), one)
+    choose((OTHER_LAYER, OTHER_HEAD), other)
+
+
+def _summary(found: Matching) -> str:
+    said = f"**{len(found.pairs)} pairs of heads, {found.mean:.2f} alike on average**"
+    in_place = found.in_place
+    return said if in_place is None else f"{said}; heads in the same place: {in_place:.2f}."
+
+
+def _pair_box(found: Matching, pair: HeadPair) -> None:
+    """List the pairs by name, most similar first: for the keyboard and for small screens."""
+    ordered = sorted(found.pairs, key=lambda each: -found.values[each])
+    fill("compare_pair_box", pair)
+
+    def named(each: HeadPair) -> str:
+        one, other = (head_name(at, shape) for at, shape in zip(each, found.shapes, strict=True))
+        matched = "" if each in ordered else ", not matched"
+        return f"A {one} and B {other}: {found.values[each]:.3f} alike{matched}"
+
+    st.selectbox(
+        "Pair of heads, most alike first", ordered if pair in ordered else [pair, *ordered],
+        key="compare_pair_box", format_func=named, label_visibility="collapsed",
+        on_change=lambda: _choose_pair(st.session_state["compare_pair_box"], found),
+    )  # fmt: skip
+
+
+TWICE = Twice("heads", _draw, title="Heads matched", params=PARAMS, follows=True)

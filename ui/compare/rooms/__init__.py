@@ -1,1 +1,0 @@
-"""Every other page's room, drawn twice."""
