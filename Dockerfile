@@ -1,7 +1,7 @@
 # Headlight on a CPU, as a public server. Build and run: see docs/hosting.md.
 #   docker build --build-arg TORCH_INDEX=ADDRESS -t headlight .
 FROM python:3.12-slim-bookworm AS build
-# Index of CPU builds of torch, see "CPU or GPU" in the README; without it pip takes the CUDA build.
+# Index of CPU builds of torch, see docs/training.md; without it pip takes the CUDA build.
 ARG TORCH_INDEX=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build

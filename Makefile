@@ -13,7 +13,7 @@
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	2>/dev/null && echo $$p && break; done)
-# Where to take torch from, when not from pip's usual place (see "CPU or GPU" in the README).
+# Where to take torch from, when not from pip's usual place (see docs/training.md).
 TORCH_INDEX ?=
 PORT ?= 8501
 

@@ -16,7 +16,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 
 def test_table_of_checkpoints_is_what_the_command_prints() -> None:
     table = summary_table(list_entries([ROOT / "checkpoints"]))
-    assert table in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert table in (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 
 
 def test_links_lead_to_files() -> None:
@@ -25,7 +25,7 @@ def test_links_lead_to_files() -> None:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text("utf-8")):
             assert (document.parent / target).exists(), (document, target)
             count += 1
-    assert count > 95
+    assert count > 60
 
 
 def test_the_index_lists_every_decision_once_by_its_title() -> None:
