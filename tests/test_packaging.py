@@ -116,6 +116,7 @@ def test_the_metadata_hold_ranges_and_the_lock_one_version(metadata: Message) ->
 
 
 def test_extras_that_documents_name_exist(metadata: Message) -> None:
-    texts = [path.read_text("utf-8") for path in (ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))]
+    paths = (ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
+    texts = [path.read_text("utf-8") for path in paths]
     named = {extra for text in texts for extra in re.findall(r"pip\s+install\s+\.\[(\w+)\]", text)}
     assert named and named <= set(metadata.get_all("Provides-Extra", []))
