@@ -211,7 +211,9 @@ def _rows(path: Path, tgt: str) -> Iterator[_Row]:
     try:
         file = find_file(path)
     except MissingFileError as error:
-        raise MissingFileError(f"{error}; the dictionary is Wiktionary's, see docs/training.md") from None
+        raise MissingFileError(
+            f"{error}; the dictionary is Wiktionary's, see docs/training.md"
+        ) from None
     for number, line in enumerate(read_lines(file), 1):
         columns = line.split("\t")
         if len(columns) != 5:
