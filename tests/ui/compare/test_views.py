@@ -74,9 +74,6 @@ def test_without_a_recipe_the_card_or_the_imported_name_says_it(
     assert target_language(bare(tmp_path / "marian", tiny_tokenizer, imported)) == "fi"
     for number, metrics in enumerate((None, {"training": 3}, {"imported": {"source": ["x"]}})):
         assert target_language(bare(tmp_path / f"none{number}", tiny_tokenizer, metrics)) is None
-    german = view("everyday-en-de")
-    other = replace(german, entry=replace(german.entry, kind="archive"))
-    assert target_language(other) is None
 
 
 def test_only_another_known_language_is_warned_of(
