@@ -29,7 +29,11 @@ OURS = "multi30k-en-de"
 FOREIGN = ("t5", "gpt2", "bert")
 
 #: Views that need more than attention.
-INSIDE = {"beam": "keeps no record", "head": "queries, keys, values", "positions": "Headlight checkpoint"}
+INSIDE = {
+    "beam": "keeps no record",
+    "head": "queries, keys, values",
+    "positions": "Headlight check",
+}
 
 pytestmark = pytest.mark.timeout(600)
 
