@@ -59,9 +59,9 @@ def make(folder: Path, shape: Shape, seed: int = 0) -> None:
     _write_marian(folder / "marian", shape, seed)
     from ctranslate2.converters import TransformersConverter
 
-    from transformer.importers.marian.importer import import_marian
+    from transformer.importers.registry import FORMATS
 
-    import_marian(folder / "marian", folder / "imported")
+    FORMATS["marian"].convert(folder / "marian", folder / "imported")
     TransformersConverter(str(folder / "marian")).convert(str(folder / "converted"))
 
 

@@ -29,9 +29,8 @@ from transformer.checkpoint.weights import describe_weights, layout_of, read_ten
 from transformer.config import ModelConfig
 from transformer.evaluation.summary import summary_table
 from transformer.files.npz import describe_npz, read_npz
-from transformer.importers.fairseq.importer import import_fairseq, read_dictionary
-from transformer.importers.joeynmt.importer import import_joeynmt
-from transformer.importers.marian.importer import import_marian
+from transformer.importers.fairseq.importer import read_dictionary
+from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.merges import Merges, read_codes
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
@@ -309,9 +308,9 @@ _OURS: dict[str, Callable[[Path], object]] = {
 
 #: For each other library: what makes a model, its shape, and what imports it.
 _FOREIGN: dict[str, tuple[Callable[..., object], str, Callable[..., object]]] = {
-    "joeynmt": (foreign.joeynmt, "post-norm, separate", import_joeynmt),
-    "fairseq": (foreign.fairseq, "post-norm, all shared", import_fairseq),
-    "marian": (_marian, "separate vocabularies", import_marian),
+    "joeynmt": (foreign.joeynmt, "post-norm, separate", FORMATS["joeynmt"].convert),
+    "fairseq": (foreign.fairseq, "post-norm, all shared", FORMATS["fairseq"].convert),
+    "marian": (_marian, "separate vocabularies", FORMATS["marian"].convert),
 }
 
 #: Readers of text, and texts.

@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.importers.models import make_folder
-from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
 from transformer.trace.records import Trace
 from ui.core.request import Request
 from ui.work import results
@@ -35,7 +35,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
         getattr(huggingface_models, name)(root / name)
     theirs = root.parent / "languages-marian"
     make_folder(theirs, "separate vocabularies")
-    import_marian(theirs, root / "tagged")
+    FORMATS["marian"].convert(theirs, root / "tagged")
     return root
 
 

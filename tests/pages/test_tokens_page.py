@@ -14,7 +14,7 @@ from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.importers.fairseq.importer import import_fairseq
+from transformer.importers.registry import FORMATS
 from transformer.text.tokenizer import train_tokenizer
 
 RunApp = Callable[..., AppTest]
@@ -161,7 +161,7 @@ def test_a_blank_sentence_asks_for_one(run_app: RunApp, checkpoints: Path) -> No
 def test_each_side_has_its_own_vocabulary(run_app: RunApp, tmp_path: Path, shape: str) -> None:
     """An imported model with two vocabularies of different sizes, cut without or with a model."""
     fairseq(tmp_path / "theirs", shape)
-    path = import_fairseq(tmp_path / "theirs", tmp_path / "root" / "ours")
+    path = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "root" / "ours")
     config = load_checkpoint(path).config
     assert config.vocab_size != config.target_vocab_size
     for side, size in (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer.checkpoint.weights import Described, describe_weights, read_tensors
+from transformer.checkpoint.weights import Described, describe, describe_weights, read_tensors
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_file, is_there, json_object
 
@@ -28,18 +28,28 @@ class Stored:
         files: the file that holds each tensor.
         found: shape and type of each tensor.
         size: total bytes.
+        read: the tensors, if reading the file's settings has read them too.
     """
 
     path: Path
     files: Mapping[str, Path]
     found: Mapping[str, Described]
     size: int
+    read: Mapping[str, Tensor] | None = None
 
-    def tensors(self) -> dict[str, Tensor]:
+    @classmethod
+    def of(cls, path: Path, tensors: Mapping[str, Tensor]) -> Stored:
+        """Describe tensors that were read from one file."""
+        found = {name: describe(tensor) for name, tensor in tensors.items()}
+        return cls(path, dict.fromkeys(found, path), found, check_file(path), tensors)
+
+    def tensors(self) -> Mapping[str, Tensor]:
         """Read a copy of every tensor in its stored type.
 
         Raises: `CheckpointError` if a file has been replaced since it was described.
         """
+        if self.read is not None:
+            return self.read
         read: dict[str, Tensor] = {}
         for path in dict.fromkeys(self.files.values()):
             found = {name: self.found[name] for name, file in self.files.items() if file == path}
@@ -47,24 +57,54 @@ class Stored:
         return read
 
 
-def describe_shards(folder: Path, names: Sequence[str]) -> Stored:
-    """Describe a folder's weights: the first file of these names, or else the first index.
+def describe_shards(folder: Path, names: Sequence[str], most: int = MAX_FILES) -> Stored:
+    """Describe a folder's weights, without reading their numbers.
+
+    Args: see `weight_files`.
+
+    Raises: `CheckpointError`, one line that names the file.
+    """
+    path, placed = weight_files(folder, names, most)
+    if placed is None:
+        found = describe_weights(path)
+        return Stored(path, dict.fromkeys(found, path), found, check_file(path))
+    files: dict[str, Path] = {}
+    found, size = {}, 0
+    for name in sorted(set(placed.values())):
+        file = path.parent / name
+        size += check_file(file)
+        held = describe_weights(file)
+        for tensor in held:
+            if placed.get(tensor) != name:
+                raise CheckpointError(f"{file}: holds {tensor!r}, but {path.name} does not say so")
+        for tensor, other in placed.items():
+            if other == name and tensor not in held:
+                raise CheckpointError(f"{file}: tensor {tensor!r} is missing")
+        files |= dict.fromkeys(held, file)
+        found |= held
+    return Stored(path, files, found, size)
+
+
+def weight_files(
+    folder: Path, names: Sequence[str], most: int = MAX_FILES
+) -> tuple[Path, dict[str, str] | None]:
+    """Return a weight file and None, or an index and the name of each tensor's file.
+
+    Args:
+        names: of weight files in order of preference; an index is named NAME.index.json.
+        most: files that an index may name.
 
     Raises: `CheckpointError`, one line that names the file.
     """
     for name in names:
-        path = folder / name
-        if is_there(path):
-            found = describe_weights(path)
-            return Stored(path, dict.fromkeys(found, path), found, check_file(path))
-    for name in names:
-        path = folder / f"{name}.index.json"
-        if is_there(path):
-            return _several(path, Path(name).suffix)
+        if is_there(path := folder / name):
+            return path, None
+        if is_there(index := folder / f"{name}.index.json"):
+            return index, _placed(index, path.suffix, most)
     raise CheckpointError(f"{folder / names[0]}: the file is missing")
 
 
-def _several(index: Path, suffix: str) -> Stored:
+def _placed(index: Path, suffix: str, most: int) -> dict[str, str]:
     placed = json_object(index).get("weight_map")
     if not isinstance(placed, dict) or not placed:
         raise CheckpointError(f"{index}: 'weight_map' does not say which tensor lies where")
@@ -73,22 +113,6 @@ def _several(index: Path, suffix: str) -> Stored:
             raise CheckpointError(
                 f"{index}: {file!r:.80} is not the name of a {suffix} file beside it"
             )
-    names = sorted(set(placed.values()))
-    if len(names) > MAX_FILES:
-        raise CheckpointError(f"{index}: {len(names):,} files; at most {MAX_FILES} are read")
-    files: dict[str, Path] = {}
-    found: dict[str, Described] = {}
-    size = 0
-    for name in names:
-        path = index.parent / name
-        size += check_file(path)
-        held = describe_weights(path)
-        for tensor in held:
-            if placed.get(tensor) != name:
-                raise CheckpointError(f"{path}: holds {tensor!r}, but {index.name} does not say so")
-        for tensor, file in placed.items():
-            if file == name and tensor not in held:
-                raise CheckpointError(f"{path}: tensor {tensor!r} is missing")
-        files |= dict.fromkeys(held, path)
-        found |= held
-    return Stored(index, files, found, size)
+    if (count := len(set(placed.values()))) > most:
+        raise CheckpointError(f"{index}: {count:,} files; at most {most:,} are read")
+    return placed

@@ -34,12 +34,12 @@ def add(commands: Any) -> None:
 
 def _import(options: argparse.Namespace) -> None:
     from transformer.files import hub
-    from transformer.importers import explanations
+    from transformer.importers.torch_content import KEPT, explanation
 
     if options.explain:
-        if options.kind not in explanations.KEPT:
+        if options.kind not in KEPT:
             options.usage_error(f"{options.kind} files need no conversion")
-        print(explanations.explanation(options.kind), end="")
+        print(explanation(options.kind), end="")
         return
     if options.source is None or options.out is None:
         options.usage_error("give DIR and --out PATH")
@@ -47,12 +47,12 @@ def _import(options: argparse.Namespace) -> None:
     if more and options.kind != "fairseq":
         options.usage_error(f"--moses is for fairseq; {options.kind} files record it")
     kind, out = FORMATS[options.kind], Path(options.out)
-    if options.kind in explanations.KEPT and Path(options.source).is_file():
-        print(kind.importer(Path(options.source), out, name=options.source, **more))
+    if options.kind in KEPT and Path(options.source).is_file():
+        print(kind.convert(Path(options.source), out, name=options.source, **more))
         return
     with (
         progress_bar(unit="B", unit_scale=True, disable=None, leave=False) as report,
         hub.opened(options.source, kind.files, out.parent, report) as folder,
     ):
-        path = kind.importer(folder, out, name=options.source, **more)
+        path = kind.convert(folder, out, name=options.source, **more)
     print(path)

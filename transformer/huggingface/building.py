@@ -17,16 +17,16 @@ import torch
 from torch import Tensor
 from torch.nn.modules import module as torch_module
 
+from transformer.checkpoint.shards import describe_shards
 from transformer.checkpoint.weights import (
     Described,
     check_type,
-    describe_weights,
     in_memory,
     read_tensors,
 )
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line
-from transformer.huggingface.files import CONFIG, library, read_values, weight_files
+from transformer.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, library, read_values
 
 #: Size limit: 8 GB in float32, as for this project's own models.
 MAX_PARAMETERS = 2_000_000_000
@@ -54,21 +54,19 @@ def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Fami
     """
     values = read_values(folder)
     library(folder)
-    files = weight_files(folder)
+    weights = describe_shards(folder, WEIGHTS, MAX_SHARDS)
     stored: dict[str, tuple[Path, Described]] = {}
-    for path in files:
-        for name, described in describe_weights(path).items():
-            if described[1] in COUNTED:
-                continue
-            check_type(path, name, described[1])
-            stored[name] = path, described
+    for name, described in weights.found.items():
+        if described[1] not in COUNTED:
+            check_type(weights.files[name], name, described[1])
+            stored[name] = weights.files[name], described
     n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
-    _check_count(files[0], n_stored, max_parameters)
+    _check_count(weights.path, n_stored, max_parameters)
     config, kind, family = _architecture(folder / CONFIG, values)
     with _building:
         _check_shapes(folder, kind, config, stored, n_stored, max_parameters)
         state: dict[str, Tensor] = {}
-        for path in files:
+        for path in dict.fromkeys(file for file, _ in stored.values()):
             here = {name: each for name, (file, each) in stored.items() if file == path}
             for name, tensor in read_tensors(path, here):
                 state[name] = in_memory(path, name, tensor, own=True)
@@ -80,7 +78,7 @@ def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Fami
             )  # fmt: skip
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
             raise CheckpointError(f"{folder}: cannot be built ({one_line(error)})") from None
-    _check_report(files[0], report, family)
+    _check_report(weights.path, report, family)
     return model.eval().requires_grad_(False), family
 
 

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
@@ -153,33 +154,11 @@ def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """Return the weight files, preferably safetensors.
-
-    Raises: `CheckpointError` if there are none, or the index names a file outside this folder.
-    """
-    for name in WEIGHTS:
-        if (folder / name).exists():
-            return [folder / name]
-        index = folder / (name + INDEX)
-        if not index.exists():
-            continue
-        shards = json_object(index).get("weight_map")
-        names = sorted({str(each) for each in shards.values()}) if isinstance(shards, dict) else []
-        if not names or len(names) > MAX_SHARDS:
-            raise CheckpointError(f"{index}: expected a weight_map of at most {MAX_SHARDS:,} files")
-        suffix = Path(name).suffix
-        for each in names:
-            if Path(each).name != each or "\\" in each or not each.endswith(suffix):
-                raise CheckpointError(f"{index}: {each!r} is not a {suffix} file of this folder")
-        return [folder / each for each in names]
-    raise CheckpointError(f"{folder / WEIGHTS[0]}: the file is missing")
-
-
 def check_folder(folder: Path) -> None:
     """Check all that can be checked without the library. Raises `CheckpointError`."""
     read_values(folder)
-    for path in weight_files(folder):
+    index, placed = weight_files(folder, WEIGHTS, MAX_SHARDS)
+    for path in [folder / name for name in sorted(set(placed.values()))] if placed else [index]:
         if path.suffix == ".safetensors":
             describe_weights(path)
         elif not path.exists():

@@ -1,9 +1,10 @@
-"""The last step of every import: write the checkpoint and its card, whole or not at all."""
+"""Last step of every import: the checkpoint and its card, written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from torch import Tensor
@@ -15,8 +16,22 @@ from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
 from transformer.text.tokenizer import Tokenizer
 
-#: Names of formats as model cards write them, where they differ from those of commands.
-TITLES = {"marian": "Marian", "joeynmt": "JoeyNMT", "fairseq": "fairseq"}
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model of another library, read and checked.
+
+    Attributes:
+        state: weights in float32 by this project's names.
+        dtype: the type to store them in.
+        notes: for the model card, in Markdown: departures from the paper.
+    """
+
+    config: ModelConfig
+    state: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    dtype: str
+    notes: str
 
 
 def check_place(out: Path) -> None:
@@ -25,32 +40,23 @@ def check_place(out: Path) -> None:
         raise _taken(out)
 
 
-def finish(
-    out: Path,
-    config: ModelConfig,
-    state: Mapping[str, Tensor],
-    tokenizer: Tokenizer,
-    *,
-    dtype: str,
-    kind: str,
-    source: str,
-    notes: str,
-) -> Path:
+def finish(out: Path, found: Imported, *, kind: str, title: str, source: str) -> Path:
     """Write an imported model to `out`, which appears whole or not at all.
 
     Args:
-        dtype: the type to store the weights in.
-        kind: name of the format.  source: name of the original model.
-        notes: for the model card, in Markdown: how the model differs from the paper's.
+        kind, title: the format's name on the command line, and in words.
+        source: name of the original model.
 
     Returns: `out`. Raises: `CheckpointError`, one line.
     """
     source = " ".join(source.split())
-    metrics = {"imported": {"format": kind, "source": source}, "stored_as": dtype}
-    card = _card(out.name, kind, source, config, dtype, notes + _stored_note(config, state))
+    metrics = {"imported": {"format": kind, "source": source}, "stored_as": found.dtype}
     try:
         with replaced_folder(out, over=False) as new:
-            write_files(new, config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
+            write_files(
+                new, found.config, found.state, found.tokenizer, metrics=metrics,
+                dtype=found.dtype, card=_card(out.name, kind, title, source, found),
+            )  # fmt: skip
             check_checkpoint(new)
     except FileExistsError:
         raise _taken(out) from None
@@ -71,22 +77,19 @@ def put_in_place(unfinished: Path, out: Path) -> None:
         raise CheckpointError(f"{out}: {error.strerror or error}") from None
 
 
-def _stored_note(config: ModelConfig, state: Mapping[str, Tensor]) -> str:
-    """Describe stored tables of positions in a sentence; "" for a model without."""
-    if config.positions != "stored":
-        return ""
-    tables = {"encoder": state["src_positions.table"], "decoder": state["tgt_positions.table"]}
-    return f" {about_stored(tables, config)}"
-
-
-def _card(name: str, kind: str, source: str, config: ModelConfig, dtype: str, notes: str) -> str:
+def _card(name: str, kind: str, title: str, source: str, found: Imported) -> str:
     """Return the model card in Markdown; text from outside is set as code."""
+    config, notes = found.config, found.notes
     sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
     pieces = f"{config.vocab_size:,} shared" if config.tie_embeddings == "all" else sizes
+    if config.positions == "stored":
+        stacks = {"encoder": "src_positions.table", "decoder": "tgt_positions.table"}
+        tables = {stack: found.state[table] for stack, table in stacks.items()}
+        notes += f" {about_stored(tables, config)}"
     return f"""# {code(name)}
 
-A {TITLES.get(kind, kind)} model, imported from {code(source)} by `python -m transformer import {kind}`:
-{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {dtype}.
+A {title} model, imported from {code(source)} by `python -m transformer import {kind}`:
+{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {found.dtype}.
 
 ## Data, figures, licence
 

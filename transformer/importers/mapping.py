@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from transformer.checkpoint.weights import (
-    check_memory,
-    check_type,
-    describe,
-    in_memory,
-    layout_of,
-)
+from transformer.checkpoint.shards import Stored
+from transformer.checkpoint.weights import Shape, check_memory, check_type, in_memory
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.types import Report
 
-_STORED = {torch.float16: "float16", torch.bfloat16: "bfloat16"}
+_STORED = {"F16": "float16", "BF16": "bfloat16"}
+
+#: Tables of positions by this project's names, stored in float32 whatever the type of the others.
+POSITIONS = ("src_positions.table", "tgt_positions.table")
 
 #: Parts of a layer's tensor names here and in fairseq, whose names Marian models use too.
 LAYER_PARTS = {
@@ -45,16 +43,13 @@ class Alias(NamedTuple):
     Attributes:
         name: in the file.
         first, total: if only a part, the rows from `first` of a tensor of `total` rows.
+        leading: it has a first axis of one entry.
     """
 
     name: str
     first: int = 0
     total: int | None = None
-
-
-def wanted_names(config: ModelConfig) -> tuple[str, ...]:
-    """Return this project's names of the tensors that a checkpoint stores."""
-    return tuple(layout_of(config).stored)
+    leading: bool = False
 
 
 def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> str | None:
@@ -88,19 +83,19 @@ def embedding_aliases(
 
 
 def gather(
-    path: Path,
-    config: ModelConfig,
-    tensors: Mapping[str, Tensor],
+    stored: Stored,
+    shapes: Mapping[str, Shape],
     names: Mapping[str, Sequence[Alias]],
     *,
     ignored: re.Pattern[str],
     said_by: str,
     report: Report | None = None,
 ) -> tuple[dict[str, Tensor], str]:
-    """Return the weights in float32 by this project's names, and the type to store them in.
+    """Return weights in float32 by this project's names, and the type to store them in.
 
     Args:
-        tensors: those of the file, by its names.
+        stored: the weights of the other library, described.
+        shapes: expected shapes by this project's names.
         names: where each may be stored. If several of these exist, they are tied and must be equal.
         ignored: names of tensors that are not needed.
         said_by: the origin of the expected shapes, for messages.
@@ -108,48 +103,55 @@ def gather(
 
     Raises: `CheckpointError`, one line that names the file.
     """
-    expected = layout_of(config).shapes
-    used: set[str] = set()
-    found: dict[str, list[Alias]] = {}
+    places: dict[str, list[Alias]] = {}
     for name, aliases in names.items():
-        found[name] = [alias for alias in aliases if alias.name in tensors]
-        if not found[name]:
-            raise CheckpointError(f"{path}: tensor {aliases[0].name!r} is missing")
-        for alias in found[name]:
-            tensor, shape = tensors[alias.name], expected[name]
-            if alias.total is not None:
-                shape = (alias.total, *shape[1:])
-            if tuple(tensor.shape) != shape:
-                raise CheckpointError(
-                    f"{path}: tensor {alias.name!r} has shape {list(tensor.shape)}, "
-                    f"but {said_by} asks for {list(shape)}"
-                )
-            check_type(path, alias.name, describe(tensor)[1])
-            used.add(alias.name)
-    for name in tensors:
+        places[name] = [alias for alias in aliases if alias.name in stored.found]
+        if not places[name]:
+            raise CheckpointError(f"{stored.path}: tensor {aliases[0].name!r} is missing")
+        for alias in places[name]:
+            _check(stored, alias, shapes[name], said_by)
+    used = {alias.name for aliases in places.values() for alias in aliases}
+    for name in stored.found:
         if name not in used and not ignored.fullmatch(name):
-            raise CheckpointError(f"{path}: tensor {name!r} does not belong to this model")
-    check_memory(path, config.n_numbers)
+            raise CheckpointError(f"{stored.path}: tensor {name!r} does not belong to this model")
+    check_memory(stored.path, sum(math.prod(shapes[name]) for name in names), stored.size)
+    tensors = stored.tensors()
     state: dict[str, Tensor] = {}
-    for name, aliases in found.items():
+    for name, (alias, *others) in places.items():
         if report is not None:
-            report(len(state), len(found))
-        first, *others = (_rows(path, alias, tensors, expected[name]) for alias in aliases)
-        for alias, other in zip(aliases[1:], others, strict=True):
-            if not torch.equal(first, other):
+            report(len(state), len(places))
+        state[name] = _part(stored, tensors, alias, shapes[name])
+        for other in others:
+            if not torch.equal(state[name], _part(stored, tensors, other, shapes[name])):
                 raise CheckpointError(
-                    f"{path}: tensors {aliases[0].name!r} and {alias.name!r} differ, "
+                    f"{stored.path}: tensors {alias.name!r} and {other.name!r} differ, "
                     f"but {said_by} ties them"
                 )
-        state[name] = first
-    kinds = {tensors[name].dtype for name in used}
-    return state, _STORED.get(kinds.pop(), "float32") if len(kinds) == 1 else "float32"
+    types = {
+        stored.found[alias.name][1]
+        for name, aliases in places.items() if name not in POSITIONS
+        for alias in aliases
+    }  # fmt: skip
+    return state, _STORED.get(types.pop(), "float32") if len(types) == 1 else "float32"
 
 
-def _rows(
-    path: Path, alias: Alias, tensors: Mapping[str, Tensor], shape: tuple[int, ...]
-) -> Tensor:
+def _check(stored: Stored, alias: Alias, shape: Shape, said_by: str) -> None:
+    if alias.total is not None:
+        shape = (alias.total, *shape[1:])
+    if alias.leading:
+        shape = (1, *shape)
+    found, dtype = stored.found[alias.name]
+    path = stored.files[alias.name]
+    if found != shape:
+        raise CheckpointError(
+            f"{path}: tensor {alias.name!r} has shape {list(found)}, "
+            f"but {said_by} asks for {list(shape)}"
+        )
+    check_type(path, alias.name, dtype)
+
+
+def _part(stored: Stored, tensors: Mapping[str, Tensor], alias: Alias, shape: Shape) -> Tensor:
     tensor = tensors[alias.name]
     if alias.total is not None:
         tensor = tensor[alias.first : alias.first + shape[0]]
-    return in_memory(path, alias.name, tensor)
+    return in_memory(stored.files[alias.name], alias.name, tensor).reshape(shape)

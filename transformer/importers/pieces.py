@@ -1,17 +1,18 @@
-"""Tokenizers from the SentencePiece models or codes files beside a checkpoint."""
+"""Tokenizers from the SentencePiece models or files of merges beside a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torch import Tensor
+from google.protobuf.message import DecodeError
+from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
+from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import is_folder, is_there, read_small
-from transformer.importers.spm_proto import restrict
 from transformer.text.files import blaming
 from transformer.text.merges import read_codes
 from transformer.text.normalise import Preparation
@@ -100,6 +101,27 @@ def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> N
         raise CheckpointError(str(error)) from None
 
 
+def restrict(model: bytes, vocabulary: Collection[str]) -> bytes:
+    """Mark every ordinary piece unused that is neither in the vocabulary nor a single character.
+
+    Args:
+        model: a serialized SentencePiece `ModelProto`; fields that this version of SentencePiece
+            does not know are kept.
+
+    Raises: `TokenizerError` if the bytes are no such message.
+    """
+    kinds = ModelProto.SentencePiece
+    try:
+        proto = ModelProto.FromString(model)
+        for piece in proto.pieces:
+            text = piece.piece
+            if piece.type == kinds.NORMAL and len(text) > 1 and text not in vocabulary:
+                piece.type = kinds.UNUSED
+    except (DecodeError, UnicodeDecodeError):
+        raise TokenizerError("not a SentencePiece model (damaged, or another format)") from None
+    return bytes(proto.SerializeToString())
+
+
 def first_there(folder: Path, names: Iterable[str], language: str = "") -> Path | None:
     """Return the first of these files in a folder; {} in a name is the language."""
     for name in names:
@@ -135,22 +157,24 @@ def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
 
 
 def check_sides(
-    path: Path, sides: tuple[Side, Side], embeddings: tuple[Tensor | None, ...], tied: str
+    stored: Stored, sides: tuple[Side, Side], embeddings: tuple[str, str], tied: str
 ) -> None:
-    """Compare the vocabularies with each other, and with the embeddings of `path` that exist.
+    """Compare the vocabularies with each other, and with the embeddings that exist.
 
-    Args: tied: the setting by which both sides share their pieces, "" if they do not.
+    Args:
+        embeddings: names of the embeddings of source and target.
+        tied: the setting by which both sides share their pieces, "" if they do not.
 
     Raises: `CheckpointError` naming both files.
     """
     (source_at, source), (target_at, target) = (side.table for side in sides)
     if tied and source != target:
         raise CheckpointError(f"{target_at}: not the pieces of {source_at.name}, but {tied}")
-    for side, embedding in zip(sides, embeddings, strict=True):
+    for side, name in zip(sides, embeddings, strict=True):
         at, table = side.table
-        rows = embedding.shape[:1] if embedding is not None else ()
+        rows = stored.found[name][0][:1] if name in stored.found else ()
         if rows and rows[0] != len(table):
             raise CheckpointError(
-                f"{at}: {len(table):,} pieces with the special ones, but {path.name} has "
+                f"{at}: {len(table):,} pieces with the special ones, but {stored.path.name} has "
                 f"{rows[0]:,}"
             )

@@ -1,36 +1,14 @@
-"""The formats of other libraries that can be imported."""
+"""Formats of other libraries that can be imported."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from transformer.importers.finish import Imported, check_place, finish
 from transformer.types import Report
-
-
-class Importer(Protocol):
-    """Reads another library's model and writes it as a checkpoint.
-
-    Args:
-        folder: the model's folder.
-        out: the checkpoint's folder, new or empty; it appears whole or not at all.
-        name: of the source in the model card; default: the folder's name.
-        report: see `Report`; if it raises, nothing is left behind.
-
-    Returns: `out`. Raises: `CheckpointError`, one line that names the file and says what is wrong.
-    """
-
-    def __call__(  # noqa: D102 - said above
-        self,
-        folder: Path,
-        out: Path,
-        *,
-        name: str | None = None,
-        report: Report | None = None,
-        **more: Any,
-    ) -> Path: ...
 
 
 @dataclass(frozen=True)
@@ -40,7 +18,7 @@ class Format:
     Attributes:
         name: on the command line.
         title: in words.
-        module, function: its `Importer`, loaded when used.
+        module: loaded when used; its `read(folder, report)` returns a model as `Imported`.
         files: patterns of the files that may be read.
         marks: patterns of file names, all of which occur in a folder of this format.
         holds: the content of such a folder, in words.
@@ -49,7 +27,6 @@ class Format:
     name: str
     title: str
     module: str
-    function: str
     files: tuple[str, ...]
     marks: tuple[str, ...]
     holds: str
@@ -65,11 +42,30 @@ class Format:
         except (OSError, ValueError):
             return self.marks[0]
 
-    @property
-    def importer(self) -> Importer:
-        """The importer of this format."""
-        found: Importer = getattr(importlib.import_module(self.module), self.function)
-        return found
+    def convert(
+        self,
+        folder: Path,
+        out: Path,
+        *,
+        name: str | None = None,
+        report: Report | None = None,
+        **more: Any,
+    ) -> Path:
+        """Read a model of this format and write it as a checkpoint.
+
+        Args:
+            folder: the model's folder; for some formats also a file in it.
+            out: the checkpoint's folder, new or empty; it appears whole or not at all.
+            name: of the source in the model card; default: the folder's name.
+            report: see `Report`; if it raises, nothing is left behind.
+            more: options of the format's `read`.
+
+        Returns: `out`. Raises: `CheckpointError`, one line that names the file and what is wrong.
+        """
+        check_place(out)
+        found: Imported = importlib.import_module(self.module).read(folder, report, **more)
+        source = name or folder.resolve().name
+        return finish(out, found, kind=self.name, title=self.title, source=source)
 
 
 #: Every format, by its name on the command line.
@@ -78,9 +74,8 @@ FORMATS: dict[str, Format] = {
     for each in (
         Format(
             name="marian",
-            title="Marian and OPUS-MT",
+            title="Marian (OPUS-MT)",
             module="transformer.importers.marian.importer",
-            function="import_marian",
             files=(
                 "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
                 "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
@@ -95,7 +90,6 @@ FORMATS: dict[str, Format] = {
             name="joeynmt",
             title="JoeyNMT",
             module="transformer.importers.joeynmt.importer",
-            function="import_joeynmt",
             files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
             marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
             holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
@@ -105,7 +99,6 @@ FORMATS: dict[str, Format] = {
             name="fairseq",
             title="fairseq",
             module="transformer.importers.fairseq.importer",
-            function="import_fairseq",
             files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
             marks=("*.pt", "dict*.txt"),
             holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "

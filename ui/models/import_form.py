@@ -11,8 +11,8 @@ from figures.numbers import in_bytes
 from transformer.catalogue import Entry
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
-from transformer.importers.explanations import explanation, hint
 from transformer.importers.registry import FORMATS, Format
+from transformer.importers.torch_content import explanation, hint
 from transformer.models.foreign import format_of
 from ui.core import url_state
 from ui.core.public import is_public

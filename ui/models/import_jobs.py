@@ -112,7 +112,7 @@ class Job:
                 else:
                     folder = within_roots(plan.source)
                 self._enter("reading")
-                made = kind.importer(
+                made = kind.convert(
                     folder, stage / plan.name, name=plan.called, report=self._report
                 )
             self._report(1, 1)

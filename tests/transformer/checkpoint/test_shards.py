@@ -16,7 +16,6 @@ from tests.transformer.importers.models import make_folder
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
 from transformer.files import hub
-from transformer.importers.marian.importer import import_marian
 from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -57,8 +56,10 @@ def split(folder: Path, save: Callable[..., object], ending: str = "safetensors"
 def test_several_files_hold_what_one_does(whole: Path, tmp_path: Path, ending: str) -> None:
     folder = Path(shutil.copytree(whole, tmp_path / "theirs"))
     split(folder, safetensors.torch.save_file if ending == "safetensors" else torch.save, ending)
-    one = load_checkpoint(import_marian(whole, tmp_path / "one")).model.state_dict()
-    several = load_checkpoint(import_marian(folder, tmp_path / "several")).model.state_dict()
+    one = load_checkpoint(FORMATS["marian"].convert(whole, tmp_path / "one")).model.state_dict()
+    several = load_checkpoint(
+        FORMATS["marian"].convert(folder, tmp_path / "several")
+    ).model.state_dict()
     assert one.keys() == several.keys()
     assert all(torch.equal(one[name], several[name]) for name in one)
 
@@ -108,7 +109,7 @@ def test_what_is_wrong_is_said_in_one_line(name: str, folder: Path, tmp_path: Pa
     damage, reason = DAMAGES[name]
     damage(folder)
     with pytest.raises(CheckpointError, match=reason) as caught:
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
 

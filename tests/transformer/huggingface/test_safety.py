@@ -99,9 +99,9 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "tokenizer cut": (cut("tokenizer.json", 0.6), "the tokenizer cannot be read"),
     "tokenizer a list": (write("tokenizer.json", b"[1]"), "the tokenizer cannot be read"),
     "settings cut": (cut(SETTINGS, 0.6), r"tokenizer_config\.json: not valid JSON"),
-    "index to elsewhere": (index(**{FC: "../../etc/model-1.safetensors"}), "is not a .safet"),
-    "index to another kind": (index(**{FC: "evil.bin"}), "is not a .safetensors file"),
-    "index of nothing": (index(), "expected a weight_map"),
+    "index to elsewhere": (index(**{FC: "../../etc/model-1.safetensors"}), "is not the name of"),
+    "index to another kind": (index(**{FC: "evil.bin"}), "is not the name of"),
+    "index of nothing": (index(), "does not say which"),
     "index of a file that is not there": (index(**{FC: "model-2.safetensors"}), "file is missing"),
 }  # fmt: skip
 

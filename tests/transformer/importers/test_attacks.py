@@ -31,8 +31,7 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files import safe
-from transformer.importers.marian import weights as marian_weights
-from transformer.importers.marian.importer import import_marian
+from transformer.importers import mapping
 from transformer.importers.registry import FORMATS
 from transformer.text.tokenizer import Tokenizer
 
@@ -61,7 +60,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
     )  # fmt: skip
     save_checkpoint(root / "own", random_model(config), tiny_tokenizer)
     make_folder(root / "marian", "separate vocabularies")
-    import_marian(root / "marian", root / "table")
+    FORMATS["marian"].convert(root / "marian", root / "table")
     joeynmt(root / "joeynmt", "pre-norm, other ids")
     fairseq(root / "fairseq", "pre-norm, nothing shared")
     (root / "hf").mkdir()
@@ -76,7 +75,7 @@ def copied(whole: Path, kind: str, to: Path) -> Path:
 def opened(kind: str, folder: Path) -> None:
     """Open a model with the reader of its kind."""
     if kind in FORMATS:
-        FORMATS[kind].importer(folder, folder.parent / "made")
+        FORMATS[kind].convert(folder, folder.parent / "made")
     else:
         list_entries([folder.parent])  # the list must survive it too
         open_tracer(folder, "cpu")
@@ -351,7 +350,7 @@ def test_weights_that_are_exchanged_between_check_and_reading(
 ) -> None:
     folder = copied(whole, kind, tmp_path)
     path, other = folder / WEIGHTS[kind], whole / "table" / WEIGHTS["table"]
-    place = weights if kind == "own" else marian_weights
+    place = weights if kind == "own" else mapping
     real = place.check_memory
 
     def exchanged(*given: Any) -> None:

@@ -51,7 +51,7 @@ class Pair(NamedTuple):
 
 def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> Pair:
     theirs = MAKERS[kind](folder / "theirs", shape, **changes)
-    path = FORMATS[kind].importer(folder / "theirs", folder / "ours")
+    path = FORMATS[kind].convert(folder / "theirs", folder / "ours")
     return Pair(kind, theirs, Translator.load(path, device="cpu"))
 
 
@@ -191,7 +191,7 @@ def test_merges_come_after_moses(tmp_path: Path) -> None:
     shown = "".join(cut.pieces)
     assert "didn▁&apos;t" in shown
     assert shown.endswith("street▁.")
-    plain = FORMATS["fairseq"].importer(tmp_path / "theirs", tmp_path / "plain", moses=False)
+    plain = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "plain", moses=False)
     translator = Translator.load(plain, device="cpu")
     assert "".join(translator.tokenize("didn't.").pieces) == "▁didn't."
 
@@ -278,7 +278,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     theirs.tensors = {name: half.get(name, each).float() for name, each in theirs.tensors.items()}
     if kind == "joeynmt":  # whose sinusoids are stored with the weights, and rounded like them
         theirs.positions = lambda stack, n: half[f"{stack}.pe.pe"][0, :n].float()
-    ours = Translator.load(FORMATS[kind].importer(path, tmp_path / "ours"), device="cpu")
+    ours = Translator.load(FORMATS[kind].convert(path, tmp_path / "ours"), device="cpu")
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     assert ours.config.positions == ("stored" if kind == "joeynmt" else "sinusoidal")
     src, tgt_in = batch(Pair(kind, theirs, ours))
@@ -298,7 +298,7 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     assert off_formula(table[0], ModelConfig(d_model=width, n_heads=1)) > 1e-5
     content["model_state"]["encoder.pe.pe"] = table
     torch.save(content, path)
-    ours = FORMATS["joeynmt"].importer(path, tmp_path / "ours")
+    ours = FORMATS["joeynmt"].convert(path, tmp_path / "ours")
     config = inspect_entry(ours).config
     assert config is not None and config.positions == "sinusoidal"
 
@@ -320,7 +320,7 @@ def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
     values["data"]["src"]["tokenizer_cfg"]["pretokenizer"] = "moses"
     path.write_text(yaml.safe_dump(values))
     (tmp_path / "theirs" / "best.ckpt").symlink_to("7.ckpt")
-    ours = Translator.load(FORMATS["joeynmt"].importer(tmp_path / "theirs", tmp_path / "ours"))
+    ours = Translator.load(FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours"))
     assert isinstance(ours.tokenizer, Numbered)
     assert isinstance(ours.tokenizer.target, Numbered)
     assert ours.tokenizer.preparation == Preparation(

@@ -10,7 +10,6 @@ from tests.transformer.importers.models import make_folder
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.importers.finish import put_in_place
-from transformer.importers.marian.importer import import_marian
 from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 def test_every_format_has_an_importer(name: str) -> None:
     kind = FORMATS[name]
     assert kind.name == name
-    assert callable(kind.importer)
+    assert callable(kind.convert)
     assert kind.files and kind.title and kind.holds
 
 
@@ -35,7 +34,7 @@ def test_a_folder_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
 def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     make_folder(tmp_path / "theirs", "separate vocabularies")
     heard: list[tuple[int, int]] = []
-    import_marian(
+    FORMATS["marian"].convert(
         tmp_path / "theirs", tmp_path / "ours", report=lambda *how_far: heard.append(how_far)
     )
     assert inspect_entry(tmp_path / "ours").ok
@@ -51,7 +50,7 @@ def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None
             raise Stopped
 
     with pytest.raises(Stopped):
-        import_marian(tmp_path / "theirs", tmp_path / "again", report=stop)
+        FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "again", report=stop)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["ours", "theirs"]
 
 

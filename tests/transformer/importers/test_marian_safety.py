@@ -18,7 +18,7 @@ from transformer.__main__ import main
 from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
-from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
@@ -93,7 +93,7 @@ def test_what_is_wrong_is_said_in_one_line(name: str, folder: Path, tmp_path: Pa
     damage, reason = DAMAGES[name]
     damage(folder)
     with pytest.raises(CheckpointError, match=reason) as caught:
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert str(folder) in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
@@ -107,14 +107,14 @@ def test_a_tokenizer_of_another_model(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"source\.spm: only 0 of .* belong to different models"
     ):
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
 
 
 @pytest.mark.parametrize("bare", [False, True])
 def test_a_pickle_cannot_run_code(folder: Path, tmp_path: Path, bare: bool) -> None:
     plant_code(folder, tmp_path / "ran", bare)
     with pytest.raises(CheckpointError, match=r"pytorch_model\.bin"):
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert not (tmp_path / "ran").exists()
     with pytest.raises((pickle.UnpicklingError, RuntimeError)):  # the payload itself does work
         torch.load(folder / "pytorch_model.bin", weights_only=True)
@@ -133,19 +133,19 @@ def test_an_archive_that_would_grow_is_refused(folder: Path, tmp_path: Path) -> 
         for each in plain.infolist():
             packed.writestr(each.filename, plain.read(each))
     with pytest.raises(CheckpointError, match="compressed archive"):
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
 
 
 def test_an_existing_folder_is_left_alone(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours" / "mine.txt").write_text("mine")
     with pytest.raises(CheckpointError, match="exists already"):
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert (tmp_path / "ours" / "mine.txt").read_text() == "mine"
 
 
 def test_a_damaged_import_is_listed_with_its_reason(folder: Path, tmp_path: Path) -> None:
-    path = import_marian(folder, tmp_path / "root" / "ours")
+    path = FORMATS["marian"].convert(folder, tmp_path / "root" / "ours")
     pieces = json.loads((path / "vocabulary.json").read_text())
     (path / "vocabulary.json").write_text(json.dumps([*pieces[:-1], pieces[0]]))
     (entry,) = list_entries([tmp_path / "root"])

@@ -22,7 +22,7 @@ from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
-from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
@@ -125,7 +125,7 @@ def test_one_line_and_no_trace(
     damage, reason = DAMAGES[name]
     damage(folder)
     with pytest.raises(CheckpointError, match=reason) as caught:
-        import_marian(folder, tmp_path / "ours")
+        FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert str(caught.value).isprintable()
     capsys.readouterr()
     assert main(["import", "marian", str(folder), "--out", str(tmp_path / "ours")]) == 2
@@ -141,7 +141,7 @@ def test_a_payload_leaves_no_trace(whole: Path, tmp_path: Path, protocol: int) -
     for content in ({"a": payload}, [payload]):
         torch.save(content, folder / TORCH_FILE, pickle_protocol=protocol)
         with pytest.raises(CheckpointError, match="it could run code"):
-            import_marian(folder, tmp_path / "ours")
+            FORMATS["marian"].convert(folder, tmp_path / "ours")
     assert not (tmp_path / "ran").exists()
     pickle.loads(pickle.dumps(payload, protocol))  # noqa: S301 - the payload itself does work
     assert (tmp_path / "ran").exists()
@@ -159,7 +159,7 @@ def test_names_in_a_config_are_not_opened(whole: Path, tmp_path: Path) -> None:
     }
     (folder / "config.json").write_text(json.dumps(values))
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    path = import_marian(folder, tmp_path / "ours", name="../../x\n# y")
+    path = FORMATS["marian"].convert(folder, tmp_path / "ours", name="../../x\n# y")
     assert inspect_entry(path).ok
     assert not (tmp_path / "ran").exists()
     card = (path / "README.md").read_text()
@@ -188,7 +188,7 @@ def test_cut_and_flipped_files_are_imported_or_refused(
         (folder / name).write_bytes(content)
         reason = ""
         try:
-            import_marian(folder, Path(temporary) / "ours")
+            FORMATS["marian"].convert(folder, Path(temporary) / "ours")
         except CheckpointError as error:
             reason = str(error)
         left = sorted(each.name for each in Path(temporary).iterdir())

@@ -42,7 +42,7 @@ def load(kind, path, ends):
     made = path.parent.parent / "made"
     try:
         if kind in FORMATS:
-            FORMATS[kind].importer(path.parent, made)
+            FORMATS[kind].convert(path.parent, made)
         else:
             open_tracer(path.parent, "cpu")
         ends["whole"] += 1

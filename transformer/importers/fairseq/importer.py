@@ -1,4 +1,4 @@
-"""Imports fairseq's Transformer checkpoints.
+"""Transformer checkpoints of fairseq.
 
 They hold a state dict, "model", and the settings of its training, "args" or "cfg". Beside the file
 are dict.LANG.txt for both languages and usually a SentencePiece model or a file of byte-pair
@@ -11,15 +11,32 @@ decoder that starts from `</s>`.
 
 from __future__ import annotations
 
+import math
+import re
 from pathlib import Path
 
+from torch import Tensor
+
+from transformer.checkpoint.shards import Stored
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
-from transformer.importers.explanations import hint
-from transformer.importers.fairseq.config import SPECIAL, read_config, settings_of
-from transformer.importers.fairseq.weights import SOURCE, TARGET, read_weights
-from transformer.importers.finish import check_place, code, finish
+from transformer.importers.fairseq.config import (
+    PAD,
+    SPECIAL,
+    max_positions,
+    read_config,
+    settings_of,
+)
+from transformer.importers.finish import Imported, code
+from transformer.importers.mapping import (
+    LAYER_PARTS,
+    Alias,
+    embedding_aliases,
+    gather,
+    renamed,
+)
 from transformer.importers.pieces import (
     CODES,
     MODELS,
@@ -30,43 +47,74 @@ from transformer.importers.pieces import (
     tokenizer_of,
 )
 from transformer.importers.settings import Settings
-from transformer.importers.torch_content import read_content, tensors_in
+from transformer.importers.torch_content import read_content, weights_in
+from transformer.machinery.stored_positions import formula
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.types import Report
 
 #: Names of checkpoints, in order of preference.
 CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
 
+SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+#: The output matrix, in new and in old versions.
+OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
 
-def import_fairseq(
-    folder: Path,
-    out: Path,
-    *,
-    name: str | None = None,
-    report: Report | None = None,
-    moses: bool | None = None,
-) -> Path:
-    """Read a fairseq model and write it as a checkpoint: a `registry.Importer`.
+STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
+#: Norms of a layer by their numbers in old versions.
+NUMBERED = {
+    "encoder": ("self_attn_layer_norm", "final_layer_norm"),
+    "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+}
+POSITIONS = {
+    "src_positions.table": ("encoder", "source"),
+    "tgt_positions.table": ("decoder", "target"),
+}
+#: Version numbers, sinusoids, which are computed here, and buffers in which version 0.12 keeps
+#: copies of the encoder's weights.
+IGNORED = re.compile(
+    r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
+    r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
+)
+
+
+def read(folder: Path, report: Report | None = None, moses: bool | None = None) -> Imported:
+    """Read a fairseq model.
 
     Args:
         folder: the model's folder, or its checkpoint file with the other files beside it.
         moses: whether the text was tokenised by Moses; default: as recorded in the checkpoint, or
             else only with byte-pair merges.
     """
-    check_place(out)
     path = find_checkpoint(folder)
-    content = read_content(path, hint("fairseq"))
-    tensors = tensors_in(path, content, "model")
+    content = read_content(path, "fairseq")
+    stored = weights_in(path, content, "model")
     settings = settings_of(path, content)
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
-    check_sides(path, sides, (tensors.get(SOURCE), tensors.get(TARGET)), tied)
-    state, dtype = read_weights(path, settings, config, tensors, report)
-    return finish(
-        out, config, state, tokenizer_of(*sides, config), dtype=dtype, kind="fairseq",
-        source=name or folder.resolve().name, notes=_notes(config, sides[0]),
-    )  # fmt: skip
+    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    _check_version(stored, config)
+    shapes, computed = layout_of(config).shapes, _computed_positions(settings, config)
+    names = {
+        name: _aliases(name, settings, config)
+        for name in layout_of(config).stored
+        if name not in computed
+    }
+    state, dtype = gather(
+        stored, shapes, names, ignored=IGNORED, said_by="its configuration", report=report
+    )
+    tokenizer = tokenizer_of(*sides, config)
+    return Imported(config, state | computed, tokenizer, dtype, _notes(config, sides[0]))
+
+
+def _check_version(stored: Stored, config: ModelConfig) -> None:
+    for name in ("encoder.version", "decoder.version"):
+        shape, dtype = stored.found.get(name, ((0,), ""))
+        old = math.prod(shape) == 1 and dtype == "F32" and float(stored.tensors()[name]) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{stored.path}: {name} is below 2, a pre-norm model without the last norm"
+            )
 
 
 def find_checkpoint(folder: Path) -> Path:
@@ -139,6 +187,50 @@ def read_dictionary(path: Path) -> tuple[str, ...]:
     if len(set(pieces)) != len(pieces):
         raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
     return tuple(pieces)
+
+
+def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
+    embeddings = embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
+    if embeddings is not None:
+        return [Alias(each) for each in embeddings]
+    if name in POSITIONS:
+        stack, side = POSITIONS[name]
+        first = PAD + 1
+        longest = max_positions(settings, side)
+        return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
+    theirs = renamed(name, STACKS, LAYER_PARTS)
+    if theirs is None:
+        return [Alias(name.replace("_norm.", ".layer_norm."))]
+    return _in_layer(name, theirs, config)
+
+
+def _in_layer(name: str, theirs: str, config: ModelConfig) -> list[Alias]:
+    """Return the places of a layer's tensor: its own, a third of one, or a numbered norm."""
+    found = [Alias(theirs)]
+    stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
+    stem, _, projection = stem.rpartition(".")
+    if projection in ("q_proj", "k_proj", "v_proj"):
+        rows = layout_of(config).shapes[name][0]
+        part = ("q_proj", "k_proj", "v_proj").index(projection)
+        found.append(Alias(f"{stem}.in_proj_{ending}", part * rows, 3 * rows))
+    norms = NUMBERED[name.partition(".")[0]]
+    if projection in norms:
+        found.append(Alias(f"{stem}.layer_norms.{norms.index(projection)}.{ending}"))
+    return found
+
+
+def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
+    """Return the sinusoids of one stack as a table if the other's positions are learned."""
+    if config.positions != "learned":
+        return {}
+    table = None if config.d_model % 2 else formula(config)
+    computed = {}
+    for name, (stack, _) in POSITIONS.items():
+        if not settings.flag(f"{stack}_learned_pos"):
+            if table is None:
+                raise settings.error("encoder_embed_dim", "even, which sinusoids need")
+            computed[name] = table
+    return computed
 
 
 def _notes(config: ModelConfig, source: Side) -> str:

@@ -1,4 +1,4 @@
-"""Imports JoeyNMT's Transformer models.
+"""Transformer models of JoeyNMT.
 
 A model's folder holds config.yaml, checkpoints (*.ckpt) with the weights in "model_state",
 src_vocab.txt and trg_vocab.txt with a piece on each line, and SentencePiece models or files of
@@ -11,21 +11,20 @@ sub-layers, biases on all projections, an epsilon of 1e-6.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from transformer.checkpoint.weights import check_memory, check_type, describe, in_memory
+from transformer.checkpoint.shards import Stored
+from transformer.checkpoint.weights import Shape, layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
-from transformer.importers.explanations import hint
-from transformer.importers.finish import check_place, finish
+from transformer.importers.finish import Imported
 from transformer.importers.joeynmt.config import CONFIG, read_config, read_settings, special_tokens
-from transformer.importers.mapping import Alias, embedding_aliases, gather, renamed, wanted_names
+from transformer.importers.mapping import Alias, embedding_aliases, gather, renamed
 from transformer.importers.pieces import (
     CODES,
     MODELS,
@@ -37,7 +36,7 @@ from transformer.importers.pieces import (
     tokenizer_of,
 )
 from transformer.importers.settings import Settings
-from transformer.importers.torch_content import read_content, tensors_in
+from transformer.importers.torch_content import read_content, weights_in
 from transformer.machinery.stored_positions import formula
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
@@ -71,51 +70,38 @@ BOTH = {
     "w_o": "output_layer",
 }
 #: Tables of sinusoids, kept if they differ from those computed here.
-POSITIONS = {"src_positions.table": "encoder.pe.pe", "tgt_positions.table": "decoder.pe.pe"}
+TABLES = {"src_positions.table": "encoder.pe.pe", "tgt_positions.table": "decoder.pe.pe"}
+NOTHING = re.compile("(?!)")
 #: The library computes them in float32, so angles have this relative error.
 ANGLE_ROUNDING = 2.0**-23
 
 
-def import_joeynmt(
-    folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
-) -> Path:
-    """Read a JoeyNMT model and write it as a checkpoint: a `registry.Importer`.
+def read(folder: Path, report: Report | None = None) -> Imported:
+    """Read a JoeyNMT model.
 
     Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
     """
-    check_place(out)
     path = find_checkpoint(folder)
     settings = read_settings(path.parent / CONFIG)
     sides = read_sides(settings)
-    tensors = tensors_in(path, read_content(path, hint("joeynmt")), "model_state")
-    config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), tensors.keys())
+    stored = weights_in(path, read_content(path, "joeynmt"), "model_state")
+    config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), stored.found)
     tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
-    check_sides(path, sides, (tensors.get(SOURCE), tensors.get(TARGET)), tied)
-    tables = _tables(path, config, tensors)
-    names = {each: _aliases(each, config) for each in wanted_names(config)}
+    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    tables = _table_shapes(config, stored)
+    names = {each: _aliases(each, config) for each in layout_of(config).stored}
+    names |= {each: [Alias(TABLES[each], leading=True)] for each in tables}
     state, dtype = gather(
-        path,
-        config,
-        tensors,
-        names,
-        ignored=re.compile(r"(en|de)coder\.pe\.pe"),
-        said_by=CONFIG,
+        stored, {**layout_of(config).shapes, **tables}, names, ignored=NOTHING, said_by=CONFIG,
         report=report,
-    )
-    if tables:
-        config = config.replace(
-            positions="stored", max_positions=len(tables["src_positions.table"])
-        )
-        state |= tables
+    )  # fmt: skip
+    config = _with_tables(config, state)
+    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
     notes = (
-        f"{config.activation} in the feed-forward networks, layer normalisation "
-        f"{'before each sub-layer' if config.norm == 'pre' else 'after each residual sum'}, "
+        f"{config.activation} in the feed-forward networks, layer normalisation {norm}, "
         "biases on all projections."
     )
-    return finish(
-        out, config, state, tokenizer_of(*sides, config), dtype=dtype, kind="joeynmt",
-        source=name or folder.resolve().name, notes=notes,
-    )  # fmt: skip
+    return Imported(config, state, tokenizer_of(*sides, config), dtype, notes)
 
 
 def find_checkpoint(folder: Path) -> Path:
@@ -139,28 +125,29 @@ def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     return [Alias(each) for each in found]
 
 
-def _tables(path: Path, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return both stacks' tables of positions if they differ from the sinusoids computed here."""
-    tables: dict[str, Tensor] = {}
-    for ours, name in POSITIONS.items():
-        tensor = tensors.get(name)
-        if tensor is None:
-            continue
-        shape = tuple(tensor.shape)
-        if len(shape) != 3 or shape[0] != 1 or not shape[1] or shape[2] != config.d_model:
-            raise CheckpointError(
-                f"{path}: tensor {name!r} has shape {list(shape)}, "
-                f"but {CONFIG} asks for [1, n, {config.d_model}]"
-            )
-        check_type(path, name, describe(tensor)[1])
-        check_memory(path, config.n_numbers + tensor.numel())
-        tables[ours] = in_memory(path, name, tensor)[0]
+def _table_shapes(config: ModelConfig, stored: Stored) -> dict[str, Shape]:
+    """Return the shapes [n, d_model] of the stored tables of positions, by this project's names."""
+    shapes: dict[str, Shape] = {}
+    for ours, name in TABLES.items():
+        found, _ = stored.found.get(name, ((), ""))
+        if name in stored.found:
+            shapes[ours] = (max(found[1] if len(found) == 3 else 1, 1), config.d_model)
+    return shapes
+
+
+def _with_tables(config: ModelConfig, state: dict[str, Tensor]) -> ModelConfig:
+    """Keep both stacks' tables of positions only if they differ from the sinusoids computed here.
+
+    Returns: the config, whose positions are stored if the tables stay in `state`.
+    """
+    tables = {name: state.pop(name) for name in TABLES if name in state}
     n = min((len(table) for table in tables.values()), default=0)
     exact = formula(config, n)
     allowed = ANGLE_ROUNDING * torch.arange(2, n + 2)[:, None]
     if all(bool(((table[:n] - exact).abs() <= allowed).all()) for table in tables.values()):
-        return {}
-    return {name: tables.get(name, exact)[:n].contiguous() for name in POSITIONS}
+        return config
+    state |= {name: tables.get(name, exact)[:n].contiguous() for name in TABLES}
+    return config.replace(positions="stored", max_positions=n)
 
 
 def read_sides(settings: Settings) -> tuple[Side, Side]:

@@ -1,4 +1,4 @@
-"""Imports Marian and OPUS-MT checkpoints in the format of Hugging Face.
+"""Checkpoints of Marian and OPUS-MT in the format of Hugging Face.
 
 They are the paper's base architecture, and each difference is a setting of `ModelConfig`: swish for
 ReLU, biases on all projections and on the logits, sinusoids laid out as sines then cosines, a
@@ -12,12 +12,19 @@ trusted, see `transformer.checkpoint.weights`, and no other library's code is ru
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import torch
+
+from transformer.checkpoint.position_tables import ROUNDING, off_formula
+from transformer.checkpoint.shards import Stored, describe_shards
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.safe import read_small
-from transformer.importers.finish import check_place, code, finish
+from transformer.files.safe import json_object, read_small
+from transformer.importers.finish import Imported, code
+from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed
 from transformer.importers.marian.config import (
     CONFIG,
     TARGET_VOCABULARY,
@@ -26,7 +33,7 @@ from transformer.importers.marian.config import (
     unknown_settings,
     vocabulary,
 )
-from transformer.importers.marian.weights import read_weights
+from transformer.machinery.stored_positions import formula
 from transformer.text.files import blaming
 from transformer.text.table import TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
@@ -36,19 +43,76 @@ SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
 #: Maximum number of ids without a piece; a vocabulary that lacks more is another model's.
 MAX_HOLES = 128
 
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+STACKS = {"encoder": "model.encoder.layers", "decoder": "model.decoder.layers"}
+BIAS = "final_logits_bias"
+SHARED, OUTPUT = "model.shared.weight", "lm_head.weight"
+SOURCE, TARGET = "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"
 
-def import_marian(
-    folder: Path, out: Path, *, name: str | None = None, report: Report | None = None
-) -> Path:
-    """Read a Marian model and write it as a checkpoint: a `registry.Importer`."""
-    check_place(out)
+#: Names of an embedding by `tie_embeddings`, in order of preference.
+EMBEDDINGS: dict[str, dict[str, tuple[str, ...]]] = {
+    "all": {"src_embedding.weight": (SHARED, SOURCE, TARGET, OUTPUT)},
+    "decoder": {
+        "src_embedding.weight": (SOURCE,),
+        "tgt_embedding.weight": (TARGET, OUTPUT),
+    },
+    "none": {
+        "src_embedding.weight": (SOURCE, SHARED),
+        "tgt_embedding.weight": (TARGET, SHARED),
+        "generator.weight": (OUTPUT,),
+    },
+}
+
+#: Tables of positions; older files store even sinusoids, some rounded.
+TABLES = {
+    "src_positions.table": "model.encoder.embed_positions.weight",
+    "tgt_positions.table": "model.decoder.embed_positions.weight",
+}
+
+
+def read(folder: Path, report: Report | None = None) -> Imported:
+    """Read a Marian model.
+
+    If its tables of positions differ from the formula, the config's positions become "stored", or
+    "learned" if config.json says that they were trained.
+    """
     config = read_config(folder)
     tokenizer = read_tokenizer(folder, config)
-    config, state, dtype = read_weights(folder, config, report)
-    return finish(
-        out, config, state, tokenizer, dtype=dtype, kind="marian",
-        source=name or folder.resolve().name, notes=_notes(config) + _unused(folder),
-    )  # fmt: skip
+    stored, layout = describe_shards(folder, WEIGHTS), layout_of(config)
+    shapes = dict(layout.stored)
+    names = {name: _aliases(name, config, stored) for name in shapes}
+    if BIAS not in stored.found:
+        del names["generator.bias"]
+    for name, theirs in TABLES.items():
+        if theirs in stored.found:
+            names[name] = [Alias(theirs)]
+            shapes[name] = (config.max_positions, config.d_model)
+    # May be present, but is not needed.
+    ignored = re.compile("(?!)" if config.tie_embeddings == "all" else re.escape(SHARED))
+    state, dtype = gather(stored, shapes, names, ignored=ignored, said_by=CONFIG, report=report)
+    if BIAS not in stored.found:
+        state["generator.bias"] = torch.zeros(shapes["generator.bias"])
+    tables = {name: state.pop(name) for name in TABLES if name in state}
+    if any(off_formula(table, config) > ROUNDING for table in tables.values()):
+        trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
+        learned = trained and len(tables) == len(TABLES)
+        config = config.replace(positions="learned" if learned else "stored")
+        exact = formula(config)  # for a stack without a table
+        state |= {name: tables.get(name, exact) for name in TABLES}
+    return Imported(config, state, tokenizer, dtype, _notes(config) + _unused(folder))
+
+
+def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[Alias]:
+    """Return the places of a tensor in a Marian file."""
+    if name == "generator.bias":
+        return [Alias(BIAS, leading=True)]
+    theirs = renamed(name, STACKS, LAYER_PARTS)
+    if theirs is not None:
+        return [Alias(theirs)]
+    places = [Alias(each) for each in EMBEDDINGS[config.tie_embeddings][name]]
+    if config.tie_embeddings == "none":  # copies may differ, so only the first counts
+        places = [each for each in places if each.name in stored.found][:1] or places
+    return places
 
 
 def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:

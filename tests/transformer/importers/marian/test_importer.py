@@ -16,7 +16,7 @@ from transformer.catalogue import inspect_entry, list_entries
 from transformer.errors import CheckpointError, InputError
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
-from transformer.importers.marian.importer import import_marian
+from transformer.importers.registry import FORMATS
 from transformer.search.beam import search
 from transformer.search.inputs import search_settings
 from transformer.search.rules import hugging_face
@@ -42,7 +42,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 def make_pair(folder: Path, shape: str, **changes: Any) -> Pair:
     theirs = make_folder(folder / "theirs", shape, **changes)
-    path = import_marian(folder / "theirs", folder / "ours")
+    path = FORMATS["marian"].convert(folder / "theirs", folder / "ours")
     cut = transformers.MarianTokenizer.from_pretrained(folder / "theirs")
     return Pair(theirs, cut, Translator.load(path, device="cpu"))
 
@@ -241,7 +241,7 @@ def opened_by_both(folder: Path) -> Pair:
     theirs = transformers.MarianMTModel.from_pretrained(
         folder / "theirs", attn_implementation="eager", dtype=torch.float32
     ).eval()
-    ours = Translator.load(import_marian(folder / "theirs", folder / "ours"), "cpu")
+    ours = Translator.load(FORMATS["marian"].convert(folder / "theirs", folder / "ours"), "cpu")
     return Pair(theirs, None, ours)
 
 
@@ -324,7 +324,7 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
     settings |= {"forced_eos_token_id": None, "suppress_tokens": [11, 9]}
     settings |= {"decoder_start_token_id": 7}  # which the config says otherwise
     path.write_text(json.dumps(settings))
-    ours = Translator.load(import_marian(tmp_path / "theirs", tmp_path / "ours"), "cpu")
+    ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
     assert ours.config.suppressed_ids == (7, 9, 11)
     assert ours.config.bos_id == 7
     assert ours.config.renormalise
@@ -344,7 +344,7 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     settings = json.loads(path.read_text()) | {"eos_token_id": [0, 5], "min_length": 0}
     settings |= {"no_repeat_ngram_size": 2, "repetition_penalty": 1.0}
     path.write_text(json.dumps(settings))
-    import_marian(tmp_path / "theirs", tmp_path / "ours")
+    FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
     card = (tmp_path / "ours" / "README.md").read_text()
     assert "no effect here: `eos_token_id`, `no_repeat_ngram_size`." in card
 
@@ -363,7 +363,7 @@ def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
         assert expected == found
     path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))
     with pytest.raises(CheckpointError, match=rf"pieces, but config.json asks for {len(ids)}"):
-        import_marian(tmp_path / "theirs", tmp_path / "again")
+        FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "again")
     assert theirs.config.vocab_size == len(ids)
 
 
@@ -372,6 +372,6 @@ OPUS = os.environ.get("OPUS_MT_EN_DE", "")
 
 @pytest.mark.skipif(not OPUS, reason="OPUS_MT_EN_DE names no folder with opus-mt-en-de's files")
 def test_opus_mt_en_de_cuts_a_known_sentence(tmp_path: Path) -> None:
-    translator = Translator.load(import_marian(Path(OPUS), tmp_path / "ours"), "cpu")
+    translator = Translator.load(FORMATS["marian"].convert(Path(OPUS), tmp_path / "ours"), "cpu")
     assert translator.read("I am a small frog").ids == (38, 121, 14, 697, 38848, 0)
     assert translator.translate(["I am a small frog."])[0].text == "Ich bin ein kleiner Frosch."
