@@ -192,7 +192,7 @@ def stored_exhibit(table: Floats, exact: Floats, side: str, about: str, header: 
         arrays={"stored": table, "formula": exact, "difference": table - exact},
         snippet=(
             f"{header}"
-            "\nfrom transformer.machinery.stored_positions import formula as sinusoids\n\n"
+            "\nfrom transformer.positions import sinusoids\n\n"
             f"model = translator.model\n"
             f"stored = model.{attribute}.table[:{n}].detach().float().cpu().numpy()\n"
             f"formula = sinusoids(model.config, {n}).numpy()\n"

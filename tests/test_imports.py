@@ -21,7 +21,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.config", "transformer.device"),
     ("transformer.positions", "transformer.text", "transformer.trees"),
     # Beside the paper: how it is looked into, what decoding keeps, how PyTorch runs it.
-    ("transformer.hooks", "transformer.machinery"),
+    ("transformer.hooks", "transformer.kernels", "transformer.kv_cache"),
+    ("transformer.context",),
     ("transformer.attention",),
     ("transformer.layers",),
     ("transformer.model",),

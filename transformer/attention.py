@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.config import ModelConfig
-from transformer.hooks import NO_TAP, Tap
-from transformer.machinery.cache import BlockCache, KeysValues
-from transformer.machinery.kernels import causal_mask, fused_attention, outside_autocast
+from transformer.context import PLAIN, Context
+from transformer.kernels import causal_mask, fused_attention, outside_autocast
+from transformer.kv_cache import KeysValues
 
 
 @outside_autocast
@@ -19,37 +19,34 @@ def attend(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None = None,
+    at: Context = PLAIN,
     *,
     causal: bool = False,
-    bias: Tensor | None = None,
     dropout: float = 0.0,
-    tap: Tap = NO_TAP,
 ) -> Tensor:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (section 3.2.1, eq. 1).
 
     Args:
         q: [B, H, T, d_k].  k: [B, H, S, d_k].  v: [B, H, S, d_v].
         mask: bool, broadcastable to [B, H, T, S]; True = may attend. Every row needs one True.
+        at: adds relative positions to the logits (departure: not in the paper), and offers hooks
+            "scores" (before the mask) and "weights" (rows sum to 1, masked entries exactly 0,
+            before dropout). If they want neither, a fused kernel computes the same output.
         causal: the queries are the last T of the S positions, and each sees itself and those
-            before it; joined with `mask`.
-        bias: added to the logits before the mask, broadcastable to [B, H, T, S]. Departure:
-            relative positions (`transformer.positions.RelativePositions`), not in the paper.
+            before it; combined with `mask`.
         dropout: probability of dropping a weight (training only). Departure: not in the paper.
-        tap: offers "scores" (with the bias, before the mask) and "weights" (rows sum to 1, masked
-            entries exactly 0, before dropout). If hooks want neither, a fused kernel computes the
-            same output.
 
     Returns: [B, H, T, d_v].
     """
-    if not tap.wants("scores", "weights"):
-        return fused_attention(q, k, v, mask, causal=causal, bias=bias, dropout=dropout)
-    logits = q @ k.mT / math.sqrt(q.size(-1))  # [B, H, T, S]
-    scores = tap("scores", logits if bias is None else logits + bias)
+    if not at.wants("scores", "weights"):
+        return fused_attention(q, k, v, mask, at.relative, causal=causal, dropout=dropout)
+    scores = q @ k.mT / math.sqrt(q.size(-1))  # [B, H, T, S]
+    scores = at("scores", scores if at.relative is None else scores + at.relative)
     if causal:
         scores = scores.masked_fill(~causal_mask(q.size(-2), k.size(-2), q.device), -math.inf)
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
-    weights = tap("weights", scores.softmax(-1))
+    weights = at("weights", scores.softmax(-1))
     return F.dropout(weights, dropout) @ v
 
 
@@ -77,27 +74,23 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         source: Tensor,
         mask: Tensor | None = None,
+        at: Context = PLAIN,
         *,
         causal: bool = False,
-        bias: Tensor | None = None,
-        cache: BlockCache | None = None,
-        tap: Tap = NO_TAP,
     ) -> Tensor:
         """Let every position of x [B, T, d_model] attend to `source` [B, S, d_model].
 
         Args:
-            source: x itself in self-attention, the encoder's output in cross-attention.
-            mask, causal, bias: see `attend`.
-            cache: keys and values of earlier calls, which are joined with those of `source`.
+            source: x itself in self-attention, the encoder's output in cross-attention; with a
+                cache in `at`, the positions after those in the cache.
+            mask, causal: see `attend`.
 
         Returns: [B, T, d_model].
         """
-        project = self.keys_values
-        k, v = project(source) if cache is None else cache.update(project, source)
-        q, k, v = tap("q", self.queries(x)), tap("k", k), tap("v", v)
+        k, v = at.keys_values(self.keys_values, source)
+        q, k, v = at("q", self.queries(x)), at("k", k), at("v", v)
         dropout = self.dropout if self.training else 0.0
-        heads = attend(q, k, v, mask, causal=causal, bias=bias, dropout=dropout, tap=tap)
-        heads = tap("heads", heads)
+        heads = at("heads", attend(q, k, v, mask, at, causal=causal, dropout=dropout))
         output: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))  # from [B, H, T, d_v]
         return output
 
@@ -106,7 +99,7 @@ class MultiHeadAttention(nn.Module):
         return self._split(self.w_q(x), self.d_k)
 
     def keys_values(self, x: Tensor) -> KeysValues:
-        """Project what is attended to, [B, S, d_model], to keys and values."""
+        """Project the attended positions [B, S, d_model] to keys and values."""
         return KeysValues(self._split(self.w_k(x), self.d_k), self._split(self.w_v(x), self.d_v))
 
     def _split(self, x: Tensor, width: int) -> Tensor:

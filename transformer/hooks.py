@@ -16,7 +16,6 @@ positions so far.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -287,54 +286,3 @@ class HeadGates(Hooks):
         assert site.kind is not None and site.layer is not None
         factors = self.of_layer(site.kind, site.layer)
         return value if factors is None else value * factors.to(value)[..., None, None]
-
-
-class Tap:
-    """How a module offers its values: `value = tap(name, value)`. This one has no hooks."""
-
-    def __call__(self, name: Name, value: Tensor) -> Tensor:
-        """Return what the forward pass goes on with."""
-        return value
-
-    def wants(self, *names: Name) -> bool:
-        """Whether hooks want any of these values of the block."""
-        return False
-
-    def block(self, block: Block) -> Tap:
-        """Return the tap of a block of this layer."""
-        return self
-
-
-#: What a forward pass without hooks is given; it leaves every value alone.
-NO_TAP = Tap()
-
-
-@dataclass(frozen=True)
-class _HookedTap(Tap):
-    hooks: Hooks
-    stack: Stack
-    layer: int | None
-    inside: Block = "embedding"
-
-    def __call__(self, name: Name, value: Tensor) -> Tensor:
-        site = Site(self.stack, self.layer, self.inside, name)
-        if not self.hooks.wants(site):
-            return value
-        new = self.hooks(site, value)
-        if new.shape != value.shape:
-            raise ValueError(
-                f"a hook returned {list(new.shape)} at {site}; it has to be {list(value.shape)}"
-            )
-        return new
-
-    def wants(self, *names: Name) -> bool:
-        sites = (Site(self.stack, self.layer, self.inside, name) for name in names)
-        return any(map(self.hooks.wants, sites))
-
-    def block(self, block: Block) -> Tap:
-        return dataclasses.replace(self, inside=block)
-
-
-def tap(hooks: Hooks | None, stack: Stack, layer: int | None = None) -> Tap:
-    """Return the tap of a layer, or of a stack's ends if `layer` is None."""
-    return NO_TAP if hooks is None else _HookedTap(hooks, stack, layer)

@@ -9,15 +9,10 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
-from transformer.hooks import NO_TAP, Tap
-from transformer.machinery.cache import NO_CACHE, BlockCache, LayerCache
-from transformer.machinery.kernels import Dropout, relu
+from transformer.context import PLAIN, Context
+from transformer.kernels import Dropout, relu
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "silu": F.silu,
-}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": relu, "gelu": F.gelu, "silu": F.silu}
 
 
 class FeedForward(nn.Module):
@@ -30,10 +25,9 @@ class FeedForward(nn.Module):
         self.w_2 = nn.Linear(d_ff or config.d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
 
-    def forward(self, x: Tensor, tap: Tap = NO_TAP) -> Tensor:
+    def forward(self, x: Tensor, at: Context = PLAIN) -> Tensor:
         """Map [B, T, d_model] to [B, T, d_model]."""
-        activation = relu if self.activation is F.relu else self.activation
-        inner = tap("inner", activation(self.w_1(x)))  # [B, T, d_ff]
+        inner = at("inner", self.activation(self.w_1(x)))  # [B, T, d_ff]
         output: Tensor = self.w_2(inner)
         return output
 
@@ -52,12 +46,12 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
 
     def forward(
-        self, x: Tensor, sublayer: Callable[[Tensor, Tap], Tensor], tap: Tap = NO_TAP
+        self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
     ) -> Tensor:
         """Map the residual stream [B, T, d_model]."""
-        seen = tap("input", self.norm(x) if self.pre else x)
-        x = x + self.dropout(tap("output", sublayer(seen, tap)))
-        return tap("hidden", x if self.pre else self.norm(x))
+        read = at("input", self.norm(x) if self.pre else x)
+        x = x + self.dropout(at("output", sublayer(read, at)))
+        return at("hidden", x if self.pre else self.norm(x))
 
 
 class EncoderLayer(nn.Module):
@@ -70,26 +64,11 @@ class EncoderLayer(nn.Module):
         self.feed_forward = FeedForward(config)
         self.around_feed_forward = Residual(config)
 
-    def forward(
-        self,
-        x: Tensor,
-        src_mask: Tensor | None = None,
-        tap: Tap = NO_TAP,
-        bias: Tensor | None = None,
-        cache: BlockCache | None = None,
-    ) -> Tensor:
-        """Map x [B, S, d_model].
-
-        Args:
-            bias: as in `transformer.attention.attend`.
-            cache: keys and values of the positions before x, if this layer stands alone.
-        """
-        x = self.around_self(
-            x,
-            lambda x, tap: self.self_attention(x, x, src_mask, bias=bias, cache=cache, tap=tap),
-            tap.block("self"),
-        )
-        output: Tensor = self.around_feed_forward(x, self.feed_forward, tap.block("feed_forward"))
+    def forward(self, x: Tensor, mask: Tensor | None = None, at: Context = PLAIN) -> Tensor:
+        """Map x [B, S, d_model]."""
+        attend = self.self_attention
+        x = self.around_self(x, lambda x, at: attend(x, x, mask, at), at.block("self"))
+        output: Tensor = self.around_feed_forward(x, self.feed_forward, at.block("feed_forward"))
         return output
 
 
@@ -106,29 +85,13 @@ class DecoderLayer(nn.Module):
         self.around_feed_forward = Residual(config)
 
     def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        src_mask: Tensor | None = None,
-        cache: LayerCache = NO_CACHE,
-        tap: Tap = NO_TAP,
-        bias: Tensor | None = None,
+        self, x: Tensor, memory: Tensor, src_mask: Tensor | None = None, at: Context = PLAIN
     ) -> Tensor:
-        """Map x [B, T, d_model], attending to memory [B, S, d_model].
-
-        Args: bias: of self-attention, as in `transformer.attention.attend`.
-        """
-        x = self.around_self(
-            x,
-            lambda x, tap: self.self_attention(
-                x, x, causal=True, bias=bias, cache=cache.prefix, tap=tap
-            ),
-            tap.block("self"),
-        )
+        """Map x [B, T, d_model], attending to memory [B, S, d_model]."""
+        attend, attend_source = self.self_attention, self.cross_attention
+        x = self.around_self(x, lambda x, at: attend(x, x, at=at, causal=True), at.block("self"))
         x = self.around_cross(
-            x,
-            lambda x, tap: self.cross_attention(x, memory, src_mask, cache=cache.source, tap=tap),
-            tap.block("cross"),
+            x, lambda x, at: attend_source(x, memory, src_mask, at), at.block("cross")
         )
-        output: Tensor = self.around_feed_forward(x, self.feed_forward, tap.block("feed_forward"))
+        output: Tensor = self.around_feed_forward(x, self.feed_forward, at.block("feed_forward"))
         return output

@@ -9,14 +9,16 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
-from transformer.hooks import Chain, Hooks, Record, matching, tap
+from transformer.context import Context
+from transformer.hooks import Chain, Hooks, Record, matching
+from transformer.kernels import Dropout, padding_mask
+from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer
-from transformer.machinery.cache import NO_CACHE, DecoderCache
-from transformer.machinery.initialisation import initialise
-from transformer.machinery.kernels import Dropout, padding_mask
-from transformer.machinery.stored_positions import make_positions
-from transformer.positions import RelativePositions
+from transformer.positions import RelativePositions, make_positions
 from transformer.types import AttentionKind
+
+#: Gains of the matrices inside the residual branches, by name; those of others are 1.
+GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +119,13 @@ class Transformer(nn.Module):
         """
         maps = Record(matching(name="weights")) if need_weights else None
         hooks = hooks if maps is None else Chain(hooks, maps)
-        ends = tap(hooks, "encoder")
+        relative = self.distances("encoder_self", src.size(1), src.size(1))
+        at = Context("encoder", hooks, relative=relative)
         src_mask = padding_mask(src, self.config.pad_id)
-        x = ends.block("embedding")("hidden", self.embed_source(src))  # [B, S, d_model]
-        bias = self.distances("encoder_self", src.size(1), src.size(1))
+        x = at.block("embedding")("hidden", self.embed_source(src))  # [B, S, d_model]
         for index, layer in enumerate(self.encoder):
-            x = layer(x, src_mask, tap(hooks, "encoder", index), bias)
-        memory = ends.block("final")("hidden", self.encoder_norm(x))
+            x = layer(x, src_mask, at.layer(index))
+        memory = at.block("final")("hidden", self.encoder_norm(x))
         return Encoded(memory, src_mask, None if maps is None else maps.layers("encoder_self"))
 
     def decode(
@@ -131,7 +133,7 @@ class Transformer(nn.Module):
         tgt_in: Tensor,
         encoded: Encoded,
         *,
-        cache: DecoderCache | None = None,
+        cache: KVCache | None = None,
         hooks: Hooks | None = None,
         need_weights: bool = False,
     ) -> Decoded:
@@ -139,22 +141,20 @@ class Transformer(nn.Module):
 
         Args:
             tgt_in: [B, T] token ids: all of the decoder's input, or with a `cache` what follows
-                the positions that it keeps.
+                the cached positions.
             encoded: from `encode`.
-            cache: extended in place with the new positions; starts as `DecoderCache()`.
+            cache: extended in place with the new positions; starts as `KVCache()`.
             hooks, need_weights: see `encode`.
         """
         maps = Record(matching(name="weights")) if need_weights else None
         hooks = hooks if maps is None else Chain(hooks, maps)
-        ends = tap(hooks, "decoder")
         start = 0 if cache is None else cache.length
-        x = ends.block("embedding")("hidden", self.embed_target(tgt_in, start))  # [B, T, d_model]
-        bias = self.distances("decoder_self", tgt_in.size(1), start + tgt_in.size(1))
+        relative = self.distances("decoder_self", tgt_in.size(1), start + tgt_in.size(1))
+        at = Context("decoder", hooks, cache=cache, relative=relative)
+        x = at.block("embedding")("hidden", self.embed_target(tgt_in, start))  # [B, T, d_model]
         for index, layer in enumerate(self.decoder):
-            kept = NO_CACHE if cache is None else cache.layer(index)
-            at = tap(hooks, "decoder", index)
-            x = layer(x, encoded.memory, encoded.src_mask, kept, at, bias)
-        hidden = ends.block("final")("hidden", self.decoder_norm(x))
+            x = layer(x, encoded.memory, encoded.src_mask, at.layer(index))
+        hidden = at.block("final")("hidden", self.decoder_norm(x))
         if maps is None:
             return Decoded(hidden)
         return Decoded(hidden, maps.layers("decoder_self"), maps.layers("cross"))
@@ -165,24 +165,24 @@ class Transformer(nn.Module):
         return output
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
-        """What relative positions add to the logits of one kind, [1, H, queries, keys].
+        """Return relative positions, which are added to the logits: [1, H, queries, keys].
 
         None in cross-attention and without relative positions. The queries are the last positions.
         """
         if self.config.positions != "relative" or kind == "cross":
             return None
         module = self.src_distances if kind == "encoder_self" else self.tgt_distances
-        bias: Tensor = module(n_queries, n_keys)
-        return bias
+        relative: Tensor = module(n_queries, n_keys)
+        return relative
 
     def embed_source(self, src: Tensor) -> Tensor:
-        """What enters the encoder for tokens [B, S]. Returns: [B, S, d_model]."""
+        """Embed source tokens [B, S] and add positions: [B, S, d_model]."""
         x = self.content(src, self.src_embedding) + self.src_positions(0, src.size(1))
         output: Tensor = self.dropout(x)
         return output
 
     def embed_target(self, tgt_in: Tensor, start: int = 0) -> Tensor:
-        """What enters the decoder for tokens [B, T] at positions start, start + 1, ..."""
+        """Embed target tokens [B, T] and add positions start, start + 1, ...: [B, T, d_model]."""
         x = self.content(tgt_in, self.tgt_embedding) + self.tgt_positions(start, tgt_in.size(1))
         output: Tensor = self.dropout(x)
         return output
@@ -191,3 +191,19 @@ class Transformer(nn.Module):
         """Embeddings of tokens [..., T] times sqrt(d_model) (section 3.4): [..., T, d_model]."""
         x: Tensor = embedding(tokens)
         return x * math.sqrt(self.config.d_model) if self.config.scale_embedding else x
+
+
+def initialise(model: nn.Module, d_model: int) -> None:
+    """Set Xavier-uniform matrices, smaller in the branches; embeddings of unit norm; zero biases.
+
+    Departure: with plain Xavier a post-norm encoder at these learning rates makes all positions
+    alike within an epoch, and cross-attention stays uniform. Branches that begin smaller than the
+    residual stream prevent that.
+    """
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight, GAINS.get(name.rpartition(".")[2], 1.0))
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=d_model**-0.5)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from transformer.config import (
     DISTANCE_BUCKETS,
+    ModelConfig,
     PositionFrequencies,
     PositionKind,
     PositionLayout,
@@ -154,6 +155,21 @@ class LearnedPositions(TablePositions):
         nn.init.normal_(self.table, std=0.02)
 
 
+class StoredPositions(TablePositions):
+    """Fixed vectors that came with the weights. No parameters, so table 3 does not count them.
+
+    Departure: the paper's are computed. A library that stores its sinusoids in half precision
+    computes with the rounded ones, so the formula would not reproduce its attention.
+    """
+
+    kind = "stored"
+
+    def __init__(self, table: Tensor) -> None:
+        """Args: table: [n, d_model]; the formula's, until a checkpoint's is loaded."""
+        super().__init__()
+        self.register_buffer("table", table)
+
+
 class NoPositions(nn.Module):
     """Nothing is added to embeddings; the order comes from `RelativePositions`."""
 
@@ -209,3 +225,31 @@ class RelativePositions(nn.Module):
         distances = keys - keys[n_keys - n_queries :, None]
         buckets = distance_buckets(distances, causal=self.causal)
         return self.table[buckets].permute(2, 0, 1)[None]
+
+
+def sinusoids(config: ModelConfig, n_positions: int | None = None) -> Tensor:
+    """Return the sinusoids of a config's size, layout and numbering: [max_positions, d_model]."""
+    return sinusoidal(
+        config.max_positions if n_positions is None else n_positions,
+        config.d_model,
+        start=config.position_offset,
+        layout=config.position_layout,
+        frequencies=config.position_frequencies,
+    )
+
+
+def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions | NoPositions:
+    """Return the positional encoding of a config."""
+    if config.positions == "relative":
+        return NoPositions(config.d_model)
+    if config.positions == "learned":
+        return LearnedPositions(config.d_model, config.max_positions)
+    if config.positions == "stored":
+        return StoredPositions(sinusoids(config))
+    return SinusoidalPositions(
+        config.d_model,
+        config.position_layout,
+        config.max_positions,
+        offset=config.position_offset,
+        frequencies=config.position_frequencies,
+    )

@@ -14,7 +14,7 @@ from figures import position_exhibits as exhibits
 from figures.exhibit import Exhibit, Panel
 from figures.positions import cosines
 from transformer.config import ModelConfig
-from transformer.machinery.stored_positions import StoredPositions, formula
+from transformer.positions import StoredPositions, sinusoids
 from transformer.trace import position_vectors
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -78,8 +78,10 @@ def test_learned(side: str) -> None:
 @pytest.mark.parametrize("side", ["Encoder", "Decoder"])
 def test_stored(side: str) -> None:
     config = ModelConfig(d_model=8, positions="stored", max_positions=9, position_offset=2)
-    exact = formula(config, 7)
-    tables = [StoredPositions(formula(config).to(dtype)) for dtype in (torch.half, torch.bfloat16)]
+    exact = sinusoids(config, 7)
+    tables = [
+        StoredPositions(sinusoids(config).to(dtype)) for dtype in (torch.half, torch.bfloat16)
+    ]
     model = SimpleNamespace(config=config, src_positions=tables[0], tgt_positions=tables[1])
     rows = tables[side == "Decoder"].table[:7].float().numpy()
     made = exhibits.stored_exhibit(rows, exact.numpy(), side, "rounded", "")

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
-from transformer.hooks import Chain, HeadGates, Hooks, Record, Replace, Site, Tap, matching, tap
-from transformer.machinery.kernels import causal_mask
+from transformer.context import Context
+from transformer.hooks import Chain, HeadGates, Hooks, Record, Replace, Site, matching
+from transformer.kernels import causal_mask
 
 B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
 
@@ -37,14 +38,14 @@ def random_mask(n_queries: int, n_keys: int, seed: int) -> Tensor:
 WEIGHTS = Site("decoder", 0, "cross", "weights")
 
 
-def at_cross(*hooks: Hooks) -> Tap:
-    return tap(Chain(*hooks), "decoder", 0).block("cross")
+def at_cross(*hooks: Hooks) -> Context:
+    return Context("decoder", Chain(*hooks)).layer(0).block("cross")
 
 
 def attend_explicitly(*qkv: Tensor, **options: object) -> tuple[Tensor, Tensor]:
     """Return output and weights."""
     record = Record([WEIGHTS])
-    output = attend(*qkv, tap=at_cross(record), **options)  # type: ignore[arg-type]
+    output = attend(*qkv, at=at_cross(record), **options)  # type: ignore[arg-type]
     return output, record[WEIGHTS]
 
 
@@ -104,11 +105,11 @@ def test_replaced_scores_and_weights_are_used() -> None:
     q, k, v = qkv(S, S)
     other = torch.rand(B, H, S, S, generator=torch.Generator().manual_seed(1))
     weights = at_cross(Replace({WEIGHTS: other}))
-    torch.testing.assert_close(attend(q, k, v, causal=True, tap=weights), other @ v)
+    torch.testing.assert_close(attend(q, k, v, at=weights, causal=True), other @ v)
 
     scores = at_cross(Replace({WEIGHTS._replace(name="scores"): other}))
     masked = other.masked_fill(~causal_mask(S, S), -math.inf).softmax(-1)
-    torch.testing.assert_close(attend(q, k, v, causal=True, tap=scores), masked @ v)
+    torch.testing.assert_close(attend(q, k, v, at=scores, causal=True), masked @ v)
 
 
 def test_a_causal_mask_shows_the_past_and_the_present() -> None:
@@ -124,7 +125,7 @@ def test_multi_head_is_the_papers_concatenation(n_heads: int, d_k: int, d_v: int
     block = MultiHeadAttention(config)
     x, memory = torch.randn(B, T, 10), torch.randn(B, S, 10)
     record = Record([WEIGHTS])
-    output, weights = block(x, memory, tap=at_cross(record)), record[WEIGHTS]
+    output, weights = block(x, memory, at=at_cross(record)), record[WEIGHTS]
     assert weights.shape == (B, n_heads, T, S)
 
     heads = []
@@ -146,7 +147,7 @@ def test_gates_of_one_change_nothing_and_of_zero_remove_the_head(bias: bool) -> 
     x, memory = torch.randn(B, T, 10), torch.randn(B, S, 10)
 
     def gated(factors: Tensor) -> Tensor:
-        return block(x, memory, tap=at_cross(HeadGates(cross=factors[None])))
+        return block(x, memory, at=at_cross(HeadGates(cross=factors[None])))
 
     whole = block(x, memory)
     assert torch.equal(gated(torch.ones(3)), whole)
@@ -165,7 +166,7 @@ def test_gates_learn() -> None:
     torch.manual_seed(3)
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
     x, factors = torch.randn(B, T, 12), torch.ones(1, 3, requires_grad=True)
-    block(x, x, tap=at_cross(HeadGates(cross=factors))).square().sum().backward()
+    block(x, x, at=at_cross(HeadGates(cross=factors))).square().sum().backward()
     assert factors.grad is not None
     weight = block.w_o.weight
     assert weight.grad is not None
@@ -177,7 +178,7 @@ def test_nothing_is_kept_on_the_module() -> None:
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
     before = set(vars(block))
     x = torch.randn(B, T, 12)
-    block(x, x, tap=at_cross(Record(matching())))
+    block(x, x, at=at_cross(Record(matching())))
     assert set(vars(block)) == before
 
 
@@ -186,7 +187,7 @@ def test_bfloat16_on_the_cpu_attends_in_float32(explicit: bool) -> None:
     block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
     x, record = torch.randn(B, T, 12), Record(matching(name="weights" if explicit else "heads"))
     with torch.autocast("cpu", torch.bfloat16):
-        output = block(x, x, tap=at_cross(record))
+        output = block(x, x, at=at_cross(record))
     assert output.dtype == torch.bfloat16
     ((value,),) = record.values.values()
     assert value.dtype == torch.float32

@@ -22,7 +22,7 @@ from transformer.hooks import (
     matching,
     sites,
 )
-from transformer.machinery.cache import DecoderCache
+from transformer.kv_cache import KVCache
 from transformer.model import Transformer
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
@@ -228,7 +228,7 @@ def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool
     every, whole = hooks()
     encoded = model.encode(SRC, hooks=every)
     expected = model.decode(TGT, encoded, hooks=every).hidden
-    (every, steps), cache = hooks(), DecoderCache()
+    (every, steps), cache = hooks(), KVCache()
     found = [
         model.decode(TGT[:, t : t + 1], encoded, cache=cache, hooks=every).hidden for t in range(5)
     ]

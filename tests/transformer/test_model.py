@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
-from transformer.machinery.cache import DecoderCache
+from transformer.kv_cache import KVCache
 from transformer.model import Transformer
 
 #: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
@@ -128,7 +128,7 @@ def test_a_cache_changes_nothing(name: str, cuts: set[int]) -> None:
     whole = model.decode(TGT, encoded, need_weights=True)
     assert whole.self_attention is not None
     assert whole.cross_attention is not None
-    cache, edges = DecoderCache(), [0, *sorted(cuts), 5]
+    cache, edges = KVCache(), [0, *sorted(cuts), 5]
     for start, end in itertools.pairwise(edges):
         assert cache.length == start
         part = model.decode(TGT[:, start:end], encoded, cache=cache, need_weights=True)
@@ -140,7 +140,7 @@ def test_a_cache_changes_nothing(name: str, cuts: set[int]) -> None:
 
 
 def test_a_cache_follows_its_rows(model: Transformer) -> None:
-    rows, cache = torch.tensor([1, 0, 1]), DecoderCache()
+    rows, cache = torch.tensor([1, 0, 1]), KVCache()
     model.decode(TGT[:, :2], model.encode(SRC), cache=cache)
     cache.select(rows)
     encoded = model.encode(SRC[rows])

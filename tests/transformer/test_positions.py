@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from transformer.checkpoint.position_tables import about_stored
 from transformer.config import DISTANCE_BUCKETS, ModelConfig, PositionLayout
-from transformer.machinery.stored_positions import StoredPositions, make_positions
 from transformer.positions import (
     FURTHEST,
     LearnedPositions,
     RelativePositions,
     SinusoidalPositions,
+    StoredPositions,
     angular_frequencies,
     distance_buckets,
+    make_positions,
     shift_matrix,
     sinusoidal,
 )

@@ -51,8 +51,8 @@ from transformer.files.safe import (
     parse_json,
     read_small,
 )
-from transformer.machinery.stored_positions import make_positions
 from transformer.model import Transformer
+from transformer.positions import make_positions
 from transformer.text.files import read_tokenizer
 from transformer.text.layout import TOKENIZER_FILE, TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer, TokenizerError

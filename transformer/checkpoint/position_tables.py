@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.machinery.stored_positions import formula
+from transformer.positions import sinusoids
 
 #: Float32 tables differ from the formula by less than this where float32 rounds once.
 ROUNDING = 2.0**-23
@@ -20,7 +20,7 @@ HALF_ROUNDING = 5e-3
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:
     """Return the largest difference between a table [n, d_model] and the sinusoids."""
-    exact = formula(config, table.size(0)).to(table.device)
+    exact = sinusoids(config, table.size(0)).to(table.device)
     return float((table.float() - exact).abs().max())
 
 

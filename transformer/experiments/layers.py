@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
-from transformer.hooks import Record, matching, tap
+from transformer.context import Context
+from transformer.hooks import Record, matching
 from transformer.measures.layer_costs import LayerKind
 
 #: Width of a head, as in the paper's base model.
@@ -71,7 +72,7 @@ class _Explicit(MultiHeadAttention):
 
     def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
         kept = Record(matching(name="weights"))
-        return super().forward(x, x, tap=tap(kept, "encoder", 0).block("self"))
+        return super().forward(x, x, at=Context("encoder", kept).layer(0).block("self"))
 
 
 class _Products(MultiHeadAttention):

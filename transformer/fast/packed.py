@@ -23,8 +23,8 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.fast.choice import prepare
 from transformer.fast.products import Parts, Product, parts_of, product, stacked
+from transformer.kernels import causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from transformer.machinery.kernels import causal_mask, padding_mask
 from transformer.model import Decoded, Encoded, Transformer
 
 #: Share of real tokens in a batch up to which padding is left out.

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from torch.nn.modules import module as torch_module
 
 from transformer.attention import MultiHeadAttention
+from transformer.kernels import Dropout
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
-from transformer.machinery.kernels import Dropout
-from transformer.machinery.stored_positions import StoredPositions
 from transformer.model import Transformer
-from transformer.positions import LearnedPositions, SinusoidalPositions
+from transformer.positions import LearnedPositions, SinusoidalPositions, StoredPositions
 
 #: Modules that the packed execution covers; subclasses may compute something else.
 PACKABLE = frozenset({

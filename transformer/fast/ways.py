@@ -25,6 +25,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer.kernels import relu
+
 #: The most rows that count as few: the paper's beam. oneDNN packs for it; "packed" is as good for
 #: hundreds of rows.
 FEW_ROWS = 4
@@ -33,7 +35,7 @@ Activation = Callable[[Tensor], Tensor]
 
 #: Activations that oneDNN fuses into a product: its name and variant for each.
 FUSED: dict[Activation, tuple[str, str]] = {
-    F.relu: ("relu", ""),
+    relu: ("relu", ""),
     F.silu: ("swish", ""),
     F.gelu: ("gelu", "none"),
 }

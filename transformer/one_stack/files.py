@@ -28,9 +28,9 @@ from transformer.checkpoint.weights import Layout, SkipInit, check_weights
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
-from transformer.machinery.stored_positions import make_positions
 from transformer.one_stack.config import StackConfig
 from transformer.one_stack.model import OneStack
+from transformer.positions import make_positions
 from transformer.text.layout import TOKENIZER_FILES
 from transformer.text.tokenizer import Tokenizer
 

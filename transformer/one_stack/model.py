@@ -8,12 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
-from transformer.hooks import Hooks, Stack, tap
+from transformer.context import Context
+from transformer.hooks import Hooks, Stack
+from transformer.kernels import Dropout, causal_mask
 from transformer.layers import EncoderLayer
-from transformer.machinery.initialisation import initialise
-from transformer.machinery.kernels import Dropout, causal_mask
-from transformer.machinery.stored_positions import make_positions
+from transformer.model import initialise
 from transformer.one_stack.config import StackConfig
+from transformer.positions import make_positions
 from transformer.types import AttentionKind
 
 
@@ -86,11 +87,11 @@ class OneStack(nn.Module):
             decoder's, another's the encoder's.
         """
         stack: Stack = "decoder" if self.config.causal else "encoder"
-        text, ends = self.text(ids), tap(hooks, stack)
-        x = ends.block("embedding")("hidden", self.embed(text))
+        text, at = self.text(ids), Context(stack, hooks)
+        x = at.block("embedding")("hidden", self.embed(text))
         for index, layer in enumerate(self.layers):
-            x = layer(x, text.mask, tap(hooks, stack, index))
-        hidden: Tensor = ends.block("final")("hidden", self.norm(x))
+            x = layer(x, text.mask, at.layer(index))
+        hidden: Tensor = at.block("final")("hidden", self.norm(x))
         return hidden
 
     def text(self, ids: Tensor) -> Text:

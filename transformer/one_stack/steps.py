@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from transformer.hooks import NO_TAP
-from transformer.machinery.cache import BlockCache, KeysValues
-from transformer.machinery.kernels import causal_mask
+from transformer.context import Context
+from transformer.kernels import causal_mask
+from transformer.kv_cache import KVCache
 from transformer.one_stack.model import OneStack
 from transformer.search.beam import StepOutput
 
@@ -24,7 +24,7 @@ class StackSteps:
     def __init__(self, model: OneStack, src: Tensor) -> None:
         """Read sources [N, S], padded at the end; S may be 0."""
         self.model = model
-        self.caches = [BlockCache(grows=True) for _ in range(model.config.n_layers)]
+        self.at = Context("decoder", cache=KVCache())
         self.real = torch.zeros(len(src), 0, dtype=torch.bool, device=src.device)
         if src.size(1):
             self._read(src)
@@ -35,9 +35,8 @@ class StackSteps:
         if parents is not None:
             rows = torch.tensor(parents, device=device)
             self.real = self.real[rows]
-            for cache in self.caches:
-                if cache.kept is not None:
-                    cache.kept = KeysValues(*(each[rows] for each in cache.kept))
+            assert self.at.cache is not None
+            self.at.cache.select(rows)
         hidden = self._read(torch.tensor(tokens, device=device)[:, None])
         return StepOutput(self.model.logits(hidden[:, -1]))
 
@@ -50,7 +49,7 @@ class StackSteps:
         numbers = (self.real.cumsum(1) - 1).clamp(min=0)[:, -t:]
         mask = self.real[:, None, None, :] & causal_mask(t, self.real.size(1), ids.device)
         x = model.content(ids) + model.places_of(numbers)
-        for layer, cache in zip(model.layers, self.caches, strict=True):
-            x = layer(x, mask, NO_TAP, cache=cache)
+        for index, layer in enumerate(model.layers):
+            x = layer(x, mask, self.at.layer(index))
         hidden: Tensor = model.norm(x)
         return hidden

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from transformer.hooks import Hooks
-from transformer.machinery.cache import DecoderCache
+from transformer.kv_cache import KVCache
 from transformer.model import Encoded, Transformer
 from transformer.search.beam import StepOutput
 
@@ -36,7 +36,7 @@ class CachedSteps:
         """
         self.model, self.encoded, self.need_weights = model, encoded, need_weights
         self.hooks = hooks
-        self.cache = DecoderCache()
+        self.cache = KVCache()
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.beam.StepFunction`."""

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from transformer.checkpoint.folder import save_checkpoint
-from transformer.machinery.stored_positions import StoredPositions
 from transformer.model import Transformer
+from transformer.positions import StoredPositions
 from transformer.toys.settings import ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.cross_entropy import smoothed_cross_entropy

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
 from transformer.hooks import Chain, Complete, HeadGates, Hooks, Name, Record, Site
-from transformer.machinery.kernels import causal_mask
+from transformer.kernels import causal_mask
 from transformer.trace.building import to_array
 from transformer.trace.records import HeadStages, Trace, Weighing
 from transformer.types import AttentionKind

@@ -11,8 +11,7 @@ from figures.exhibit import Exhibit
 from figures.markdown import plain
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig
-from transformer.machinery.stored_positions import StoredPositions
-from transformer.positions import TablePositions
+from transformer.positions import StoredPositions, TablePositions
 from transformer.trace import position_vectors
 from transformer.trace.embeddings import Side as TextSide
 from transformer.translator import Translator

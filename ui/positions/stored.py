@@ -8,8 +8,8 @@ import numpy as np
 
 from figures.markdown import code
 from figures.position_exhibits import stored_exhibit
-from transformer.machinery.stored_positions import formula
 from transformer.model import Transformer
+from transformer.positions import sinusoids
 from transformer.trace import position_vectors
 from transformer.types import Floats
 from ui.core import url_state
@@ -32,7 +32,7 @@ def draw_stored(view: View, model: Transformer) -> None:
     )
     side = choose_one("Table", PositionsChoice.side, list(tables), place)
     rows = tables[side][: url_state.get(PositionsChoice.length)]
-    exact: Floats = formula(model.config, len(rows)).numpy()
+    exact: Floats = sinusoids(model.config, len(rows)).numpy()
     apart = rows - exact
     most = float(np.abs(apart).max())
     stack = side.lower()

@@ -57,14 +57,16 @@ def test_tasks_hold_out_text_and_cut_it_without_unknown_pieces(
 
 
 def test_without_residual_a_layer_returns_its_normalised_output() -> None:
-    from transformer.hooks import tap
+    from transformer.context import Context
     from transformer.layers import EncoderLayer
 
     layer = EncoderLayer(TINY.model(20))
     x = torch.randn(2, 5, 16)
     inner = layer.around_self.norm(layer.self_attention(x, x))
     expected = layer.around_feed_forward.norm(layer.feed_forward(inner))
-    assert torch.allclose(layer(x, None, tap(NoResidual(), "encoder", 0)), expected, atol=1e-5)
+    assert torch.allclose(
+        layer(x, None, Context("encoder", NoResidual()).layer(0)), expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("change", ["no_scaling", "no_positions"])

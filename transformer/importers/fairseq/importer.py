@@ -48,7 +48,7 @@ from transformer.importers.pieces import (
 )
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, weights_in
-from transformer.machinery.stored_positions import formula
+from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.types import Report
 
@@ -223,7 +223,7 @@ def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Te
     """Return the sinusoids of one stack as a table if the other's positions are learned."""
     if config.positions != "learned":
         return {}
-    table = None if config.d_model % 2 else formula(config)
+    table = None if config.d_model % 2 else sinusoids(config)
     computed = {}
     for name, (stack, _) in POSITIONS.items():
         if not settings.flag(f"{stack}_learned_pos"):

@@ -37,7 +37,7 @@ from transformer.importers.pieces import (
 )
 from transformer.importers.settings import Settings
 from transformer.importers.torch_content import read_content, weights_in
-from transformer.machinery.stored_positions import formula
+from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError
@@ -142,7 +142,7 @@ def _with_tables(config: ModelConfig, state: dict[str, Tensor]) -> ModelConfig:
     """
     tables = {name: state.pop(name) for name in TABLES if name in state}
     n = min((len(table) for table in tables.values()), default=0)
-    exact = formula(config, n)
+    exact = sinusoids(config, n)
     allowed = ANGLE_ROUNDING * torch.arange(2, n + 2)[:, None]
     if all(bool(((table[:n] - exact).abs() <= allowed).all()) for table in tables.values()):
         return config

@@ -33,7 +33,7 @@ from transformer.importers.marian.config import (
     unknown_settings,
     vocabulary,
 )
-from transformer.machinery.stored_positions import formula
+from transformer.positions import sinusoids
 from transformer.text.files import blaming
 from transformer.text.table import TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
@@ -97,7 +97,7 @@ def read(folder: Path, report: Report | None = None) -> Imported:
         trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
         learned = trained and len(tables) == len(TABLES)
         config = config.replace(positions="learned" if learned else "stored")
-        exact = formula(config)  # for a stack without a table
+        exact = sinusoids(config)  # for a stack without a table
         state |= {name: tables.get(name, exact) for name in TABLES}
     return Imported(config, state, tokenizer, dtype, _notes(config) + _unused(folder))
 

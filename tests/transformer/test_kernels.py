@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.machinery import kernels
-from transformer.machinery.kernels import Dropout, fused_attention, relu
+from transformer import kernels
+from transformer.kernels import Dropout, fused_attention, relu
 
 
 @given(
@@ -102,8 +102,8 @@ def test_short_attention_is_that_of_the_kernel(
     def compute(n: int) -> tuple[torch.Tensor, ...]:
         monkeypatch.setattr(kernels, "_SHORT", n)
         found = fused_attention(
-            *inputs[:3], seen if masked else None, causal=causal, dropout=0.0,
-            bias=inputs[3] if biased else None,
+            *inputs[:3], seen if masked else None, inputs[3] if biased else None,
+            causal=causal, dropout=0.0,
         )  # fmt: skip
         wanted = inputs if biased else inputs[:3]
         return found, *torch.autograd.grad(found.square().sum(), wanted)

@@ -44,23 +44,24 @@ def fused_attention(
     k: Tensor,
     v: Tensor,
     mask: Tensor | None,
+    relative: Tensor | None = None,
     *,
     causal: bool,
     dropout: float,
-    bias: Tensor | None = None,
 ) -> Tensor:
     """Compute `transformer.attention.attend` by one PyTorch kernel, which returns no weights.
 
     Training on short texts on a CPU goes step by step, see `_SHORT`.
     """
     n_queries, n_keys = q.size(-2), k.size(-2)
-    if causal and (mask is not None or bias is not None or n_queries != n_keys):
+    if causal and (mask is not None or relative is not None or n_queries != n_keys):
         if n_queries > 1:  # a single query is the last position and sees all
             ahead = causal_mask(n_queries, n_keys, q.device)
             mask = ahead if mask is None else mask & ahead
         causal = False
-    if bias is not None:  # the kernel takes one matrix for both
-        mask = bias.to(q.dtype) if mask is None else bias.to(q.dtype).masked_fill(~mask, -math.inf)
+    if relative is not None:  # the kernel takes one matrix for both
+        relative = relative.to(q.dtype)
+        mask = relative if mask is None else relative.masked_fill(~mask, -math.inf)
     trains = q.device.type == "cpu" and torch.is_grad_enabled() and not dropout
     if trains and n_queries * n_keys <= _SHORT:
         return _plain_attention(q, k, v, causal_mask(n_queries, n_keys) if causal else mask)
