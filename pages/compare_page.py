@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from ui.attention.choice import AttentionSettings
-from ui.compare.choice import PARAMS, begin, better_known, opened, opening, read_setup
+from ui.compare.choice import CompareChoice, begin, better_known, opened, opening, read_setup
 from ui.compare.languages import warning
 from ui.compare.sections import SECTIONS, TOPIC, section_of
 from ui.compare.setup import draw_choice, read_right
@@ -16,7 +16,7 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import current_view
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.frame.sidebar import is_opening_sentence, open_with
@@ -37,13 +37,9 @@ def sides_of(setup: Setup) -> tuple[Side, Side]:
 def story(setup: Setup) -> None:
     """Draw everything below the translations; a fragment, so a choice here reruns only this."""
     row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
-    row.segmented_control(
-        "View", [section.name for section in SECTIONS],
-        format_func=lambda name: section_of(name).label, required=True, wrap=True,
-        label_visibility="collapsed", **bound(TOPIC),
-    )  # fmt: skip
+    names = {section.name: section.label for section in SECTIONS}
+    section = section_of(choose_one("View", TOPIC, names, row))
     aside = row.container(horizontal=True, horizontal_alignment="right")
-    section = section_of(url_state.get(TOPIC))
     anew = opened(section.name)
     said = warning(setup) if setup.follow or section.follows else ""
     if said:
@@ -60,7 +56,9 @@ def story(setup: Setup) -> None:
     url_state.write_url()
 
 
-shown = dict.fromkeys((*PARAMS, TOPIC, *(param for each in SECTIONS for param in each.params)))
+shown = dict.fromkeys(
+    (*CompareChoice.params(), TOPIC, *(param for each in SECTIONS for param in each.params))
+)
 url_state.show(*shown)
 now = current_view()
 chosen = read_setup(now)
@@ -69,7 +67,7 @@ if is_opening_sentence() and (sentence := better_known(chosen)):
 first = get_trace(now, partial(opening, chosen))
 AttentionSettings.enter(first)
 draw_choice(chosen)
-chosen, second = read_right(chosen, first)
+chosen = read_right(chosen, first)
 begin(list(shown), SECTIONS, chosen)
-draw_texts(chosen, first, second)
+draw_texts(chosen, sides_of(chosen))
 story(chosen)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
@@ -18,6 +18,7 @@ from transformer.errors import CheckpointError
 from transformer.trace.records import Trace
 from ui.compare.exhibits import Compared
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.examples import examples_for, shared_example
 from ui.core.languages import Languages
 from ui.core.url_state import Param
@@ -29,18 +30,24 @@ from ui.work.cache import Plan
 from ui.work.languages import languages_of
 from ui.work.models import fresh, recorded_sentence, tracer
 
-_LEFT = "compare_left"
 _OPENED = "compare_opened"
 
-PAIRING: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
-OTHER: Param[str] = Param("other", str, "")
-#: A blank sentence is kept as a space, since the URL leaves out what is empty.
-SECOND: Param[str] = Param("second", url_state.text(MAX_CHARACTERS), "", lambda text: text or " ")
-FOLLOW: Param[bool] = url_state.switch("follow")
-#: Whether both texts are shown whole, token by token, instead of in one line each.
-SCORED: Param[bool] = url_state.switch("scored")
-#: Settings that all views share; each view adds its own.
-PARAMS: tuple[Param[Any], ...] = (PAIRING, OTHER, SECOND, FOLLOW, SCORED)
+
+@dataclass(frozen=True)
+class CompareChoice(Choice):
+    """The URL parameters that all views share; each view adds its own.
+
+    A blank second sentence is kept as a space, since the URL leaves out what is empty. `scored`
+    shows both texts whole, token by token, instead of in one line each.
+    """
+
+    pairing: Param[str] = Param("pairing", url_state.one_of(PAIRINGS), "models")
+    other: Param[str] = Param("other", str, "")
+    second: Param[str] = Param(
+        "second", url_state.text(MAX_CHARACTERS), "", lambda text: text or " ", "sentence"
+    )
+    follow: Param[bool] = url_state.switch("follow")
+    scored: Param[bool] = url_state.switch("scored")
 
 
 def can_follow(view: View) -> bool:
@@ -57,7 +64,7 @@ def compared(setup: Setup) -> Compared:
 
 def with_left(setup: Setup, left: Trace) -> Setup:
     """Return the setup with B following A's translation, if that is on and possible."""
-    follows = url_state.get(FOLLOW) and left.text.strip() and can_follow(setup.right)
+    follows = url_state.get(CompareChoice.follow) and left.text.strip() and can_follow(setup.right)
     return setup.following(left.text) if follows else setup
 
 
@@ -70,37 +77,26 @@ def opening(setup: Setup, left: Trace) -> Plan:
 
 def read_setup(view: View) -> Setup:
     """Read the setup from the settings, with defaults for missing or unusable ones."""
-    if st.session_state.get(_LEFT, view.sentence) != view.sentence and not url_state.arrived(
-        SECOND
-    ):
-        url_state.forget(SECOND)  # it belonged to another sentence
-    st.session_state[_LEFT] = view.sentence
+    CompareChoice.forget_stale(sentence=view.sentence)
     found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
     others = others_in_time(view.entry) + readers(
         view.entry.whole, {name: found[name].metrics for name in usable}
     )
-    pairing = url_state.get(PAIRING)
-    if not url_state.stored(PAIRING) and others[:1] == (view.checkpoint,):
+    asked, pairing = CompareChoice.read().other, CompareChoice.read().pairing
+    if not url_state.stored(CompareChoice.pairing) and others[:1] == (view.checkpoint,):
         pairing = "sentences"  # no other checkpoint reads this kind of text
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
-    asked, refused = url_state.get(OTHER), ""
-    entry = _usable(found, asked)
-    if entry is None:
+    refused, entry = "", find(found, asked)
+    if entry is None or not entry.ok:
         if asked:
             refused = "cannot be used" if asked in found else "is not here"
-        entry = _usable(found, others[0])
+        entry = find(found, others[0])
         assert entry is not None
     elif asked not in others:  # a moment of another checkpoint's training, by a link
         others = (asked, *others)
     return Setup("models", view, beside(view, entry), others, refused)
-
-
-def _usable(found: Mapping[str, Entry], name: str) -> Entry | None:
-    """Return the usable checkpoint or snapshot of this name, None if there is none."""
-    entry = find(found, name)
-    return entry if entry is not None and entry.ok else None
 
 
 def beside(view: View, entry: Entry) -> View:
@@ -155,8 +151,8 @@ def better_known(setup: Setup) -> str:
 
 def second_sentence(view: View) -> str:
     """Return B's sentence: the stored one, else the example's counterpart, else A's own."""
-    if url_state.stored(SECOND):
-        return url_state.get(SECOND).strip()
+    if url_state.stored(CompareChoice.second):
+        return url_state.get(CompareChoice.second).strip()
     found = view.examples.find(view.sentence)
     return found.beside if found is not None and found.beside else view.sentence
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
@@ -9,13 +11,11 @@ from transformer.errors import CheckpointError
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.compare.choice import OTHER, PAIRING, SECOND, with_left
+from ui.compare.choice import CompareChoice, with_left
 from ui.core import url_state
-from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, is_blank
-from ui.core.widgets import fill
+from ui.core.widgets import bound, choose_one, fill
 from ui.frame.twice import Setup
-from ui.work.cache import get_trace
 from ui.work.models import tracer
 from ui.work.roots import without_root
 
@@ -25,43 +25,37 @@ _PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
 def draw_choice(setup: Setup) -> None:
     """Draw the controls for what is compared, and for B."""
     row = st.container(horizontal=True, vertical_alignment="center")
-    fill("pairing_widget", setup.pairing)
-    row.segmented_control(
-        "Compare", setup.pairings, format_func=_PAIRINGS.__getitem__, required=True,
-        label_visibility="collapsed", key="pairing_widget", on_change=_keep, args=(PAIRING,),
-    )  # fmt: skip
+    names = {pairing: _PAIRINGS[pairing] for pairing in setup.pairings}
+    choose_one("Compare", CompareChoice.pairing, names, row, chosen=setup.pairing, wrap=False)
     if setup.pairing == "models":
         row.markdown(f"**A** {plain(shorten(setup.left.checkpoint, 24))}", width="content")
-        row.markdown("**B**", width="content")
-        fill("other_widget", setup.right.checkpoint)
-        row.selectbox(
-            "Second checkpoint", setup.others, label_visibility="collapsed", key="other_widget",
-            on_change=_keep, args=(OTHER,),
-        )  # fmt: skip
+    row.markdown("**B**", width="content")
+    if setup.pairing == "models":
+        binding = bound(CompareChoice.other)
+        fill(binding["key"], setup.right.checkpoint)
+        row.selectbox("Second checkpoint", setup.others, label_visibility="collapsed", **binding)
     else:
-        row.markdown("**B**", width="content")
-        fill("second_widget", setup.right.sentence)
+        binding = bound(CompareChoice.second)
+        fill(binding["key"], setup.right.sentence)
         row.text_input(
-            "Second sentence", label_visibility="collapsed", key="second_widget",
-            max_chars=MAX_CHARACTERS, on_change=_keep, args=(SECOND,),
+            "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed", **binding,
             placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
     with row.popover("What is this?", type="tertiary"):
         _explain()
     if setup.refused:
         st.warning(
-            f"The checkpoint {code(url_state.get(OTHER))} {setup.refused}; B is "
+            f"The checkpoint {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
             f"{code(setup.right.checkpoint)}.",
             icon=":material/info:",
         )
 
 
-def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
-    """Return the setup and B's trace. If there is none, the page says why and the run ends."""
+def read_right(setup: Setup, left: Trace) -> Setup:
+    """Return the setup, B's trace being made. If it cannot be, say why and end the run."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
         st.info("Type a second sentence above; it stands beside the one in the sidebar.")
-        url_state.write_url()
-        st.stop()
+        _end()
     try:
         tracer(setup.right)
     except CheckpointError as error:
@@ -69,10 +63,14 @@ def read_right(setup: Setup, left: Trace) -> tuple[Setup, Trace]:
             plain(without_root(str(error))) + ". Choose another checkpoint for B above.",
             icon=":material/error:",
         )
-        url_state.write_url()
-        st.stop()
-    setup = with_left(setup, left)
-    return setup, get_trace(setup.right)
+        _end()
+    return with_left(setup, left)
+
+
+def _end() -> NoReturn:
+    """Write the URL and end the run."""
+    url_state.write_url()
+    st.stop()
 
 
 def _explain() -> None:
@@ -96,8 +94,3 @@ def _explain() -> None:
         "the largest there is. Alike means that two heads look at the same words, not that they do "
         "the same with them."
     )
-
-
-def _keep(param: Param[str]) -> None:
-    """Store a widget's value."""
-    url_state.put(param, st.session_state[f"{param.name}_widget"])

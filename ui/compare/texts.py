@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
-from figures.compare import LETTERS
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
 from transformer.measures.agreement import total_log_prob
 from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
-from ui.compare.choice import FOLLOW, SCORED, can_follow
+from ui.compare.choice import CompareChoice, can_follow
 from ui.components.strip import strip_message
 from ui.components.strip.mount import strip
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
-from ui.core.view import View
+from ui.core.side import Side
 from ui.core.widgets import bound
 from ui.frame.twice import Setup
 
@@ -37,7 +35,8 @@ class Text:
         groups: positions of each word's pieces among the predicted tokens.
         total: log P of all predicted tokens, `</s>` included; NaN if the trace has none.
         tokens: their number.
-        unit: what `words` holds, "word" or "token".
+        unit: what `words` and `source` hold, "word" or "token".
+        source: the source without `</s>`.
     """
 
     words: tuple[str, ...]
@@ -46,6 +45,7 @@ class Text:
     total: float
     tokens: int
     unit: str = "word"
+    source: tuple[str, ...] = ()
 
 
 def text_of(trace: Trace, unit: str = "word") -> Text:
@@ -58,16 +58,13 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
     if math.isnan(total):
         scores = np.full(len(predicted), np.nan)
     each = tuple(float(scores[list(group)].sum()) for group in groups)
-    return Text(
-        group_labels(written, groups), each, groups, total, len(predicted), unit
-    )  # fmt: skip
-
-
-def source_words(trace: Trace, unit: str = "word") -> tuple[str, ...]:
-    """Return the words or tokens of the source, without `</s>`."""
-    special = set(trace.src_special)
-    kept = [token for at, token in enumerate(trace.src_tokens) if at not in special]
-    return tuple(kept) if unit == "token" else group_labels(kept, word_groups(kept))
+    source = tuple(
+        token for at, token in enumerate(trace.src_tokens) if at not in trace.src_special
+    )
+    if unit == "word":
+        source = group_labels(source, word_groups(source))
+    words = group_labels(written, groups)
+    return Text(words, each, groups, total, len(predicted), unit, source)
 
 
 def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
@@ -100,116 +97,91 @@ def _word(text: Text, at: int, what: str = "log p ") -> str:
     return word if math.isnan(score) else f"{word} ({what}{signed(score)})"
 
 
-def draw_texts(setup: Setup, left: Trace, right: Trace) -> None:
+def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     """Draw both texts side by side, and the sentence about them."""
-    unit = "word"
-    texts = text_of(left), text_of(right)
-    if max(len(text.words) for text in texts) <= 1:
-        unit = "token"  # a string of letters is one word
-        texts = text_of(left, unit), text_of(right, unit)
-    differing = not_shared(texts[0].words, texts[1].words)
-    part = parting(texts[0].words, texts[1].words)
-    read = source_words(left, unit), source_words(right, unit)
-    changed = not_shared(*read)
-    draw = _draw_whole if url_state.get(SCORED) else _draw_line
-    for side, column in enumerate(st.columns(2, gap="large")):
-        with column.container(key=f"headline_compare_{LETTERS[side]}"):
-            written = Written(
-                (left, right)[side], texts[side], differing[side], part, read[side], changed[side]
-            )
-            draw(setup, side, written)
+    left, right = sides
+    one, two = (text_of(side.trace) for side in sides)
+    if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
+        one, two = (text_of(side.trace, "token") for side in sides)
+    draw = _draw_whole if url_state.get(CompareChoice.scored) else _draw_line
+    for side, text, other, column in zip(
+        sides, (one, two), (two, one), st.columns(2, gap="large"), strict=True
+    ):
+        with column.container(key=f"headline_compare_{side.letter}"):
+            draw(setup, side, text, other)
     place = st.container(key="compare_where")
-    said, ways = place.columns([4, 3], vertical_alignment="center")
-    where = where_they_differ(*texts, followed=setup.follow)
-    said.markdown(linked(where, "log p", "nats"))
-    with ways.container(horizontal=True, horizontal_alignment="right"):
+    said, switches = place.columns([4, 3], vertical_alignment="center")
+    said.markdown(linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats"))
+    with switches.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
-            "Token by token", **bound(SCORED),
+            "Token by token", **bound(CompareChoice.scored),
             help=linked(
                 "Both texts whole, each token with its log-probability (log p) in nats: 0 is "
                 "certain, −0.69 as likely as not.", "log p", "nats",
             ),
         )  # fmt: skip
-        if setup.follow or (part is not None and left.text.strip() and can_follow(setup.right)):
+        differ = parting(one.words, two.words) is not None
+        if setup.follow or (differ and left.trace.text.strip() and can_follow(right.view)):
             st.toggle(
-                "B follows A’s translation", **bound(FOLLOW),
+                "B follows A’s translation", **bound(CompareChoice.follow),
                 help=linked(
-                    "Teacher forcing: the right side reads the left side's translation in place "
-                    "of making its own, so that rows of their maps mean the same.",
+                    "Teacher forcing: B reads A’s translation in place of making its own, so that "
+                    "rows of their maps mean the same.",
                     "teacher forcing",
                 ),
             )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Written:
-    """A side's source and translation, and what of them the other side lacks.
-
-    Attributes:
-        trace: of this side.  text: what it wrote.
-        differing: words of the text that the other side lacks.
-        part: the first word that differs, None if none does.
-        source: words or tokens of the source.  changed: those that the other side lacks.
-    """
-
-    trace: Trace
-    text: Text
-    differing: Sequence[int]
-    part: int | None
-    source: Sequence[str]
-    changed: Sequence[int]
-
-
-def _draw_line(setup: Setup, side: int, written: Written) -> None:
+def _draw_line(setup: Setup, side: Side, text: Text, other: Text) -> None:
     """Draw the translation in one line, below the source if the sources differ."""
-    letter, text = LETTERS[side], written.text
-    if setup.pairing == "sentences":
-        _draw_source(side, written)
-    if not written.trace.predicted_tokens:
-        st.caption(f"**{letter}** writes nothing; this model only reads.")
+    if setup.by_place:
+        _draw_source(side, text, other)
+    if not side.trace.predicted_tokens:
+        st.caption(f"**{side.letter}** writes nothing; this model only reads.")
         return
-    shown = first_words(written.trace, text.words)
+    part, shown = parting(text.words, other.words), first_words(side.trace, text.words)
     words = (*text.words[:shown], "…") if shown < len(text.words) else text.words
     last = max(len(words) - 1, 0)  # if one text ends where the other goes on
+    differing = not_shared(text.words, other.words)[0]
     message = strip_message(
-        words or ("(empty)",), (), [at for at in written.differing if at < shown],
-        parts_at=None if written.part is None else min(written.part, last),
-        label=f"What {letter} writes", one_line=True,
-        lead="→" if setup.pairing == "sentences" else letter,
+        words or ("(empty)",), (), [at for at in differing if at < shown],
+        parts_at=None if part is None else min(part, last),
+        label=f"What {side.letter} writes", one_line=True,
+        lead="→" if setup.by_place else side.letter,
     )  # fmt: skip
-    strip(message, key=f"compare_line_{letter}")
-    _draw_cut(written.trace)
+    strip(message, key=f"compare_line_{side.letter}")
+    _draw_cut(side.trace)
 
 
-def _draw_source(side: int, written: Written, *, one_line: bool = True) -> None:
-    letter = LETTERS[side]
+def _draw_source(side: Side, text: Text, other: Text, *, one_line: bool = True) -> None:
+    changed = not_shared(text.source, other.source)[0]
     message = strip_message(
-        written.source, (), written.changed, label=f"Sentence {letter} in words",
-        parts_at=min(written.changed, default=None), one_line=one_line,
-        lead=letter if one_line else "",
+        text.source, (), changed, label=f"Sentence {side.letter} in words",
+        parts_at=min(changed, default=None), one_line=one_line,
+        lead=side.letter if one_line else "",
     )  # fmt: skip
-    strip(message, key=f"compare_source_{letter}")
+    strip(message, key=f"compare_source_{side.letter}")
 
 
-def _draw_whole(setup: Setup, side: int, written: Written) -> None:
+def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     """Draw the whole translation, token by token, with its numbers."""
-    letter, view = LETTERS[side], (setup.left, setup.right)[side]
-    trace, text, part = written.trace, written.text, written.part
-    st.markdown(f"**{letter}** · {_what(setup, view, side)}")
-    if setup.pairing == "sentences":
-        _draw_source(side, written, one_line=False)
+    trace, part = side.trace, parting(text.words, other.words)
+    st.markdown(f"{side.lead}{_name(setup, side)}")
+    if setup.by_place:
+        _draw_source(side, text, other, one_line=False)
     st.text(headline(trace) or "(empty)")
     _draw_cut(trace)
     if not trace.predicted_tokens:
         st.caption("This model writes nothing; it only reads.")
         return
+    differing = [at for word in not_shared(text.words, other.words)[0] for at in text.groups[word]]
     message = strip_message(
         trace.predicted_tokens, () if math.isnan(text.total) else trace.log_probs.tolist(),
-        _pieces(text.groups, written.differing),
+        differing,
         parts_at=None if part is None or part >= len(text.groups) else text.groups[part][0],
-        label=f"What {letter} writes, token by token, with log-probabilities",
+        label=f"What {side.letter} writes, token by token, with log-probabilities",
     )  # fmt: skip
-    strip(message, key=f"compare_strip_{letter}")
+    strip(message, key=f"compare_strip_{side.letter}")
     if math.isnan(text.total):
         return
     numbers = (
@@ -225,17 +197,13 @@ def _draw_cut(trace: Trace) -> None:
         st.caption(f":material/content_cut: {cut}")
 
 
-def _what(setup: Setup, view: View, side: int) -> str:
+def _name(setup: Setup, side: Side) -> str:
     """Name this side in a few words."""
-    named = plain(view.checkpoint) if setup.pairing == "models" else ("first", "second")[side]
-    if setup.pairing == "sentences":
-        named += f" sentence, {plain(view.checkpoint)}"
-    if side == 1 and setup.follow:
+    named = plain(side.view.checkpoint)
+    if setup.by_place:
+        named = f"{'first' if side.letter == 'A' else 'second'} sentence, {named}"
+    if side.follows:
         return f"{named}, following A's translation"
-    if view.target is not None:
-        return f"{named}, following {code(shorten(view.target, 40))}"
+    if side.view.target is not None:
+        return f"{named}, following {code(shorten(side.view.target, 40))}"
     return named
-
-
-def _pieces(groups: Groups, words: Sequence[int]) -> tuple[int, ...]:
-    return tuple(at for word in words for at in groups[word])

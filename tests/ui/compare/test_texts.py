@@ -16,7 +16,7 @@ from transformer.catalogue import Entry, ModelRef
 from ui.compare.choice import better_known, readers
 from ui.compare.matching import sentences_for
 from ui.compare.numbers import published
-from ui.compare.texts import Text, source_words, text_of, where_they_differ
+from ui.compare.texts import Text, text_of, where_they_differ
 from ui.core.examples import examples_for
 from ui.core.view import View
 from ui.frame.twice import Setup
@@ -38,7 +38,7 @@ def test_a_word_is_as_probable_as_all_of_its_pieces() -> None:
     assert found.total == -3.75  # </s> included
     cut = replace(trace, predicted_tokens=("▁Stra", "ße", "▁da", "▁x"), complete=False)
     assert text_of(cut).words == ("Straße", "da", "x")
-    assert source_words(make_trace(S=4)) == ("the", "cat", "sat")
+    assert text_of(make_trace(S=4)).source == ("the", "cat", "sat")
 
 
 def test_letters_are_compared_one_by_one() -> None:
@@ -46,7 +46,7 @@ def test_letters_are_compared_one_by_one() -> None:
     found = text_of(trace, "token")
     assert found.words == ("▁", "c", "b")
     assert found.log_probs == tuple(map(float, trace.log_probs[:3]))
-    assert source_words(make_trace(S=4), "token") == ("▁the", "▁cat", "▁sat")
+    assert text_of(make_trace(S=4), "token").source == ("▁the", "▁cat", "▁sat")
     other = text_of(replace(trace, predicted_tokens=("▁", "c", "a", "</s>")), "token")
     assert "They diverge at token 3" in where_they_differ(found, other)
 
