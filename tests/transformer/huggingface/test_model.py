@@ -271,13 +271,6 @@ def test_what_it_lacks_is_said_in_one_sentence(pair: Pair) -> None:
         assert (said is None) == (ability == "any_sentence")
 
 
-def test_twice_the_same(pair: Pair) -> None:
-    first, second = (pair.ours.trace(SENTENCE, max_length=6) for _ in range(2))
-    assert first.predicted_ids == second.predicted_ids and first.src_tokens == second.src_tokens
-    for kind in ATTENTION_KINDS:
-        assert np.array_equal(first.attention(kind), second.attention(kind))
-
-
 def test_known_by_their_folder(pair: Pair, tiny_checkpoint: Path) -> None:
     assert resolve(pair.folder).kind == ("foreign" if pair.name == "marian" else "huggingface")
     assert resolve(tiny_checkpoint).kind == "checkpoint"
@@ -332,7 +325,7 @@ def test_the_encoder_of_a_t5_alone(tmp_path: Path) -> None:
     np.testing.assert_allclose(trace.encoder_self, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_models_own_settings_of_search_are_honoured(seed: int, tmp_path: Path) -> None:
     """BART's files force an end; others forbid repeated n-grams and short texts."""
     torch.manual_seed(seed)
@@ -357,8 +350,6 @@ def test_a_models_own_settings_of_search_are_honoured(seed: int, tmp_path: Path)
             assert list(trace.predicted_ids) == ids[:ends]
 
 
-def test_a_misspelt_option_is_named(tmp_path: Path) -> None:
-    huggingface_models.bart(tmp_path / "it")
-    ours = HuggingFaceModel.load(tmp_path / "it", device="cpu")
+def test_a_misspelt_option_is_named(made: dict[str, Pair]) -> None:
     with pytest.raises(TypeError, match="beam_sise"):
-        ours.trace("A dog runs.", beam_sise=3)
+        made["bart"].ours.trace("A dog runs.", beam_sise=3)

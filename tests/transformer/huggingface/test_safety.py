@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -269,12 +270,14 @@ def test_the_hub_when_there_is_none(whole: Path) -> None:
 
 WITHOUT = """
 import sys
+from pathlib import Path
+import transformer.huggingface.model
+print("transformers" in sys.modules)
 sys.modules["transformers"] = None
-from transformer.huggingface import HuggingFaceModel
-from transformer.huggingface.files import check_folder
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
-from pathlib import Path
+from transformer.huggingface import HuggingFaceModel
+from transformer.huggingface.files import check_folder
 folder = Path(sys.argv[1])
 check_folder(folder)
 print(inspect_entry(folder).error)
@@ -286,30 +289,20 @@ except CheckpointError as error:
 
 
 def test_without_the_extra_one_line_says_how_to_install_it(whole: Path) -> None:
+    """Importing the module does not import the library either."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT, str(whole / "bert")],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    lines = done.stdout.splitlines()
-    assert len(lines) == 2
+    imported, *lines = done.stdout.splitlines()
+    assert imported == "False" and len(lines) == 2
     assert all("pip install .[hf]" in line and str(whole / "bert") in line for line in lines)
 
 
-def test_importing_the_module_does_not_import_the_library() -> None:
-    code = "import sys, transformer.huggingface.model; print('transformers' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"
-
-
-def test_loading_is_quiet(whole: Path) -> None:
-    code = (
-        "import sys; from transformer.huggingface import HuggingFaceModel\n"
-        "HuggingFaceModel.load(sys.argv[1], 'cpu').trace('A dog.', beam_size=2)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(whole / "bart")],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout == done.stderr == ""
+def test_loading_is_quiet(whole: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    transformers.logging.set_verbosity_warning()
+    transformers.logging.enable_progress_bar()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        HuggingFaceModel.load(whole / "bart", "cpu").trace("A dog.", beam_size=2)
+    assert not seen and capfd.readouterr() == ("", "")

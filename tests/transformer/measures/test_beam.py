@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
-from transformer.measures.beam import LEAVES, Tree, attention_along, beam_tree, compare
+from transformer.measures.beam import LEAVES, Node, Tree, attention_along, beam_tree, compare
 from transformer.search.records import SearchRecord
 from transformer.search.rules import length_penalty
 from transformer.search.sampling import Sampling
@@ -34,23 +34,35 @@ def of(trace: Trace) -> tuple[Tree, SearchRecord]:
     return beam_tree(trace), trace.search
 
 
-@given(searches)
-@settings(max_examples=30)
-def test_totals_are_the_sums_along_the_path_and_scores_follow(trace: Trace) -> None:
+@given(searches, st.data())
+@settings(max_examples=40)
+def test_a_tree_is_what_the_search_did(trace: Trace, data: st.DataObject) -> None:
     tree, record = of(trace)
+    check_steps(tree, record)
+    check_winner(tree, record, trace)
     for node in tree.nodes:
         path = tree.prefix(node.index)
-        assert [each.step for each in path] == list(range(node.length))
-        assert path[-1] == node
+        assert [each.step for each in path] == list(range(node.length)) and path[-1] == node
         assert node.total == pytest.approx(sum(each.log_prob for each in path), abs=1e-6)
         penalty = length_penalty(node.length, record.alpha)
         assert node.score == pytest.approx(node.total / penalty, abs=1e-6)
+        check_outcome(tree, node)
+        assert tree.find(node.step, node.rank) == node
+    for step, rank in ((-1, 0), (len(tree.steps), 0), (0, 10_000)):
+        assert tree.find(step, rank) is None
+    a, b = (data.draw(st.integers(0, len(tree.nodes) - 1)) for _ in "ab")
+    check_comparison(tree, a, b)
+    seen = attention_along(record, tree, a)
+    n = tree.node(a).length
+    assert seen.cross.shape == (LAYERS, HEADS, n, S)
+    assert seen.decoder_self.shape == (LAYERS, HEADS, n, n)
+    for maps in seen:
+        np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    assert not np.triu(seen.decoder_self[0, 0], 1).any()
 
 
-@given(searches)
-@settings(max_examples=30)
-def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Trace) -> None:
-    tree, record = of(trace)
+def check_steps(tree: Tree, record: SearchRecord) -> None:
+    """Every step holds at most a beam and ranks by log-probability."""
     assert len(tree.steps) == len(record.steps)
     for t, indices in enumerate(tree.steps):
         nodes = [tree.node(index) for index in indices]
@@ -58,8 +70,7 @@ def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Tra
         assert [node.rank for node in nodes] == list(range(len(nodes)))
         totals = [node.total for node in nodes]
         assert totals == sorted(totals, reverse=True)
-        good = [node for node in nodes if node.fate != "dropped"]
-        assert len(good) <= record.beam_size
+        assert sum(node.fate != "dropped" for node in nodes) <= record.beam_size
         last = tree.last_in_beam(t)
         for node in nodes:
             if node.outcome == "outranked":
@@ -67,63 +78,50 @@ def test_every_step_holds_at_most_a_beam_and_ranks_by_log_probability(trace: Tra
             assert node.outcome != "stopped" or t == len(tree.steps) - 1
 
 
-@given(searches)
-@settings(max_examples=30)
-def test_the_winner_is_the_translation_and_leaves_are_hypotheses(trace: Trace) -> None:
-    tree, record = of(trace)
+def check_winner(tree: Tree, record: SearchRecord, trace: Trace) -> None:
+    """The winner is the translation, and leaves are the hypotheses."""
     winner = [tree.node(index) for index in tree.winner]
     assert tuple(node.token_id for node in winner) == trace.predicted_ids
     assert [node.log_prob for node in winner] == pytest.approx(trace.log_probs.tolist(), abs=1e-5)
-    assert tree.node(tree.leaves[0]).score == trace.score
     # The search reports the best of the finished, or of the cut if none finished.
-    reported = record.hypotheses
-    assert len(tree.leaves) >= len(reported)
-    for leaf, hypothesis in zip(tree.leaves, reported, strict=False):
+    assert len(tree.leaves) >= len(record.hypotheses)
+    for leaf, hypothesis in zip(tree.leaves, record.hypotheses, strict=False):
         path = tree.prefix(leaf)
         assert tuple(node.token_id for node in path) == hypothesis.ids
         assert tuple(node.row for node in path) == hypothesis.rows
         assert path[-1].score == hypothesis.score
         assert (path[-1].outcome == "finished") == hypothesis.complete
     scores = [tree.node(leaf).score for leaf in tree.leaves]
-    assert scores == sorted(scores, reverse=True)
+    assert scores == sorted(scores, reverse=True) and scores[0] == trace.score
     ended = {node.index for node in tree.nodes if node.outcome in LEAVES}
     assert set(tree.leaves) <= ended
 
 
-@given(searches)
-@settings(max_examples=40)
-def test_outcomes_say_whether_anything_came_of_a_node(trace: Trace) -> None:
-    tree, _ = of(trace)
-    lived = ("continued", "exhausted")
-    for node in tree.nodes:
-        children = [tree.node(index) for index in tree.children[node.index]]
-        assert all(child.parent == node.index for child in children)
-        if node.outcome not in lived:
-            assert not children
-        else:
-            followed = [c for c in children if c.outcome not in ("outranked", "passed")]
-            assert bool(followed) == (node.outcome == "continued")
-        assert (node.index in tree.alive) == any(
-            node.index in tree.path(leaf) for leaf in tree.leaves
-        )
-        if node.index in tree.alive:
-            assert tree.best_leaf(node.index) in tree.leaves
-        else:
-            assert tree.best_leaf(node.index) is None
+def check_outcome(tree: Tree, node: Node) -> None:
+    """An outcome says whether anything came of a node."""
+    children = [tree.node(index) for index in tree.children[node.index]]
+    assert all(child.parent == node.index for child in children)
+    if node.outcome not in ("continued", "exhausted"):
+        assert not children
+    else:
+        followed = [c for c in children if c.outcome not in ("outranked", "passed")]
+        assert bool(followed) == (node.outcome == "continued")
+    alive = any(node.index in tree.path(leaf) for leaf in tree.leaves)
+    assert (node.index in tree.alive) == alive == (tree.best_leaf(node.index) is not None)
 
 
-@given(searches)
-@settings(max_examples=25)
-def test_attention_is_what_the_prefix_looked_at(trace: Trace) -> None:
-    tree, record = of(trace)
-    for node in tree.nodes[:: max(1, len(tree.nodes) // 7)]:
-        looked = attention_along(record, tree, node.index)
-        n = node.length
-        assert looked.cross.shape == (LAYERS, HEADS, n, S)
-        assert looked.decoder_self.shape == (LAYERS, HEADS, n, n)
-        np.testing.assert_allclose(looked.cross.sum(-1), 1, atol=1e-5)
-        np.testing.assert_allclose(looked.decoder_self.sum(-1), 1, atol=1e-5)
-        assert not np.triu(looked.decoder_self[0, 0], 1).any()
+def check_comparison(tree: Tree, a: int, b: int) -> None:
+    """Two paths share their beginning and nothing after."""
+    both = compare(tree, a, b)
+    assert (both.a[-1].index, both.b[-1].index) == (a, b)
+    shared = both.shared
+    assert both.a[:shared] == both.b[:shared]
+    assert {n.index for n in both.a[shared:]}.isdisjoint(n.index for n in both.b[shared:])
+    assert both.same == (shared == min(len(both.a), len(both.b)))
+    if not both.same:
+        one, other = both.a[shared], both.b[shared]
+        assert one.parent == other.parent and one.token_id != other.token_id
+    assert (compare(tree, b, a).a, compare(tree, a, a).shared) == (both.b, len(both.a))
 
 
 def test_attention_belongs_to_the_path_and_not_to_a_neighbour() -> None:
@@ -131,11 +129,11 @@ def test_attention_belongs_to_the_path_and_not_to_a_neighbour() -> None:
     table = Table(seed=3)
     for node in tree.nodes:
         ids = [1, *(each.token_id for each in tree.prefix(node.index))]
-        looked = attention_along(record, tree, node.index)
+        seen = attention_along(record, tree, node.index)
         for t in range(node.length):
             _, own, cross = table.look(tuple(ids[: t + 1]))
-            np.testing.assert_allclose(looked.cross[:, :, t], cross, atol=1e-6)
-            np.testing.assert_allclose(looked.decoder_self[:, :, t, : t + 1], own, atol=1e-6)
+            np.testing.assert_allclose(seen.cross[:, :, t], cross, atol=1e-6)
+            np.testing.assert_allclose(seen.decoder_self[:, :, t, : t + 1], own, atol=1e-6)
 
 
 @given(st.integers(0, 500))
@@ -197,38 +195,6 @@ def test_the_length_limit_cuts_all_that_is_alive() -> None:
     assert [node.outcome for node in leaves] == ["cut"] * 3
     assert {node.length for node in leaves} == {4}
     assert len(record.hypotheses) == 3
-
-
-@given(searches, st.data())
-@settings(max_examples=40)
-def test_two_paths_share_their_beginning_and_nothing_after(
-    trace: Trace, data: st.DataObject
-) -> None:
-    tree, _ = of(trace)
-    a, b = (data.draw(st.integers(0, len(tree.nodes) - 1)) for _ in "ab")
-    both = compare(tree, a, b)
-    assert (both.a[-1].index, both.b[-1].index) == (a, b)
-    shared = both.shared
-    assert both.a[:shared] == both.b[:shared]
-    assert {n.index for n in both.a[shared:]}.isdisjoint(n.index for n in both.b[shared:])
-    if shared < min(len(both.a), len(both.b)):
-        one, other = both.a[shared], both.b[shared]
-        assert not both.same
-        assert one.parent == other.parent and one.token_id != other.token_id
-    else:
-        assert both.same
-    assert (compare(tree, b, a).a, compare(tree, a, a).shared) == (both.b, len(both.a))
-
-
-@given(searches)
-@settings(max_examples=20)
-def test_nodes_are_found_by_step_and_rank(trace: Trace) -> None:
-    tree, _ = of(trace)
-    for node in tree.nodes:
-        assert tree.find(node.step, node.rank) == node
-    assert tree.find(-1, 0) is None
-    assert tree.find(len(tree.steps), 0) is None
-    assert tree.find(0, 10_000) is None
 
 
 def with_last_of_step(trace: Trace, t: int, log_prob: float) -> Trace:

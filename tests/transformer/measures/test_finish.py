@@ -31,7 +31,7 @@ leaves = st.builds(leaf, st.floats(-60, -0.01), st.integers(1, 60))
 
 
 @given(leaves, leaves, st.sampled_from([PAPER, hugging_face()]))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_at_the_crossing_both_score_the_same_and_the_longer_wins_above(
     a: Node, b: Node, rule: BeamRule
 ) -> None:
@@ -68,7 +68,7 @@ def test_certain_and_equal_ones_never_cross() -> None:
 
 
 @given(st.lists(leaves, min_size=1, max_size=7), st.floats(0, 2))
-@settings(max_examples=200)
+@settings(max_examples=60)
 def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) -> None:
     rules = reigns(ended)
     assert (rules[0].low, rules[-1].high) == (0.0, 2.0)
@@ -82,7 +82,7 @@ def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) 
 
 
 @given(st.lists(leaves, min_size=2, max_size=6))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_the_order_changes_at_crossings_only(ended: list[Node]) -> None:
     borders = [0.0, *(each.alpha for each in crossings(ended)), 2.0]
     for low, high in itertools.pairwise(borders):
@@ -92,7 +92,7 @@ def test_the_order_changes_at_crossings_only(ended: list[Node]) -> None:
 
 
 @given(st.integers(0, 2_000), st.sampled_from([0.0, 0.6, 1.5]), st.integers(2, 5))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_with_the_search_s_own_alpha_the_order_is_the_search_s(
     seed: int, alpha: float, beam: int
 ) -> None:

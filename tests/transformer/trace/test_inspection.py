@@ -11,6 +11,8 @@ import torch
 
 from tests.shipped import SHAPES
 from tests.tiny_models import random_model
+from tests.transformer.trace.test_split import KINDS as SPLIT_KINDS
+from tests.transformer.trace.test_split import check as check_split
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
 from transformer.measures.softmax import divided
@@ -18,6 +20,7 @@ from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
+from transformer.trace.split import split_logits, why_not
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
@@ -39,7 +42,11 @@ CHANGES = {
 }  # fmt: skip
 
 
-def make(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Trace]:
+Traced = tuple[Transformer, Trace]
+
+
+def make(config: ModelConfig, tokenizer: Tokenizer) -> Traced:
+    """A random model with biases of its own, and a trace with S != T."""
     model = random_model(config)
     for name, parameter in model.named_parameters():
         if "attention" in name and name.endswith("bias"):
@@ -47,6 +54,21 @@ def make(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Trace]
     trace = Translator(model, tokenizer, device="cpu").trace(SENTENCE, target=TARGET)
     assert len(trace.src_tokens) != len(trace.tgt_tokens)
     return model, trace
+
+
+def check_layer(model: Transformer, trace: Trace, kind: AttentionKind, layer: int, at: int) -> None:
+    """Check one query in all heads of a layer, which add up to the block's output."""
+    heads = [
+        inspect_head(model, trace, kind, layer, head, at)
+        for head in range(trace.attention(kind).shape[1])
+    ]
+    for stages in heads:
+        check(stages, trace)
+        assert stages.has_bias == model.config.attention_bias
+        assert stages.query_token == trace.axis_tokens(kind)[0][at]
+    together = sum(stages.scaled.contribution for stages in heads) + heads[0].bias
+    np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
+    assert heads[0].bias.any() == model.config.attention_bias
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
@@ -104,28 +126,14 @@ def check(stages: HeadStages, trace: Trace) -> None:
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("kind", ATTENTION_KINDS)
 def test_every_stage_follows_and_the_heads_add_up_to_the_blocks_output(
-    kind: AttentionKind,
-    changes: dict[str, object],
-    tiny_config: ModelConfig,
-    tiny_tokenizer: Tokenizer,
+    changes: dict[str, object], tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> None:
-    config = tiny_config.replace(**changes)
-    model, trace = make(config, tiny_tokenizer)
-    for layer in range(trace.attention(kind).shape[0]):
-        for query in (0, 2):
-            heads = [
-                inspect_head(model, trace, kind, layer, head, query)
-                for head in range(config.n_heads)
-            ]
-            for stages in heads:
-                check(stages, trace)
-                assert stages.has_bias == config.attention_bias
-                assert stages.query_token == trace.axis_tokens(kind)[0][query]
-            together = sum(stages.scaled.contribution for stages in heads) + heads[0].bias
-            np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
-            assert heads[0].bias.any() == config.attention_bias
+    model, trace = make(tiny_config.replace(**changes), tiny_tokenizer)
+    for kind in ATTENTION_KINDS:
+        for layer in range(trace.attention(kind).shape[0]):
+            for query in (0, 2):
+                check_layer(model, trace, kind, layer, query)
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -142,11 +150,13 @@ def test_the_first_encoder_block_reads_embeddings_and_positions(
     np.testing.assert_array_equal(stages.x_query, stages.x_keys[3])
 
 
-def test_cross_attention_reads_the_encoders_output(tiny_translator: Translator) -> None:
-    trace = tiny_translator.trace(SENTENCE, target=TARGET)
-    memory = tiny_translator.model.encode(torch.tensor([trace.src_ids])).memory[0]
+def test_cross_attention_reads_the_encoders_output(
+    tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
+) -> None:
+    model, trace = make(tiny_config, tiny_tokenizer)
+    memory = model.encode(torch.tensor([trace.src_ids])).memory[0]
     for layer in range(3):
-        stages = inspect_head(tiny_translator.model, trace, "cross", layer, 0, 1)
+        stages = inspect_head(model, trace, "cross", layer, 0, 1)
         np.testing.assert_allclose(stages.x_keys, memory.numpy(), rtol=1e-5, atol=1e-6)
 
 
@@ -188,33 +198,20 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_a_shipped_checkpoint_says_inside_what_its_trace_says(
-    name: str, kind: AttentionKind
-) -> None:
+def test_the_first_layers_of_a_shipped_checkpoint(name: str) -> None:
     translator = Translator.load(CHECKPOINTS / name, device="cpu")
     sentence = "transformer" if "reverse" in name else "A dog runs."
     trace = translator.trace(sentence, beam_size=2)
-    n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
-    for layer in range(n_layers):
-        heads = [
-            inspect_head(translator.model, trace, kind, layer, head, n_queries // 2)
-            for head in range(n_heads)
-        ]
-        for stages in heads:
-            check(stages, trace)
-        together = sum(stages.scaled.contribution for stages in heads) + heads[0].bias
-        np.testing.assert_allclose(together, heads[0].block_output, rtol=1e-5, atol=1e-5)
+    for kind in ATTENTION_KINDS:
+        check_layer(translator.model, trace, kind, 0, 1)
+    for kind in () if why_not(translator.config) else SPLIT_KINDS:
+        for head in range(translator.config.n_heads):
+            check_split(split_logits(translator.model, trace, kind, head), trace)
 
 
-@pytest.mark.parametrize(
-    ("place", "said"),
-    [((2, 0, 0), "layer=2"), ((0, 3, 0), "head=3"), ((0, 0, 99), "query=99"),
-     ((-1, 0, 0), "layer=-1"), ((0, 0, -1), "query=-1")],
-)  # fmt: skip
-def test_what_does_not_exist_is_named(
-    tiny_translator: Translator, place: tuple[int, int, int], said: str
-) -> None:
-    trace = tiny_translator.trace(SENTENCE, target=TARGET)
-    with pytest.raises(ValueError, match=f"{said} does not exist"):
-        inspect_head(tiny_translator.model, trace, "encoder_self", *place)
+def test_what_does_not_exist_is_named(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> None:
+    model, trace = make(tiny_config, tiny_tokenizer)
+    for place, name in (((2, 0, 0), "layer=2"), ((0, 3, 0), "head=3"), ((0, 0, 99), "query=99"),
+                        ((-1, 0, 0), "layer=-1"), ((0, 0, -1), "query=-1")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{name} does not exist"):
+            inspect_head(model, trace, "encoder_self", *place)

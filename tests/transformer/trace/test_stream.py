@@ -7,7 +7,6 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from tests.tiny_models import random_model
 from tests.transformer.trace.test_inspection import CHANGES, make
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
@@ -21,7 +20,6 @@ from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import StackName, StackStream, Stream, Trace
 from transformer.trace.stream import read_feed_forward, record_stream
-from transformer.translator import Translator
 from transformer.types import Floats
 
 STACKS: tuple[StackName, ...] = ("encoder", "decoder")
@@ -134,13 +132,16 @@ def test_neurons_are_ranked_and_the_encoder_promotes_nothing(
             read_feed_forward(model, tiny_tokenizer, stream, "decoder", *place)
 
 
-def test_hooks_change_the_stream(tiny_translator: Translator) -> None:
-    trace = tiny_translator.trace("A dog runs.")
-    gates = HeadGates.of(tiny_translator.config, {("cross", 1, head): 0.0 for head in range(3)})
-    plain, gated = tiny_translator.stream(trace), tiny_translator.stream(trace, hooks=gates)
+def test_hooks_change_the_stream(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> None:
+    config = tiny_config.replace(n_encoder_layers=3, n_decoder_layers=2, decoder_d_ff=12)
+    model, trace = make(config, tiny_tokenizer)
+    gates = HeadGates.of(config, {("cross", 1, head): 0.0 for head in range(3)})
+    plain, gated = record_stream(model, trace), record_stream(model, trace, hooks=gates)
     assert added_norms(gated.decoder)[1, 1].max() == 0 < added_norms(plain.decoder)[1, 1].min()
     assert block_shares(gated.decoder)[1, 1].max() == 0
     assert_allclose(plain.encoder.hidden, gated.encoder.hidden)
+    assert plain.encoder.inner.shape[::2] == (3, 40)
+    assert plain.decoder.inner.shape[::2] == (2, 12)
 
 
 def test_measures_of_a_stream_that_one_can_check_by_eye() -> None:
@@ -156,13 +157,3 @@ def test_measures_of_a_stream_that_one_can_check_by_eye() -> None:
     assert_allclose(block_shares(stream), [[[0.5, 0], [0.5, 1]]])
     assert firing_counts(stream).tolist() == [[1, 3]]
     assert_allclose(stream.before[0, 1], hidden[0, 0])
-
-
-def test_a_stream_of_one_layer_more_or_less(
-    tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
-) -> None:
-    config = tiny_config.replace(n_encoder_layers=3, n_decoder_layers=1, decoder_d_ff=12)
-    translator = Translator(random_model(config), tiny_tokenizer, device="cpu")
-    stream = translator.stream(translator.trace("The cat sat.", target="Ein Hund."))
-    assert stream.encoder.inner.shape[::2] == (3, 40)
-    assert stream.decoder.inner.shape[::2] == (1, 12)
