@@ -6,12 +6,11 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from tests.factories import make_trace
 from transformer.measures.compare import (
     assign,
     difference,
@@ -112,6 +111,7 @@ def test_the_assignment_is_as_good_as_any(values: NDArray[np.float64]) -> None:
     assert sum(values[pair] for pair in pairs) == pytest.approx(best_sum(values), abs=1e-9)
 
 
+@settings(max_examples=30)
 @given(seeds, st.integers(2, 60), st.integers(0, 30))
 def test_a_hidden_permutation_is_found(seed: int, n: int, more: int) -> None:
     # Every head's own twin is the most similar, though not the first.
@@ -121,26 +121,6 @@ def test_a_hidden_permutation_is_found(seed: int, n: int, more: int) -> None:
     values[np.arange(n), twins] += 0.6
     assert [column for _, column in assign(values)] == twins.tolist()
     assert sorted((row, column) for column, row in assign(values.T)) == list(assign(values))
-
-
-@given(seeds, st.integers(2, 40), st.integers(0, 15))
-def test_no_exchange_makes_an_assignment_better(seed: int, n: int, more: int) -> None:
-    values = np.random.default_rng(seed).random((n, n + more))
-    columns = [column for _, column in assign(values)]
-    free = set(range(n + more)) - set(columns)
-    for i in range(n):
-        assert all(values[i, columns[i]] >= values[i, j] - 1e-12 for j in free)
-        for k in range(i):
-            kept = values[i, columns[i]] + values[k, columns[k]]
-            assert kept >= values[i, columns[k]] + values[k, columns[i]] - 1e-12
-
-
-def test_heads_of_one_model_are_most_alike_to_themselves_when_shuffled() -> None:
-    trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
-    heads = trace.cross.reshape(-1, 5, 7)
-    order = np.random.default_rng(3).permutation(len(heads))
-    pairs = assign(similarity(heads, heads[order]))
-    assert all(order[j] == i for i, j in pairs)
 
 
 @given(seeds)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -22,26 +22,15 @@ def softmax(logits: np.ndarray) -> Floats:
 
 
 @given(ROWS)
-def test_the_numbers_stay_in_their_ranges(logits: np.ndarray) -> None:
-    found = spread(softmax(logits))
-    assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
-    assert 1 / len(logits) - 1e-6 <= found.largest <= 1
-    assert 0 <= found.slope <= 1
-
-
-@given(ROWS)
+@settings(max_examples=50)
 def test_the_slope_is_the_trace_of_the_derivative(logits: np.ndarray) -> None:
     jacobian = torch.autograd.functional.jacobian(
         lambda e: e.softmax(0), torch.tensor(logits, dtype=torch.float64)
     )
-    assert spread(softmax(logits)).slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
-
-
-@given(ROWS, st.floats(1, 20))
-def test_larger_logits_are_never_less_sharp(logits: np.ndarray, factor: float) -> None:
-    mild, sharp = spread(softmax(logits)), spread(softmax(logits * factor))
-    assert sharp.entropy <= mild.entropy + 1e-4
-    assert sharp.largest >= mild.largest - 1e-5
+    found = spread(softmax(logits))
+    assert found.slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
+    assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
+    assert 1 / len(logits) - 1e-6 <= found.largest <= 1 and 0 <= found.slope <= 1
 
 
 def test_known_rows() -> None:

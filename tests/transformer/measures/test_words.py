@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import make_trace
-from transformer.measures.words import WORD_RULE, Groups, group_labels, merge, word_groups
+from transformer.measures.words import Groups, group_labels, merge, word_groups
 
 PIECES = ("▁The", "▁di", "d", "n", "'", "t", "▁", "<unk>", "<0xF0>", ".", "▁x", "", "<b>", "▁שלום")
 tokens_and_specials = st.lists(st.sampled_from(PIECES), max_size=20).flatmap(
@@ -47,9 +47,6 @@ def test_spelled_bytes_are_shown_as_the_character_they_spell() -> None:
     groups = word_groups(tokens)
     assert groups == ((0, 1, 2, 3, 4, 5, 6), (7,))
     assert group_labels(tokens, groups) == ("😀!�", "a")
-
-
-def test_a_lone_mark_keeps_a_label() -> None:
     assert group_labels(("▁", "▁a"), ((0,), (1,))) == ("▁", "a")
 
 
@@ -110,8 +107,3 @@ def test_groups_that_do_not_cover_the_axis_are_refused(groups: Groups) -> None:
         merge(maps, groups, None)
     with pytest.raises(ValueError, match="key groups"):
         merge(maps, None, groups)
-
-
-def test_the_rule_says_what_is_done() -> None:
-    assert "summed over the pieces of a key word" in WORD_RULE
-    assert "averaged over the pieces of a query word" in WORD_RULE

@@ -41,12 +41,6 @@ def test_names_and_pairs_find_the_columns(layout: str) -> None:
             assert table[pos, cosine] == pytest.approx(by_hand(pos, 2 * pair + 1, 10), abs=1e-6)
 
 
-def test_both_layouts_hold_the_same_numbers() -> None:
-    one, other = (position_vectors.encoding(6, 8, layout) for layout in LAYOUTS)  # type: ignore[arg-type]
-    np.testing.assert_array_equal(np.sort(one, axis=1), np.sort(other, axis=1))
-    assert not np.array_equal(one, other)
-
-
 def test_wavelengths_run_from_two_pi_to_almost_ten_thousand_times_that() -> None:
     waves = position_vectors.wavelengths(512)
     assert waves[0] == pytest.approx(2 * math.pi)
@@ -131,9 +125,3 @@ def test_around_the_end_of_training_the_formula_goes_on_and_a_table_stops() -> N
     for column, name in enumerate(names[:-1]):
         pair = int(name.split("pair ")[1].split(",")[0])
         assert values[29, column] == pytest.approx(by_hand(29, 2 * pair, 64), abs=1e-6)
-
-
-def test_a_tiny_width_has_fewer_curves_around_the_end() -> None:
-    values, names = position_vectors.around(8, 2, {})
-    assert values.shape == (16, 1)
-    assert len(names) == 1
