@@ -13,8 +13,7 @@ import numpy as np
 from figures.channels import either
 from figures.charts import quiet
 from figures.palette import CHROME, Theme, categorical
-from transformer.measures.layer_costs import Reals
-from transformer.measures.paths import Node, PathKind, route, spread, successors
+from transformer.measures.layer_costs import PathKind, Place, Reals, route, spread, successors
 
 #: A dash pattern for each kind of layer.
 _DASHES = ([1, 0], [7, 3], [2, 2])
@@ -94,7 +93,7 @@ def path_picture(
     Args:
         start, end: positions from 0, drawn from 1.
         walked: steps taken so far.
-        size: see `transformer.measures.paths.successors`.
+        size: see `transformer.measures.layer_costs.successors`.
     """
     chrome = CHROME[theme]
     path = route(kind, start, end, size)
@@ -158,12 +157,12 @@ def _family(name: str) -> str:
     return name.split(",")[0]
 
 
-def _edge(node: Node, other: Node, state: str) -> dict[str, object]:
+def _edge(node: Place, other: Place, state: str) -> dict[str, object]:
     return {
         "position": node[1] + 1, "level": node[0], "to": other[1] + 1, "above": other[0],
         "state": state,
     }  # fmt: skip
 
 
-def _state(node: Node, taken: Sequence[Node], reached: set[Node]) -> str:
+def _state(node: Place, taken: Sequence[Place], reached: set[Place]) -> str:
     return "path" if node in taken else "reached" if node in reached else "idle"

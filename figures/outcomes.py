@@ -14,12 +14,12 @@ from figures.numbers import probability, signed
 from transformer.measures.beam import Node, Tree, compare
 from transformer.measures.finish import (
     ALPHAS,
-    Reign,
+    WinningRange,
     could_reach,
     needed_then,
     ranking,
-    reigns,
     score_at,
+    winning_ranges,
 )
 from transformer.search.rules import PAPER, BeamRule
 
@@ -97,7 +97,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     """Name the winners under other length penalties."""
     leaves = [tree.node(index) for index in tree.leaves]
     likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
-    rules = reigns(leaves, rule=tree.rule)
+    rules = winning_ranges(leaves, rule=tree.rule)
     if len(rules) == 1:
         also = " It is also the most probable of them." if likeliest is leaves[0] else ""
         return f"#1 would win with every α from {ALPHAS[0]:g} to {ALPHAS[1]:g}.{also}"
@@ -113,7 +113,9 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     return " ".join(said)
 
 
-def _change(tree: Tree, leaves: Sequence[Node], before: Reign, after: Reign, decode: Decode) -> str:
+def _change(
+    tree: Tree, leaves: Sequence[Node], before: WinningRange, after: WinningRange, decode: Decode
+) -> str:
     """Describe where one winner gives way to the next."""
     border = f"{after.low:.3f}"
     if after.place == 0:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from figures.exhibit import Exhibit, Offline, Panel
 from figures.labels import row_labels
-from transformer.parsing.reading import Node, Reading, bracket_weights
+from transformer.parsing.reading import Constituent, Reading, bracket_weights
 from transformer.trace.records import Trace
 from transformer.types import Floats
 
@@ -19,12 +19,12 @@ brackets = bracket_weights(reading, {weights})  # [brackets and tags, words + 1]
 IMPORT = "from transformer.parsing.reading import bracket_weights, read_parse"
 
 
-def node_text(node: Node, words: Sequence[str]) -> str:
+def node_text(node: Constituent, words: Sequence[str]) -> str:
     """Return the words of a phrase."""
     return " ".join(words[node.first : node.end])
 
 
-def node_label(node: Node, trace: Trace) -> str:
+def node_label(node: Constituent, trace: Trace) -> str:
     """Return the label of the decoder row that predicts a bracket or tag."""
     if node.row is None:
         return ""

@@ -13,7 +13,6 @@ from figures.charts import quiet
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, as_altair, attention_table
-from transformer.measures.stream import added_norms, block_shares, stream_norms
 from transformer.trace.records import FeedForwardReading, StackName, StackStream
 from transformer.types import Floats
 
@@ -200,7 +199,7 @@ def stream_exhibit(
         header: Python that defines `translator` and `trace`.
     """
     blocks, tokens = block_labels(stream), _numbered(stream.tokens)
-    shares, norms = block_shares(stream), stream_norms(stream)
+    shares, norms = stream.shares, stream.norms
     lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
     return Exhibit(
         name=stream_name(stack),
@@ -212,7 +211,7 @@ def stream_exhibit(
                   "block", "token", quantity="share"),
             Series("length of the stream", ("input", *blocks), lines, "block", "length"),
         ),
-        arrays={"shares": shares, "norms": norms, "added": added_norms(stream)},
+        arrays={"shares": shares, "norms": norms, "added": stream.added_norms},
         snippet=header + _STREAM.format(stack=stack),
         offline=offline,
         columns=1,
@@ -230,10 +229,9 @@ reading = read_feed_forward(
 """
 
 _STREAM = """
-from transformer.measures.stream import added_norms, block_shares, stream_norms
 
 stream = translator.stream(trace).{stack}
-shares, norms, added = block_shares(stream), stream_norms(stream), added_norms(stream)
+shares, norms, added = stream.shares, stream.norms, stream.added_norms
 """
 
 

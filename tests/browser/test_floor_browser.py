@@ -8,7 +8,6 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.browser.waiting import at_rest, eventually, note, noted, until_idle
-from transformer.measures.stream import block_shares
 from transformer.translator import Translator
 
 OpenPage = Callable[..., Page]
@@ -23,10 +22,10 @@ def test_blocks_say_their_numbers_and_open_their_views(
     expect(plan.locator(".block.plate")).to_have_count(1 + 2)  # beside the opened layers
     expect(details).to_contain_text("Decoder layer 3: Feed-forward")
     until_idle(page)
-    share = block_shares(stream.decoder)[2, 2, 1]
+    share = stream.decoder.shares[2, 2, 1]
     expect(details).to_contain_text(f"{100 * share:.1f}%")
     plan.get_by_role("button", name="Encoder layer 2: Multi-head attention").hover()
-    share = block_shares(stream.encoder)[1, 0, 1]
+    share = stream.encoder.shares[1, 0, 1]
     expect(details).to_contain_text(f"{100 * share:.1f}%")
     # Keys: to the decoder, up, and open the stream below.
     plan.locator(".block.shown").focus()

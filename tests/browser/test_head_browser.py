@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.waiting import at_rest, eventually, until_idle, until_it_fits, until_passes
-from transformer.measures.softmax import divided, spread
+from transformer.measures.entropy import divided, spread
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.layer_costs import cost_lines, path_picture
-from transformer.measures.paths import path_length
+from transformer.measures.layer_costs import path_length
 
 
 def test_lines_leave_out_what_was_not_measured() -> None:

@@ -21,7 +21,7 @@ from figures.outcomes import (
 )
 from tests.searched import PIECES, searched
 from transformer.measures.beam import Tree, beam_tree
-from transformer.measures.finish import ranking, reigns, score_at
+from transformer.measures.finish import ranking, score_at, winning_ranges
 from transformer.search.rules import hugging_face, length_penalty
 from transformer.search.sampling import Sampling
 
@@ -72,7 +72,7 @@ def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
     leaves = [tree.node(index) for index in tree.leaves]
     if leaves[0].outcome != "finished" or len(leaves) < 2:
         return
-    text, rules = score_arithmetic(tree, decode), reigns(leaves)
+    text, rules = score_arithmetic(tree, decode), winning_ranges(leaves)
     likeliest = ranking(leaves, 0.0)[0]
     assert ("most probable of them" in text) == (likeliest == 0)
     if likeliest:

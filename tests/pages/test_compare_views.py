@@ -16,7 +16,7 @@ from tests.pages.conftest import ROOT
 from tests.pages.links import messages_in as said
 from tests.ui.components.test_grid import inflated
 from transformer.measures.beam import beam_tree
-from transformer.measures.softmax import spread
+from transformer.measures.entropy import spread
 from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
 from ui.compare.sections import SECTIONS

@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.measures.stream import block_shares, stream_norms
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Stream, Trace
 from transformer.translator import Translator
@@ -143,8 +142,8 @@ def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translato
         sizes = [(1 + layers * k) * n, layers * k * n, layers * k * n, layers * n,
                  layers * kinds * n * 3, n]  # fmt: skip
         parts = np.split(np.frombuffer(body, "<f4", sum(sizes), at), np.cumsum(sizes)[:-1])
-        np.testing.assert_allclose(parts[0], stream_norms(held).ravel())
-        np.testing.assert_allclose(parts[2], block_shares(held).ravel())
+        np.testing.assert_allclose(parts[0], held.norms.ravel())
+        np.testing.assert_allclose(parts[2], held.shares.ravel())
         at += 4 * sum(sizes)
     strips = sum((1 + layers * k) * n * 24 for layers, k, n in
                  ((2, 2, len(trace.src_ids)), (3, 3, len(trace.tgt_ids))))  # fmt: skip

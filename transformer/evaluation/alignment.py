@@ -15,16 +15,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from transformer.measures.alignment import (
-    Gold,
-    Link,
-    Row,
-    alignment_error,
-    by_words,
-    links,
-    word_numbers,
-)
-from transformer.measures.one_stack import source_block
+from transformer.measures.alignment import Gold, Link, Row, alignment_error, links, source_block
+from transformer.measures.words import merge, word_groups
 from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder
@@ -98,13 +90,13 @@ def word_maps(trace: Trace, row: Row) -> Floats:
     else:
         block = source_block(trace)
         weights, sources, targets = block.weights, block.src_tokens, block.tgt_tokens
-    columns = word_numbers(sources, {len(sources) - 1})
-    numbers = word_numbers(targets, {0})
-    last = trace.predicted_tokens[-1]
-    if row == "predicting":
-        ahead = word_numbers([*targets[1:], last], {len(targets) - 1} if last == "</s>" else ())
-        numbers = ahead
-    return by_words(weights, numbers, columns)
+    end, last = len(targets) - 1, trace.predicted_tokens[-1]
+    columns = word_groups(sources, {len(sources) - 1})
+    if row == "reading":
+        return merge(weights, word_groups(targets, {0}), columns)[..., 1:, :-1]
+    ends = last == "</s>"
+    words = merge(weights, word_groups([*targets[1:], last], {end} if ends else ()), columns)
+    return words[..., :-1, :-1] if ends else words[..., :-1]
 
 
 def head_errors(

@@ -209,7 +209,7 @@ class Run:
             numbers = (run.nll, run.bleu, run.parameters, run.updates, run.hours)
             if not all(math.isfinite(each) and each >= 0 for each in numbers):
                 raise ValueError(f"{run.row}, seed {run.seed}: a figure is not a number from 0 up")
-            Recipe.from_dict(run.recipe)
+            Recipe.from_record(run.recipe)
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"not a run of table 3: {error}") from None
         return run

@@ -1,19 +1,17 @@
 """Word alignment read from attention, and its error against links drawn by people.
 
-A target word is linked to the source word that its row looks at most. Attention is over pieces:
-weights on the pieces of a source word are summed, rows of the pieces of a target word averaged
-(Zenkel et al. 2019). Of a decoder's rows, "reading" is the one whose input is the word, and
-"predicting" the one before it, whose output is the word.
+A target word is linked to the source word that its row looks at most (`measures.words` makes maps
+over words; Zenkel et al. 2019). Of a decoder's rows, "reading" is the one whose input is the word,
+and "predicting" the one before it, whose output is the word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-
+from transformer.trace.records import Trace
 from transformer.types import Floats
 
 Row = Literal["reading", "predicting"]
@@ -35,41 +33,6 @@ class Gold:
     possible: frozenset[Link]
 
 
-def word_numbers(tokens: Sequence[str], special: Iterable[int] = ()) -> list[int | None]:
-    """Return the number of each piece's word, from 0; None for special tokens."""
-    apart, word = set(special), -1
-    numbers: list[int | None] = []
-    for place, token in enumerate(tokens):
-        if place in apart:
-            numbers.append(None)
-            continue
-        word += token.startswith("▁") or word < 0
-        numbers.append(word)
-    return numbers
-
-
-def by_words(weights: Floats, rows: Sequence[int | None], columns: Sequence[int | None]) -> Floats:
-    """Return a map over pieces [..., n, m] as one over words [..., N, M].
-
-    Args: rows, columns: the word of each piece (`word_numbers`).
-    """
-    n_rows, n_columns = (
-        1 + max((each for each in numbers if each is not None), default=-1)
-        for numbers in (rows, columns)
-    )
-    lines = np.zeros((n_rows, len(rows)), np.float32)
-    for place, word in enumerate(rows):
-        if word is not None:
-            lines[word, place] = 1
-    averages = lines / np.maximum(lines.sum(axis=1, keepdims=True), 1)
-    sums = np.zeros((len(columns), n_columns), np.float32)
-    for place, word in enumerate(columns):
-        if word is not None:
-            sums[place, word] = 1
-    found: Floats = averages.astype(np.float32) @ weights @ sums
-    return found
-
-
 def links(words: Floats) -> frozenset[Link]:
     """Link every target word to the source word with the largest weight.
 
@@ -88,3 +51,39 @@ def alignment_error(found: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> f
         right += len(each & known.sure) + len(each & known.possible)
         total += len(each) + len(known.sure)
     return 1 - right / total if total else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class SourceBlock:
+    """The rows of a translation over the columns of its source, in one text.
+
+    Attributes:
+        src_tokens: [S], ends with `</s>`.  tgt_tokens: [T], starts with `<s>`.
+        weights: [L, H, T, S], a part of `decoder_self`; rows sum to at most 1.
+    """
+
+    src_tokens: tuple[str, ...]
+    tgt_tokens: tuple[str, ...]
+    weights: Floats
+
+    @property
+    def share(self) -> Floats:
+        """How much of each row's weight lies on the source, [L, H, T]."""
+        summed: Floats = self.weights.sum(axis=-1)
+        return summed
+
+
+def source_block(trace: Trace) -> SourceBlock:
+    """Cut the map of a translator of one stack into source and translation, which starts at `<s>`.
+
+    Raises: `ValueError` for a text without it.
+    """
+    bos = "<s>"
+    if bos not in trace.tgt_tokens[1:]:
+        raise ValueError("this text holds no source: no token stands between two parts")
+    start = trace.tgt_tokens.index(bos)
+    return SourceBlock(
+        trace.tgt_tokens[:start],
+        trace.tgt_tokens[start:],
+        trace.decoder_self[:, :, start:, :start],
+    )

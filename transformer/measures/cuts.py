@@ -26,7 +26,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Change:
+class Replacement:
     """A span of text that normalisation replaced; either side may be empty.
 
     Attributes:
@@ -134,11 +134,11 @@ def merged(
     return tuple(pieces)
 
 
-def changes(before: str, after: str) -> tuple[Change, ...]:
+def changes(before: str, after: str) -> tuple[Replacement, ...]:
     """Return the changes that turn one text into the other, in order."""
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     return tuple(
-        Change(before[i:k], after[j:m], i)
+        Replacement(before[i:k], after[j:m], i)
         for what, i, k, j, m in matcher.get_opcodes()
         if what != "equal"
     )

@@ -1,4 +1,4 @@
-"""Entropy in bits, and how evenly rows of attention spread.
+"""Entropy in bits, and how sharp rows of attention are (section 3.2.1).
 
 H(p) = -sum_i p_i log2 p_i measures uncertainty: 0 if one outcome is certain, log2 n if n are
 equally likely. Traces record entropies of next-token distributions in nats, as computed by the
@@ -8,11 +8,12 @@ search; `nats_to_bits` converts those.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.types import Floats
+from transformer.types import Bools, Floats
 
 #: The definition of `evenness` in one sentence, for the screen.
 EVENNESS_RULE = (
@@ -50,3 +51,42 @@ def evenness(maps: Floats) -> NDArray[np.float64]:
     share: NDArray[np.float64] = entropy_bits(maps)[..., some] / np.log2(visible[some])
     mean: NDArray[np.float64] = share.mean(axis=-1)
     return mean
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Measures of one row of weights.
+
+    Attributes:
+        entropy: in bits; 0 if one key takes all, log2 n if all n are equal.
+        largest: the largest weight.
+        slope: the sum over keys of d a_j / d e_j = a_j (1 - a_j), the response of the weights to
+            their own logits; 0 for a saturated softmax, which then passes no gradient back.
+    """
+
+    entropy: float
+    largest: float
+    slope: float
+
+
+def spread(weights: Floats) -> Spread:
+    """Measure one row of weights [m] that sums to 1; masked ones are 0 and do not count."""
+    a = weights.astype(np.float64)
+    return Spread(
+        entropy=float(entropy_bits(a)),
+        largest=float(a.max()),
+        slope=max(0.0, float((a * (1 - a)).sum())),
+    )
+
+
+def divided(dots: Floats, mask: Bools, divisor: float) -> Floats:
+    """Return softmax(dots / divisor) over the keys that may be seen, in float64.
+
+    Args:
+        dots: [m], q . k.  mask: [m], True = may attend.
+        divisor: sqrt(d_k) in the paper, 1 for no division.
+    """
+    logits = np.where(mask, dots.astype(np.float64) / divisor, -np.inf)
+    powers = np.exp(logits - logits.max())
+    weights: Floats = powers / powers.sum()
+    return weights

@@ -25,8 +25,16 @@ ALPHAS = (0.0, 2.0)
 _APART = 1e-9  # alphas closer than this are the same
 
 __all__ = [
-    "ALPHAS", "Crossing", "Reign", "could_reach", "crossing", "crossings", "needed_then",
-    "ranking", "reigns", "score_at",
+    "ALPHAS",
+    "Crossing",
+    "WinningRange",
+    "could_reach",
+    "crossing",
+    "crossings",
+    "needed_then",
+    "ranking",
+    "score_at",
+    "winning_ranges",
 ]  # fmt: skip
 
 
@@ -86,7 +94,7 @@ def crossings(
 
 
 @dataclass(frozen=True)
-class Reign:
+class WinningRange:
     """An interval of alpha in which one translation wins.
 
     Attributes:
@@ -99,28 +107,24 @@ class Reign:
     place: int
 
 
-def reigns(
-    leaves: Sequence[Node],
-    low: float = ALPHAS[0],
-    high: float = ALPHAS[1],
-    rule: BeamRule = PAPER,
-) -> tuple[Reign, ...]:
+def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[WinningRange, ...]:
     """Return the winner for every alpha, from the lowest up; neighbours differ."""
     if not leaves:
         return ()
+    low, high = ALPHAS
     changes = [each.alpha for each in crossings(leaves, low, high, rule)]
     borders = [low, *(alpha for alpha in changes if low + _APART < alpha < high - _APART), high]
-    found: list[Reign] = []
+    found: list[WinningRange] = []
     for start, end in pairwise(borders):
         if end - start < _APART and found:
             continue  # several cross at one alpha, where rounding decides the order
         best = ranking(leaves, (start + end) / 2, rule)[0]
         since = found[-1].high if found else start
         if found and found[-1].place == best:
-            found[-1] = Reign(found[-1].low, end, best)
+            found[-1] = WinningRange(found[-1].low, end, best)
         else:
-            found.append(Reign(since, end, best))
-    found[-1] = Reign(found[-1].low, high, found[-1].place)
+            found.append(WinningRange(since, end, best))
+    found[-1] = WinningRange(found[-1].low, high, found[-1].place)
     return tuple(found)
 
 

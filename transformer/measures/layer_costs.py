@@ -1,8 +1,12 @@
-"""What a layer costs by its kind (section 4, table 1): counts, fitted exponents, crossings."""
+"""Table 1 (section 4): cost of a layer by its kind, and paths of a signal through layers.
+
+Of costs: counts, fitted exponents, crossings. Of paths: a place is (level, position); level 0 is
+the input and each layer adds one level. The recurrent layer adds steps inside its one level.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -118,7 +122,7 @@ def fit_exponent(sizes: Reals, times: Reals, draws: int = 1000) -> Estimate:
     return _estimate(float(slope(np.median(times, axis=1))), drawn)
 
 
-def crossing(sizes: Reals, first: Reals, second: Reals, draws: int = 1000) -> Estimate:
+def crossing(sizes: Reals, first: Reals, second: Reals) -> Estimate:
     """Estimate the size from which `first` is slower than `second` and stays so.
 
     Args:
@@ -129,7 +133,7 @@ def crossing(sizes: Reals, first: Reals, second: Reals, draws: int = 1000) -> Es
     """
     ratio = np.log(np.median(first, axis=1) / np.median(second, axis=1))
     value = _crossing(np.log(sizes), ratio[:, None])[0]
-    drawn = np.log(_resampled(first, draws) / _resampled(second, draws))
+    drawn = np.log(_resampled(first) / _resampled(second))
     return _estimate(float(value), _crossing(np.log(sizes), drawn))
 
 
@@ -147,7 +151,7 @@ def _crossing(x: Reals, ratio: Reals) -> Reals:
     return np.where(last < 0, 0.0, np.where(last == m - 1, np.inf, size))
 
 
-def _resampled(times: Reals, draws: int) -> Reals:
+def _resampled(times: Reals, draws: int = 1000) -> Reals:
     """Return medians over rounds drawn with replacement, [m, draws]; the same draws every time."""
     rounds = times.shape[1]
     picks = np.random.default_rng(0).integers(rounds, size=(draws, rounds))
@@ -159,3 +163,91 @@ def _estimate(value: float, drawn: Reals) -> Estimate:
     # Order statistics rather than interpolation: between a size and infinity there is no mean.
     low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
     return Estimate(value, float(low), float(high))
+
+
+PathKind = Literal["recurrent", "convolution", "dilated", "restricted", "attention"]
+
+#: Level and position.
+Place = tuple[int, int]
+
+#: Names on screen, and the paper's bound in LaTeX.
+PATHS: dict[PathKind, tuple[str, str]] = {
+    "recurrent": ("Recurrent", "n"),
+    "convolution": ("Convolution", "n/k"),
+    "dilated": ("Dilated convolution", r"\log_k(n)"),
+    "restricted": ("Restricted self-attention", "n/r"),
+    "attention": ("Self-attention", "1"),
+}
+
+
+def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place]:
+    """Yield the places that read `node` directly, of `n` positions from 0.
+
+    Args:
+        size: k of convolutions, odd without dilation, or r of restricted self-attention, even. It
+            has no effect on the others. Dilated convolutions look back only, 1, k, k^2, ...
+            positions apart from layer to layer.
+    """
+    level, position = node
+    if kind == "recurrent":
+        # Into the layer at its own position, then along it in reading order.
+        if level == 0:
+            yield 1, position
+        elif position + 1 < n:
+            yield 1, position + 1
+        return
+    places: range = range(n)
+    if kind == "dilated":
+        places = range(position, position + size ** (level + 1), size**level)
+    elif kind != "attention":
+        places = range(position - size // 2, position + size // 2 + 1)
+    yield from ((level + 1, place) for place in places if 0 <= place < n)
+
+
+def path_length(kind: PathKind, distance: int, size: int) -> int:
+    """Return how many layers, or steps of the recurrent one, a signal needs to come this far.
+
+    Args:
+        distance: positions to later ones, at least 1.
+
+    Entering the recurrent layer is not counted: as in the paper, n positions take n steps at most.
+    """
+    if kind == "recurrent":
+        return distance
+    if kind == "attention":
+        return 1
+    if kind == "dilated":
+        layers = 1
+        while size**layers <= distance:
+            layers += 1
+        return layers
+    return -(-distance // (size // 2))
+
+
+def route(kind: PathKind, start: int, end: int, size: int) -> list[Place]:
+    """Return the places of a shortest path from position `start` to a later one, both included.
+
+    The recurrent one starts inside its layer.
+    """
+    if kind == "recurrent":
+        return [(1, place) for place in range(start, end + 1)]
+    nodes, place = [(0, start)], start
+    for level in range(path_length(kind, end - start, size)):
+        left = end - place
+        if kind == "dilated":
+            # Digits of the distance to the base k, from the last one.
+            place += left % size ** (level + 1)
+        else:
+            place += left if kind == "attention" else min(size // 2, left)
+        nodes.append((level + 1, place))
+    return nodes
+
+
+def spread(kind: PathKind, start: int, steps: int, n: int, size: int) -> list[set[Place]]:
+    """Return the places that hold the signal after 0, 1, ..., `steps` steps."""
+    nodes = {(1, start) if kind == "recurrent" else (0, start)}
+    found = [nodes]
+    for _ in range(steps):
+        nodes = {each for node in nodes for each in successors(kind, node, n, size)}
+        found.append(nodes)
+    return found

@@ -75,7 +75,7 @@ def _with_words(tree: Tree, words: Iterator[str]) -> Tree:
 
 
 @dataclass(frozen=True)
-class Node:
+class Constituent:
     """A phrase or a word of the tree.
 
     Attributes:
@@ -105,7 +105,7 @@ class Reading:
     """
 
     parse: Parse
-    nodes: tuple[Node, ...]
+    nodes: tuple[Constituent, ...]
     word_of: tuple[int, ...]
 
 
@@ -123,20 +123,22 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Spelling) -> Readin
     opened = iter([rows[at] for at in kept if items[at].startswith(OPEN)])
     tagged = {spans[at]: rows[at] for at in kept if items[at].startswith(TAG)}
     n_opened = sum(items[at].startswith(OPEN) for at in kept)
-    nodes: list[Node] = []
+    nodes: list[Constituent] = []
 
     def visit(tree: Tree, first: int, parent: int) -> int:
         index = len(nodes)
         if tree.word is not None:
             row = tagged.get((first, first + 1))
-            nodes.append(Node(tree.label, first, first + 1, parent, row, True))
+            nodes.append(Constituent(tree.label, first, first + 1, parent, row, True))
             return first + 1
         added = parent == -1 and n_opened < _n_phrases(parse.tree)
-        nodes.append(Node(tree.label, first, first, parent, None if added else next(opened), False))
+        nodes.append(
+            Constituent(tree.label, first, first, parent, None if added else next(opened), False)
+        )
         end = first
         for child in tree.children:
             end = visit(child, end, index)
-        nodes[index] = Node(tree.label, first, end, parent, nodes[index].row, False)
+        nodes[index] = Constituent(tree.label, first, end, parent, nodes[index].row, False)
         return end
 
     visit(parse.tree, 0, -1)

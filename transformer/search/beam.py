@@ -25,7 +25,7 @@ from transformer.search.grammar import Grammar, masked
 from transformer.search.hypotheses import (
     Continuations,
     Name,
-    Node,
+    Partial,
     recorded_hypothesis,
     recorded_step,
 )
@@ -161,11 +161,11 @@ class _State:
     index: int
     max_length: int
     prefix: tuple[int, ...]
-    live: list[Node] = field(default_factory=lambda: [Node(None, -1, 0.0, 0.0, 0, 0)])
+    live: list[Partial] = field(default_factory=lambda: [Partial(None, -1, 0.0, 0.0, 0, 0)])
     grammar: Grammar | None = None
     places: list[object | None] = field(default_factory=list)
-    finished: list[Node] = field(default_factory=list)
-    cut: list[Node] = field(default_factory=list)
+    finished: list[Partial] = field(default_factory=list)
+    cut: list[Partial] = field(default_factory=list)
     steps: list[SearchStep] = field(default_factory=list)
 
 
@@ -302,7 +302,7 @@ def _advance(
         state.cut = cut or ([] if chosen else state.live)
     going = [] if at_limit or _is_decided(state, live, settings) else live
     if settings.record:
-        fates: dict[Node, Fate] = dict.fromkeys(live if at_limit else going, "kept")
+        fates: dict[Partial, Fate] = dict.fromkeys(live if at_limit else going, "kept")
         fates |= dict.fromkeys(finished, "finished")
         places = {node: row for row, node in enumerate(going)}
         n_source = None if src_lengths is None else src_lengths[state.index]
@@ -320,33 +320,33 @@ def _advance(
 
 def _continue(
     state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int
-) -> Iterator[Node]:
+) -> Iterator[Partial]:
     """Yield the possible continuations: each row's best, or the sampled or forced one."""
     # A grammar may ask for a token that is never chosen freely, such as a copied `<unk>`.
     suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
             log_prob = scored.forced[at]
-            yield Node(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
+            yield Partial(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
             continue
         if settings.forced_eos and t + 1 == state.max_length:
-            yield Node(node, settings.eos_id, 0.0, node.total, row, t + 1)
+            yield Partial(node, settings.eos_id, 0.0, node.total, row, t + 1)
             continue
         if scored.drawn is not None:
             token, log_prob = scored.drawn.tokens[at], scored.drawn.log_probs[at]
-            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1)
             continue
         n_taken = 0
         for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
             if token in suppressed or log_prob == -math.inf:
                 continue
-            yield Node(node, token, log_prob, node.total + log_prob, row, t + 1)
+            yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1)
             n_taken += 1
             if n_taken == settings.n_ranked:
                 break
 
 
-def _is_decided(state: _State, live: Sequence[Node], settings: SearchSettings) -> bool:
+def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings) -> bool:
     """Whether no live hypothesis can still enter the best `n_best` finished ones."""
     if not live:
         return True

@@ -16,7 +16,7 @@ from transformer.search.sampling import Sampling, draw
 from transformer.types import Floats, Ints
 
 __all__ = [
-    "Continuations", "Draws", "Node", "length_penalty", "recorded_hypothesis", "recorded_step",
+    "Continuations", "Draws", "Partial", "length_penalty", "recorded_hypothesis", "recorded_step",
 ]  # fmt: skip
 
 
@@ -29,13 +29,13 @@ Name = Callable[[int, int], str]
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class Partial:
     """The last token of a partial translation, and the node that it continues.
 
     `row` is the row, within its sentence, of this node's prefix when the token was chosen.
     """
 
-    parent: Node | None
+    parent: Partial | None
     token: int
     log_prob: float
     total: float
@@ -46,10 +46,10 @@ class Node:
         """Return log P / lp, by which hypotheses are compared."""
         return self.total / penalty(self.length)
 
-    def path(self) -> list[Node]:
+    def path(self) -> list[Partial]:
         """Return the nodes from the first generated token to this one."""
         nodes = []
-        node: Node | None = self
+        node: Partial | None = self
         while node is not None and node.parent is not None:
             nodes.append(node)
             node = node.parent
@@ -104,9 +104,9 @@ class Continuations:
 
 
 def recorded_step(
-    nodes: Sequence[Node],
-    fates: Mapping[Node, Fate],
-    places: Mapping[Node, int],
+    nodes: Sequence[Partial],
+    fates: Mapping[Partial, Fate],
+    places: Mapping[Partial, int],
     rows: range,
     scored: Continuations,
     penalty: Penalty,
@@ -169,7 +169,7 @@ def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
     return {"allowed": allowed, "n_allowed": n_allowed}
 
 
-def recorded_hypothesis(node: Node, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
+def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
     """Record the hypothesis that ends in `node`."""
     path = node.path()
     ids = tuple(each.token for each in path)

@@ -245,6 +245,40 @@ class StackStream:
         behind = self.hidden.reshape(-1, *self.entering.shape)
         return np.concatenate([self.entering[None], behind[:-1]]).reshape(self.hidden.shape)
 
+    @property
+    def norms(self) -> Floats:
+        """Lengths of the stream at the input and behind each block, [1 + L K, n]."""
+        behind = self.hidden.reshape(-1, *self.entering.shape)
+        return _lengths(np.concatenate([self.entering[None], behind]))
+
+    @property
+    def added_norms(self) -> Floats:
+        """Lengths of what each block adds, [L, K, n]."""
+        return _lengths(self.outputs)
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each block in the sum of the stream and what it adds, [L, K, n].
+
+        It is |added| / (|stream| + |added|): 0 for a block that changes nothing, 0.5 for one that
+        adds a vector as long as the stream in front of it.
+        """
+        added, before = self.added_norms, _lengths(self.before)
+        total = added + before
+        shares: Floats = np.divide(added, total, out=np.zeros_like(added), where=total > 0)
+        return shares
+
+    @property
+    def n_firing(self) -> Ints:
+        """Number of neurons with an activation above 0, [L, n]."""
+        counts: Ints = (self.inner > 0).sum(axis=-1)
+        return counts
+
+
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.linalg.norm(vectors, axis=-1).astype(np.float32)
+    return lengths
+
 
 @dataclass(frozen=True, eq=False)
 class Stream:

@@ -104,7 +104,9 @@ class RunFolder:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
         try:
             values = json.loads(self.recipe.read_text(encoding="utf-8"))
-            return Recipe.from_dict({name: each for name, each in values.items() if name != _TEXT})
+            return Recipe.from_record(
+                {name: each for name, each in values.items() if name != _TEXT}
+            )
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: {error}") from None
 

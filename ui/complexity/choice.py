@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from transformer.measures.paths import PathKind
+from transformer.measures.layer_costs import PathKind
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param

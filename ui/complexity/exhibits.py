@@ -11,8 +11,15 @@ from figures.exhibit import Exhibit, Series
 from transformer.config import ModelConfig
 from transformer.experiments.maps import map_bytes
 from transformer.experiments.records import Measurement
-from transformer.measures.layer_costs import LAYER_COSTS, LayerKind, Reals, counted
-from transformer.measures.paths import PATHS, PathKind, path_length
+from transformer.measures.layer_costs import (
+    LAYER_COSTS,
+    PATHS,
+    LayerKind,
+    PathKind,
+    Reals,
+    counted,
+    path_length,
+)
 
 #: Title of an axis by quantity, and the unit in seconds, bytes or operations.
 AXES = {
@@ -89,7 +96,7 @@ def path_exhibit(n: int, kernel: int, window: int) -> Exhibit:
         parts=(Series("Path length", np.arange(1, n), lines, "distance", "layers or steps"),),
         arrays={"lengths": lengths},
         snippet="from typing import get_args\n\nimport numpy as np\n\n"
-        "from transformer.measures.paths import PathKind, path_length\n\n"
+        "from transformer.measures.layer_costs import PathKind, path_length\n\n"
         f"sizes = {sizes!r}\n"
         "lengths = np.array([\n"
         f"    [path_length(kind, far, sizes.get(kind, 0)) for far in range(1, {n})]\n"

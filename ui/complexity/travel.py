@@ -9,7 +9,7 @@ import streamlit as st
 from figures.layer_costs import path_picture
 from figures.numbers import count
 from figures.training import bars
-from transformer.measures.paths import PATHS, PathKind, path_length
+from transformer.measures.layer_costs import PATHS, PathKind, path_length
 from ui.complexity.choice import KINDS, PathChoice, ends, size_of
 from ui.complexity.exhibits import path_exhibit
 from ui.core import url_state

@@ -9,7 +9,7 @@ import numpy as np
 from figures.exhibit import Exhibit
 from figures.family import guesses_exhibit, source_exhibit
 from figures.labels import row_labels
-from transformer.measures.one_stack import source_block
+from transformer.measures.alignment import source_block
 from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -101,7 +101,7 @@ def looks_figure(
         {},
         roots_lines(
             "from transformer.one_stack.tracer import StackModel",
-            "from transformer.measures.one_stack import source_block",
+            "from transformer.measures.alignment import source_block",
             "from transformer.translator import Translator",
         ),
     )

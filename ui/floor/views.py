@@ -8,7 +8,6 @@ from figures.labels import show_token
 from figures.markdown import code
 from figures.stream import block_labels, neuron_bars, norm_lines, promoted_bars, share_map
 from transformer.config import ModelConfig
-from transformer.measures.stream import block_shares, firing_counts, stream_norms
 from transformer.trace.records import FeedForwardReading, Stream, Trace
 from ui.attention.choice import AttentionSettings
 from ui.components.plan import BLOCKS, Opened, PlanChoice
@@ -80,8 +79,8 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
     place = stack, layer, position = place_of(chosen, stream)
     reading = computed(view, "feed_forward", place, reading_of(stream, place))
     held = stream.stack(stack)
-    fired = int(firing_counts(held)[layer, position])
-    share = float(block_shares(held)[layer, -1, position])
+    fired = int(held.n_firing[layer, position])
+    share = float(held.shares[layer, -1, position])
     where = f"{stack} layer {layer + 1}"
     words = (
         f"For {code(show_token(reading.token))} **{fired:,} of {len(reading.inner):,}** neurons "
@@ -133,7 +132,7 @@ def _said(reading: FeedForwardReading) -> str:
 def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
     stack, _, position = place_of(chosen, stream)
     held, theme = stream.stack(stack), current_theme()
-    labels, shares, norms = block_labels(held), block_shares(held), stream_norms(held)
+    labels, shares, norms = block_labels(held), held.shares, held.norms
     token = code(show_token(held.tokens[position]))
     note = (
         "The stream is a plain sum here (pre-norm), so it grows from block to block."

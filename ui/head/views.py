@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import plain_token, query_labels
 from figures.markdown import code
-from transformer.measures.softmax import divided, spread
+from transformer.measures.entropy import divided, spread
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
 from ui.components.stages import Chosen

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.measures.neighbours import Neighbours
-from transformer.measures.vocabulary import PieceKind
+from transformer.measures.vocabulary import Neighbours, PieceKind
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from ui.core import url_state

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Series
-from transformer.measures.neighbours import COSINE_RULE, Neighbours
-from transformer.measures.vocabulary import length_counts
+from transformer.measures.vocabulary import COSINE_RULE, Neighbours, length_counts
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
 from transformer.trace.records import Trace
@@ -126,7 +125,7 @@ def neighbours_exhibit(
         arrays=arrays,
         snippet=header(
             source,
-            "from transformer.measures.neighbours import neighbours",
+            "from transformer.measures.vocabulary import neighbours",
             "from transformer.trace.embeddings import embedding_tables",
         )
         + "tables = embedding_tables(translator.model)\n"
@@ -172,7 +171,7 @@ def plane_exhibit(found: Plane, side: Side, source: Source) -> Exhibit:
         },
         snippet=header(
             source,
-            "from transformer.measures.projection import principal_axes, project",
+            "from transformer.measures.vocabulary import principal_axes, project",
             "from transformer.trace.embeddings import entering as parts_of",
         )
         + f"tokens = np.array({tokens})\n"

@@ -14,9 +14,15 @@ import numpy as np
 from figures.labels import show_token
 from figures.numbers import percent, signed
 from transformer.measures.cuts import changes, differing, merged, piece_texts, total_log_probability
-from transformer.measures.neighbours import Neighbours, neighbours
-from transformer.measures.projection import Axes, principal_axes, project
-from transformer.measures.vocabulary import PieceKind, piece_kinds
+from transformer.measures.vocabulary import (
+    Axes,
+    Neighbours,
+    PieceKind,
+    neighbours,
+    piece_kinds,
+    principal_axes,
+    project,
+)
 from transformer.measures.words import word_groups
 from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
 from transformer.trace.embeddings import Side, embedding_tables, entering

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from figures.markdown import code
 from figures.numbers import count
-from transformer.measures.neighbours import COSINE_RULE
-from transformer.measures.vocabulary import PieceKind, share_of_starts
+from transformer.measures.vocabulary import COSINE_RULE, PieceKind, share_of_starts
 from transformer.text.tokenizer import Tokenizer
 from ui.core.glossary import linked
 from ui.tokens.views import Plane, Reading

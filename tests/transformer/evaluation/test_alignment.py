@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.factories import make_trace
 from tests.random_stacks import random_stack
 from transformer.__main__ import main
 from transformer.checkpoint.folder import save_checkpoint
@@ -95,3 +97,17 @@ def test_align_from_the_command_line(
     layer, head, error = best_head(shown["predicting"])
     expected = f"layer {layer + 1}, head {head + 1}, AER {100 * error:.1f}%"
     assert expected in capsys.readouterr().out
+
+
+def test_maps_over_words_leave_special_tokens_out() -> None:
+    """Source pieces are summed, target pieces averaged, in the row that is asked for."""
+    words = ("▁das", "▁Spiel", "haus")
+    trace = dataclasses.replace(
+        make_trace(S=5, T=4, src_tokens=("▁the", "▁play", "house", "▁.")),
+        tgt_tokens=("<s>", *words), predicted_tokens=(*words, "</s>"),
+    )  # fmt: skip
+    by_pieces = trace.cross[..., :4] @ np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
+    reading = np.stack([by_pieces[..., 1, :], by_pieces[..., 2:4, :].mean(-2)], axis=-2)
+    np.testing.assert_allclose(word_maps(trace, "reading"), reading, atol=1e-6)
+    predicting = np.stack([by_pieces[..., 0, :], by_pieces[..., 1:3, :].mean(-2)], axis=-2)
+    np.testing.assert_allclose(word_maps(trace, "predicting"), predicting, atol=1e-6)

@@ -9,24 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.measures.alignment import Gold, alignment_error, by_words, links, word_numbers
+from transformer.measures.alignment import Gold, alignment_error, links
 
 
-def test_pieces_belong_to_words() -> None:
-    tokens = ("<s>", "▁the", "▁play", "house", "▁.", "</s>")
-    assert word_numbers(tokens, {0, 5}) == [None, 0, 1, 1, 2, None]
-    assert word_numbers(("pre", "fix")) == [0, 0]
-
-
-def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
-    weights = np.array([[0.2, 0.3, 0.5], [0.4, 0.4, 0.2], [0.1, 0.1, 0.8]], np.float32)
-    words = by_words(weights, [0, 0, 1], [0, 0, 1])
-    np.testing.assert_allclose(words, [[0.65, 0.35], [0.2, 0.8]], atol=1e-6)
-    assert links(words) == {(0, 0), (1, 1)}
-    many = np.stack([weights, weights[::-1]])
-    np.testing.assert_allclose(by_words(many, [0, 0, 1], [0, 0, 1])[0], words)
-    dropped = by_words(weights, [None, 0, 1], [0, 1, None])
-    np.testing.assert_allclose(dropped, [[0.4, 0.4], [0.1, 0.1]], atol=1e-6)
+def test_a_target_word_is_linked_to_the_word_it_looks_at_most() -> None:
+    words = np.array([[0.65, 0.35], [0.2, 0.8]], np.float32)
+    assert links(words) == {(0, 0), (1, 1)} and links(words[:, :0]) == frozenset()
 
 
 def test_error_rate_by_hand() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES
 from transformer.measures.cuts import (
-    Change,
+    Replacement,
     changes,
     differing,
     merged,
@@ -149,9 +149,9 @@ def test_dropout_leaves_merges_out_and_follows_the_seed(merging: Tokenizer) -> N
 
 
 def test_changes_say_what_normalisation_did() -> None:
-    assert changes("ﬁne Ⅳ", "fine IV") == (Change("ﬁ", "fi", 0), Change("Ⅳ", "IV", 4))
+    assert changes("ﬁne Ⅳ", "fine IV") == (Replacement("ﬁ", "fi", 0), Replacement("Ⅳ", "IV", 4))
     assert changes("same", "same") == ()
-    assert changes("a\u200bb", "ab") == (Change("\u200b", "", 1),)
+    assert changes("a\u200bb", "ab") == (Replacement("\u200b", "", 1),)
 
 
 def test_the_kinds_of_vocabulary(

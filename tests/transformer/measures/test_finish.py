@@ -1,4 +1,4 @@
-"""What the length penalty decides: crossings are where scores agree, reigns name the winner."""
+"""What the length penalty decides: crossings of scores, and the winner of every alpha."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from transformer.measures.finish import (
     crossings,
     needed_then,
     ranking,
-    reigns,
     score_at,
+    winning_ranges,
 )
 from transformer.search.rules import PAPER, BeamRule, hugging_face, length_penalty
 
@@ -52,7 +52,7 @@ def test_worked_by_hand() -> None:
     # -2 over 7 tokens against -1 over 1: 2 = ((5 + 7) / (5 + 1))^alpha, so alpha = 1.
     assert crossing(leaf(-2, 7), leaf(-1, 1)) == pytest.approx(1.0)
     short, long = leaf(-1, 1), leaf(-2, 7)
-    assert [(r.low, pytest.approx(r.high), r.place) for r in reigns([short, long])] == [
+    assert [(r.low, pytest.approx(r.high), r.place) for r in winning_ranges([short, long])] == [
         (0.0, 1.0, 0),
         (pytest.approx(1.0), 2.0, 1),
     ]
@@ -64,13 +64,13 @@ def test_worked_by_hand() -> None:
 def test_certain_and_equal_ones_never_cross() -> None:
     assert crossing(leaf(0.0, 3), leaf(-1.0, 5)) is None
     assert crossing(leaf(-1.0, 5), leaf(-2.0, 5)) is None
-    assert [each.place for each in reigns([leaf(-1.0, 5), leaf(-1.0, 5)])] == [0]
+    assert [each.place for each in winning_ranges([leaf(-1.0, 5), leaf(-1.0, 5)])] == [0]
 
 
 @given(st.lists(leaves, min_size=1, max_size=7), st.floats(0, 2))
 @settings(max_examples=60)
 def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) -> None:
-    rules = reigns(ended)
+    rules = winning_ranges(ended)
     assert (rules[0].low, rules[-1].high) == (0.0, 2.0)
     for before, after in itertools.pairwise(rules):
         assert before.high == after.low and before.place != after.place

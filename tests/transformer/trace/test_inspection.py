@@ -15,7 +15,7 @@ from tests.transformer.trace.test_split import KINDS as SPLIT_KINDS
 from tests.transformer.trace.test_split import check as check_split
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
-from transformer.measures.softmax import divided
+from transformer.measures.entropy import divided
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head

@@ -10,12 +10,6 @@ from numpy.testing import assert_allclose
 from tests.transformer.trace.test_inspection import CHANGES, make
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
-from transformer.measures.stream import (
-    added_norms,
-    block_shares,
-    firing_counts,
-    stream_norms,
-)
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import StackName, StackStream, Stream, Trace
@@ -137,8 +131,8 @@ def test_hooks_change_the_stream(tiny_config: ModelConfig, tiny_tokenizer: Token
     model, trace = make(config, tiny_tokenizer)
     gates = HeadGates.of(config, {("cross", 1, head): 0.0 for head in range(3)})
     plain, gated = record_stream(model, trace), record_stream(model, trace, hooks=gates)
-    assert added_norms(gated.decoder)[1, 1].max() == 0 < added_norms(plain.decoder)[1, 1].min()
-    assert block_shares(gated.decoder)[1, 1].max() == 0
+    assert gated.decoder.added_norms[1, 1].max() == 0 < plain.decoder.added_norms[1, 1].min()
+    assert gated.decoder.shares[1, 1].max() == 0
     assert_allclose(plain.encoder.hidden, gated.encoder.hidden)
     assert plain.encoder.inner.shape[::2] == (3, 40)
     assert plain.decoder.inner.shape[::2] == (2, 12)
@@ -152,8 +146,8 @@ def test_measures_of_a_stream_that_one_can_check_by_eye() -> None:
     stream = StackStream(
         ("a", "b"), ("self", "feed_forward"), entering, outputs, hidden, hidden[-1, -1], inner
     )
-    assert_allclose(stream_norms(stream), [[5, 0], [10, 0], [0, 2]])
-    assert_allclose(added_norms(stream), [[[5, 0], [10, 2]]])
-    assert_allclose(block_shares(stream), [[[0.5, 0], [0.5, 1]]])
-    assert firing_counts(stream).tolist() == [[1, 3]]
+    assert_allclose(stream.norms, [[5, 0], [10, 0], [0, 2]])
+    assert_allclose(stream.added_norms, [[[5, 0], [10, 2]]])
+    assert_allclose(stream.shares, [[[0.5, 0], [0.5, 1]]])
+    assert stream.n_firing.tolist() == [[1, 3]]
     assert_allclose(stream.before[0, 1], hidden[0, 0])

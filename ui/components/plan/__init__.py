@@ -15,7 +15,6 @@ import numpy as np
 from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from transformer.config import ModelConfig
-from transformer.measures.stream import added_norms, block_shares, firing_counts, stream_norms
 from transformer.trace.records import StackName, StackStream, Stream, Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.packing import colours_as_text, still
@@ -140,8 +139,8 @@ def content(stream: Stream, trace: Trace, config: ModelConfig) -> tuple[dict[str
         })  # fmt: skip
         looks = np.stack([strongest(trace.attention(kind)) for kind in of], axis=1)
         numbers += [
-            stream_norms(held), added_norms(held), block_shares(held),
-            firing_counts(held), looks,
+            held.norms, held.added_norms, held.shares,
+            held.n_firing, looks,
             np.linalg.norm(held.leaving, axis=-1),
         ]  # fmt: skip
         strips.append(_strips(held))

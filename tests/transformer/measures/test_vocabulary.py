@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from transformer.measures.neighbours import cosines, neighbours
-from transformer.measures.projection import principal_axes, project
 from transformer.measures.vocabulary import (
+    cosines,
     find,
     length_counts,
+    neighbours,
     piece_kinds,
     piece_length,
+    principal_axes,
+    project,
     share_of_starts,
 )
 
