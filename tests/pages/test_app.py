@@ -6,7 +6,6 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import safetensors.torch
@@ -15,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 
 from transformer.worker.turns import Turn
 from ui.frame import sidebar
-from ui.frame.pages import PAGES
 from ui.work import models
 from ui.work.lru import Lru
 from ui.work.roots import checkpoints_root
@@ -34,23 +32,7 @@ def sidebar_text(app: AppTest) -> str:
     return "\n".join(caption.value for caption in app.sidebar.caption)
 
 
-def test_every_page_file_is_in_the_frame_under_an_address_of_its_own() -> None:
-    files = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
-    assert {spec.file for spec in PAGES} == files
-    assert len({spec.url_path for spec in PAGES}) == len(PAGES)
-    assert all(spec.url_path != Path(spec.file).stem for spec in PAGES)
-
-
-@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
-def test_every_page_runs_and_runs_again(run_app: RunApp, spec: Any) -> None:
-    app = run_app()
-    for _ in range(2):
-        app.switch_page(spec.file).run()
-        assert not app.exception
-        assert app.sidebar.selectbox(key="checkpoint_box").value == "alpha"
-
-
-def test_a_run_that_opens_a_page_lets_shorter_ones_go_first(
+def test_a_run_with_new_work_yields_to_shorter_ones(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = run_app(at="positions")
@@ -60,16 +42,8 @@ def test_a_run_that_opens_a_page_lets_shorter_ones_go_first(
     assert not behind
     app.switch_page("pages/complexity_page.py").run()
     assert len(behind) == 1
-
-
-def test_a_run_for_another_translation_lets_shorter_ones_go_first(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = run_app()
-    behind: list[float] = []
-    monkeypatch.setattr(Turn, "fall_back", lambda turn, seconds: behind.append(seconds))
-    app.slider(key="beam_box").set_value(3).run()
-    assert behind
+    app.slider(key="beam_box").set_value(3).run()  # another translation
+    assert len(behind) > 1
 
 
 def test_a_spinner_is_made_only_while_a_model_loads(
@@ -85,35 +59,10 @@ def test_a_spinner_is_made_only_while_a_model_loads(
     assert len(made) == 1
 
 
-@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
-def test_a_page_run_by_itself_leads_to_the_app(
-    monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path, spec: Any
-) -> None:
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(random_checkpoints))
-    gone: list[str] = []
-
-    def switch(page: str, **options: Any) -> None:
-        gone.append(page)
-        streamlit.stop()
-
-    monkeypatch.setattr("streamlit.switch_page", switch)
-    app = AppTest.from_file(str(ROOT / spec.file), default_timeout=60)
-    app.run()
-    assert gone == ["app.py"]
-    assert not app.exception
-    assert not app.main.children
-
-
-def test_the_sidebar_holds_sentence_checkpoint_and_device(run_app: RunApp) -> None:
-    app = run_app()
-    assert app.sidebar.text_area(key="sentence_box").value == view_of(app).sentence != ""
-    assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "beta"]
-    assert "CPU" in sidebar_text(app)
-    assert view_of(app).device == "cpu"
-
-
 def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> None:
-    app = run_app()
+    app = run_app(checkpoint="cut")  # gives way to another
+    assert view_of(app).checkpoint == app.query_params["checkpoint"] == "alpha"
+    assert "`cut`" in app.toast[0].value
     said = sidebar_text(app).replace("\\", "")
     assert "4 checkpoints cannot be used" in [box.label for box in app.sidebar.expander]
     for name, file, why in (
@@ -125,13 +74,6 @@ def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> Non
         line = next(line for line in said.splitlines() if line.startswith(f"{name}/{file}"))
         assert why in line
     assert str(checkpoints_root()) not in said
-
-
-def test_a_broken_checkpoint_in_the_link_gives_way_to_another(run_app: RunApp) -> None:
-    app = run_app(checkpoint="cut")
-    assert view_of(app).checkpoint == "alpha"
-    assert "`cut` cannot be used" in app.toast[0].value
-    assert app.query_params["checkpoint"] == "alpha"
 
 
 def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: Path) -> None:
@@ -162,37 +104,12 @@ def test_weights_that_break_after_the_list_was_made_are_named(
     assert app.text
 
 
-def test_the_url_holds_the_view_and_a_link_reopens_it(run_app: RunApp) -> None:
-    first = run_app()
-    first.sidebar.selectbox(key="checkpoint_box").set_value("beta").run()
-    first.sidebar.text_area(key="sentence_box").set_value("Two men & a girl? 50% +1")
-    first.sidebar.button[0].click().run()
-    first.sidebar.slider(key="beam_box").set_value(3).run()
-    first.sidebar.slider(key="alpha_box").set_value(0.0).run()
-    link = {key: str(value) for key, value in first.query_params.items()}
-    assert link["alpha"] == "0"
-    second = run_app(**link)
-    assert view_of(second) == view_of(first)
-    assert view_of(second).alpha == 0
-    assert view_of(second).beam_size == 3
-    assert second.query_params == first.query_params
-    assert second.sidebar.text_area(key="sentence_box").value == "Two men & a girl? 50% +1"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("beam", "0"), ("beam", "-1"), ("beam", "many"), ("beam", "1e3"), ("beam", ""),
-        ("alpha", "nan"), ("alpha", "inf"), ("alpha", "-0.1"), ("alpha", "x" * 500),
-        ("checkpoint", "../../etc"), ("checkpoint", "<script>"), ("checkpoint", "\x00"),
-        ("device", "tpu"), ("step", "0"), ("step", "99999"), ("step", "two"), ("layer", "99"),
-        ("layer", "0"), ("head", "-3"), ("head", "all"), ("sentence", "a" * 30_000),
-        ("kind", "sideways"), ("unheard-of", "1"),
-    ],
-)  # fmt: skip
-def test_what_a_link_may_not_say_is_dropped(run_app: RunApp, name: str, value: str) -> None:
-    plain = run_app()
-    app = run_app(**{name: value})
+def test_what_a_link_may_not_say_is_dropped(run_app: RunApp) -> None:
+    wrong = {
+        "beam": "1e3", "alpha": "nan", "checkpoint": "../../etc", "device": "tpu", "step": "0",
+        "layer": "99", "head": "-3", "sentence": "a" * 30_000, "unheard-of": "1",
+    }  # fmt: skip
+    plain, app = run_app(), run_app(**wrong)
     assert view_of(app) == view_of(plain)
     assert app.query_params == plain.query_params
     assert not app.error
@@ -237,15 +154,6 @@ def test_decoding_starts_at_the_checkpoints_defaults(
     assert decoding(linked) == (3, 0.6)
 
 
-def test_an_example_fills_the_sentence(run_app: RunApp) -> None:
-    app = run_app()
-    chosen = app.sidebar.selectbox(key="example_box").options[2]
-    app.sidebar.selectbox(key="example_box").set_value(chosen).run()
-    assert view_of(app).sentence == chosen
-    assert app.sidebar.text_area(key="sentence_box").value == chosen
-    assert app.sidebar.selectbox(key="example_box").value is None
-
-
 def test_a_model_of_letters_has_a_sentence_of_its_own(
     run_app: RunApp, random_checkpoints: Path, tmp_path: Path
 ) -> None:
@@ -279,12 +187,3 @@ def test_a_gpu_is_offered_and_preferred_where_there_is_one(
     assert view_of(app).device == "cpu"
     assert not app.exception
     assert view_of(run_app(device="cpu")).device == "cpu"
-
-
-def test_sessions_do_not_see_each_other(run_app: RunApp) -> None:
-    one, other = run_app(), run_app()
-    one.sidebar.text_area(key="sentence_box").set_value("A dog runs.")
-    one.sidebar.button[0].click().run()
-    other.run()
-    assert view_of(one).sentence == "A dog runs."
-    assert view_of(other).sentence != "A dog runs."

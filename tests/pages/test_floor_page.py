@@ -61,14 +61,13 @@ def test_it_opens_on_the_last_network_and_a_link_on_any(
 ) -> None:
     app = open_page(run_app)
     assert drawn[-1]["chosen"].layer == 2 and drawn[-1]["chosen"].block == "decoder_ffn"
-    assert "exactly what it adds" in said(app) and "decoder layer 3" in said(app)
+    assert "decoder layer 3" in said(app)
     assert len(app.main.get("vega_lite_chart")) == 2
     query = {"layer": "3", "source": "2", "step": "1", "block": "encoder_ffn"}
     app = open_page(run_app, **query)
     assert drawn[-1]["chosen"] == PlanChoice(2, 1, 0, "encoder_ffn")
     assert query.items() <= app.query_params.items()
     assert "Neurons of encoder layer 2" in said(app)  # it has two only
-    assert "no reading in words" in said(app)
     assert len(app.main.get("vega_lite_chart")) == 1
 
 
@@ -80,7 +79,6 @@ def test_the_stream_s_view_and_the_choice_in_the_drawing(
     assert not app.exception
     assert len(app.main.get("vega_lite_chart")) == 2
     assert app.query_params["block"] == "decoder_stream"
-    assert "How much each block of the decoder adds" in said(app)
 
 
 @pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
@@ -113,8 +111,7 @@ def test_a_block_opens_its_page(
 @pytest.mark.parametrize(
     "changes",
     [
-        {"norm": "pre"},
-        {"n_encoder_layers": 3, "n_decoder_layers": 1},
+        {"norm": "pre", "n_encoder_layers": 3, "n_decoder_layers": 1},
         {"n_decoder_heads": 2, "decoder_d_ff": 12},
     ],
     ids=str,

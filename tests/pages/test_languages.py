@@ -76,8 +76,6 @@ def test_models_without_a_choice_show_none(open_app: Callable[..., AppTest], nam
 @pytest.mark.parametrize(
     ("name", "defaults", "labels", "other", "tokens"),
     [
-        ("m2m100", ("en", "fr"), ("English · en", "French · fr"), ("de", "ar"),
-         ("__de__", "__ar__")),
         ("nllb", ("eng_Latn", "deu_Latn"), ("English · eng_Latn", "German · deu_Latn"),
          ("fra_Latn", "arb_Arab"), ("fra_Latn", "arb_Arab")),
         ("mbart", ("en_XX", "de_DE"), ("English · en_XX", "German · de_DE"), ("fr_XX", "ro_RO"),
@@ -138,15 +136,6 @@ def test_another_model_is_told_the_same_language_by_its_own_code(
     assert "`vi_VN` is not one of this model's" in said(app)
 
 
-@pytest.mark.usefixtures("nothing_cached")
-def test_both_sides_of_a_comparison_are_told(open_app: Callable[..., AppTest]) -> None:
-    app = open_app("nllb", tgt_lang="arb_Arab", other="m2m100", topic="maps")
-    app.switch_page("pages/compare_page.py").run()
-    assert not app.exception and not app.error
-    firsts = {trace.predicted_tokens[0] for trace in traces()}
-    assert firsts == {"arb_Arab", "__ar__"}
-
-
 def test_a_tag_is_put_in_front_whole(open_app: Callable[..., AppTest]) -> None:
     app = open_app("tagged")
     box = app.sidebar.selectbox(key="tgt_lang_box")
@@ -180,40 +169,11 @@ def test_a_tag_that_is_typed_counts(open_app: Callable[..., AppTest]) -> None:
     assert "Nothing to translate" in blank.info[0].value
 
 
-@pytest.mark.parametrize("page", ["attention", "head", "beam", "tokens", "tours"])
-def test_every_page_reads_the_tag(open_app: Callable[..., AppTest], page: str) -> None:
-    app = open_app("tagged", tgt_lang="fra")
-    app.switch_page(f"pages/{page}_page.py").run()
-    assert not app.exception and not app.error
-    assert app.query_params["tgt_lang"] == "fra"
-
-
 def test_another_language_drops_what_was_steered(open_app: Callable[..., AppTest]) -> None:
     app = open_app("tagged", tgt_lang="fra", target="Ein Hund.")
     assert app.query_params["target"] == "Ein Hund."
     app.sidebar.selectbox(key="tgt_lang_box").set_value("deu").run()
     assert "target" not in app.query_params
-
-
-@pytest.mark.parametrize(
-    ("name", "given"), [("nllb", {"tgt_lang": "arb_Arab"}), ("tagged", {"tgt_lang": "fra"})]
-)
-def test_a_downloaded_program_tells_the_language_too(
-    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, given: dict[str, str]
-) -> None:
-    from tests.views import make_view
-    from ui.export.download import source_of, trace_for
-    from ui.export.programs import header
-
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    view = make_view(root / name, SENTENCE, beam_size=1, **given)
-    found: dict[str, object] = {}
-    exec(compile(header(source_of(view)), "snippet", "exec"), found)  # noqa: S102 - our own program
-    made = found["trace"]
-    assert isinstance(made, Trace)
-    expected = trace_for(view)
-    assert made.predicted_ids == expected.predicted_ids and made.src_ids == expected.src_ids
-    assert {"arb_Arab", ">>fra<<"} & {made.predicted_tokens[0], made.src_tokens[0]}
 
 
 @pytest.mark.usefixtures("nothing_cached")

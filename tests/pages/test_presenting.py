@@ -29,10 +29,8 @@ def sizes(chart: dict[str, Any]) -> list[float]:
     ("page", "query"),
     [
         ("tokens", {}),
-        ("positions", {}),
         ("attention", {"display": "matrix"}),
         ("tours", {"tour": "training", "stop": "4", "guess": "0"}),
-        ("beam", {"panel": "finished"}),
     ],
 )
 def test_charts_grow_with_the_page(run_app: RunApp, page: str, query: dict[str, str]) -> None:

@@ -74,22 +74,6 @@ def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> 
     assert app.query_params["prefix"] == one
 
 
-def test_what_a_link_gave_can_be_taken_back(run_app: RunApp) -> None:
-    app = run_app(sentence=CAT, target="Das Tier")
-    press(app, "Undo")
-    assert not {"target", "prefix"} & set(app.query_params)
-    assert not message_to_player(app)[0]["forced"]
-    assert "Undo" not in [button.label for button in app.button]
-
-
-def test_a_new_sentence_drops_the_steering(run_app: RunApp) -> None:
-    app = run_app(sentence=CAT, target="Das Tier")
-    assert app.query_params["target"] == "Das Tier"
-    ask(app, "A dog runs.")
-    assert not {"target", "prefix"} & set(app.query_params)
-    assert not message_to_player(app)[0]["forced"]
-
-
 def test_another_checkpoint_drops_the_ids_and_keeps_a_text(run_app: RunApp) -> None:
     for steering, kept in (({"prefix": "20.21"}, False), ({"target": "Das Tier"}, True)):
         app = run_app(sentence=CAT, checkpoint="alpha", **steering)
@@ -123,13 +107,6 @@ def test_bad_steering_gets_one_clear_line_and_a_way_back(
     assert not players(app)
     press(app, "Start over")
     assert players(app) and not said(app)
-
-
-@pytest.mark.parametrize("raw", ["1,2", "a.b", "1..2", "-3", ".", "9" * 20, "\u0661"])
-def test_a_prefix_that_is_not_one_is_dropped(run_app: RunApp, raw: str) -> None:
-    app = run_app(sentence=CAT, prefix=raw)
-    assert "prefix" not in app.query_params
-    assert message_to_player(app)[0]["nForced"] == 0
 
 
 def test_what_is_typed_wrongly_is_said_and_changes_nothing(run_app: RunApp) -> None:
@@ -188,11 +165,3 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     assert app.query_params["sample"] == "off" and app.query_params["beam"] == "3"
     assert "seed" not in app.query_params
     assert trace_of(app).allowed is None
-
-
-def test_words_merge_columns_and_leave_the_steps(run_app: RunApp) -> None:
-    tokens, _ = message_to_player(run_app(sentence=CAT))
-    words, _ = message_to_player(run_app(sentence=CAT, units="words"))
-    assert words["predicted"] == tokens["predicted"]
-    assert words["source"] == [*CAT.split(), "</s>"]
-    assert len(words["keys"]) <= len(tokens["keys"])

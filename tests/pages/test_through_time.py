@@ -53,12 +53,6 @@ def press(app: AppTest, key: str) -> AppTest:
     return app
 
 
-def test_a_checkpoint_without_snapshots_offers_no_bar(open_page: Callable[..., AppTest]) -> None:
-    app = open_page(checkpoint="beta", time="on")
-    assert not app.main.select_slider
-    assert not [each for each in app.button if each.key == "open_time"]
-
-
 def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
     open_page: Callable[..., AppTest], root: Path
 ) -> None:
@@ -67,7 +61,7 @@ def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
     press(app, "open_time")
     assert slider(app).options == ["untrained", "3 updates", "20 updates", "finished"]
     assert slider(app).value is None
-    assert "trained longer, in runs of its own" in said(app)
+    assert "run of 20 updates" in said(app)
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
     assert "After 3 of 20 updates. On validation text" in said(app)
@@ -144,30 +138,6 @@ def test_a_link_to_a_moment_that_is_not_there_opens_the_checkpoint(
     assert "alpha@4" in app.toast[0].value and "is not here" in app.toast[0].value
     assert app.query_params["checkpoint"] == "alpha"
     assert not app.main.select_slider
-
-
-def test_the_sidebar_names_the_checkpoint_and_another_one_leaves_time(
-    open_page: Callable[..., AppTest],
-) -> None:
-    app = open_page(checkpoint="alpha@3")
-    box = app.sidebar.selectbox(key="checkpoint_box")
-    assert box.value == "alpha"
-    box.set_value("beta").run()
-    assert app.query_params["checkpoint"] == "beta"
-    assert not app.main.select_slider and not app.exception
-
-
-def test_compare_puts_other_moments_first(open_page: Callable[..., AppTest]) -> None:
-    app = open_page(at="compare", checkpoint="alpha@3", kind="cross")
-    box = app.selectbox(key="other_widget")
-    assert box.options[:3] == ["alpha", "alpha@20", "alpha@0"]
-    assert box.value == "alpha"
-    box.set_value("alpha@20").run()
-    assert not app.exception
-    assert app.query_params["other"] == "alpha@20"
-    # A link may ask for a moment of another checkpoint.
-    app = open_page(at="compare", checkpoint="beta", other="own@3")
-    assert app.selectbox(key="other_widget").value == "own@3"
 
 
 def test_a_model_of_one_stack_is_seen_in_time_too(

@@ -52,54 +52,16 @@ def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query:
 def test_the_story_is_whole_for_every_kind_of_vocabulary(
     run_app: RunApp, checkpoints: Path, checkpoint: str
 ) -> None:
-    text = said(open_page(run_app, checkpoints, checkpoint))
+    app = open_page(run_app, checkpoints, checkpoint, merge_dropout="0")
+    text = said(app)
     assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
     assert "for 6 words" in text
-    assert ("log-probability, in nats" in text) == (checkpoint == "unigram")
-    assert ("merges at random" in text) == (checkpoint == "bpe")
-    assert ("leaves no choice" in text) == (checkpoint == "char")
-    assert "This checkpoint has separate matrices" in text
+    assert ("no other way to split it" in text) == (checkpoint != "unigram")
+    if checkpoint == "bpe":
+        app.slider(key="merge_dropout_widget").set_value(0.5).run()
+        assert "no other way to split it" not in said(app)
     for use in ("Source embedding", "Target embedding", "Output embedding"):
         assert use in text
-
-
-def test_every_choice_is_in_the_link_and_comes_back(run_app: RunApp, checkpoints: Path) -> None:
-    asked = {
-        "tokens_of": "translation", "token": "9", "cut": "2", "find": " t", "neighbours": "3",
-        "vectors": "without", "background": "0", "merge_dropout": "0", "cut_seed": "0",
-    }  # fmt: skip
-    app = open_page(run_app, checkpoints, **asked)
-    assert {name: app.query_params[name] for name in asked} == asked
-    assert app.segmented_control(key="tokens_of_widget").value == "translation"
-    assert app.slider(key="neighbours_widget").value == 3
-    assert app.text_input(key="find_widget").value == " t"
-    app.slider(key="background_widget").set_value(100).run()
-    app.segmented_control(key="vectors_widget").set_value("with").run()
-    assert not app.exception
-    assert app.query_params["background"] == "100"
-    assert app.query_params["vectors"] == "with"
-
-
-@pytest.mark.parametrize("value", ["", "x", "-1", "1e9", "9999999", "<b>"])
-def test_nonsense_in_the_link_is_left_out(run_app: RunApp, checkpoints: Path, value: str) -> None:
-    names = ("tokens_of", "token", "cut", "neighbours", "vectors", "background", "cut_seed")
-    app = open_page(run_app, checkpoints, **dict.fromkeys(names, value))
-    assert app.slider(key="neighbours_widget").value == 10
-    assert "Selected: `" in said(app)
-
-
-def test_the_vocabulary_is_searched(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints)
-    assert "110 of 110 pieces" in said(app)
-    pieces = list(app.dataframe[0].value["piece"])
-    wanted = next(p.strip("▁") for p in pieces if len(p.strip("▁")) == 2)
-    app.text_input(key="find_widget").set_value(wanted).run()
-    table = app.dataframe[0].value
-    assert 0 < len(table) < 110
-    assert all(wanted.casefold() in piece.casefold() for piece in table["piece"])
-    app.text_input(key="find_widget").set_value("nothing such").run()
-    assert not app.exception
-    assert "0 of 110 pieces" in said(app)
 
 
 def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
@@ -110,15 +72,6 @@ def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
     assert "From split 1" not in text
     text = said(open_page(run_app, checkpoints, cut="3", tokens_of="translation"))
     assert "From split 1" not in text
-
-
-def test_bpe_cuts_have_their_controls(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints, "bpe", merge_dropout="0")
-    assert "There is no other way to split it." in said(app)
-    app.slider(key="merge_dropout_widget").set_value(0.5).run()
-    assert not app.exception
-    assert "There is no other way to split it." not in said(app)
-    assert app.query_params["merge_dropout"] == "0.5"
 
 
 def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
@@ -134,27 +87,6 @@ def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
     app.selectbox(key="checkpoint_box").set_value("char").run()
     assert not app.exception
     assert "token" not in app.query_params
-
-
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "<script>window.hit = 1</script> & \"q\" 'q' **b** $x$ :red[y]",
-        "👩‍👩‍👧 שלום e\u0301 \u202e ﬁne\nnew line",
-        "x" * 200,
-        "日本語",
-    ],
-)
-@pytest.mark.parametrize("checkpoint", ["unigram", "bpe"])
-def test_any_text(run_app: RunApp, checkpoints: Path, checkpoint: str, sentence: str) -> None:
-    text = said(open_page(run_app, checkpoints, checkpoint, sentence=sentence, cut="2"))
-    assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
-    assert "<script>" not in text
-
-
-def test_a_blank_sentence_asks_for_one(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints, sentence=" \u200b ")
-    assert "Nothing to translate yet" in app.info[0].value
 
 
 @pytest.mark.parametrize("shape", ["positions of both kinds", "pre-norm, nothing shared"])

@@ -102,19 +102,6 @@ def test_a_search_too_large_to_keep_is_said(
     assert header["gap"] is not None  # measured before it was left out
 
 
-def test_greedy_on_request(run_app: RunApp, random_checkpoints: Path) -> None:
-    app = run_app()
-    app.sidebar.get("button_group")[0].set_value("Greedy").run()
-    assert app.query_params["beam"] == "1"
-    assert "greedy" in "".join(caption.value for caption in app.main.caption)
-    greedy = Translator.load(random_checkpoints / "alpha", device="cpu").trace(
-        app.text[0].value, beam_size=1
-    )
-    assert message_to_player(app)[0]["predicted"] == list(greedy.predicted_tokens)
-    app.sidebar.get("button_group")[0].set_value("Beam").run()
-    assert app.query_params["beam"] == "4"
-
-
 def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
     app = run_app(sentence="The cat sat.", step="2", layer="3", head="1", beam="2")
     header, _ = message_to_player(app)
@@ -125,33 +112,15 @@ def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
     assert {**wanted, "alpha": "0.6"}.items() <= dict(app.query_params).items()
 
 
-def test_a_rerun_sends_the_player_what_it_already_has(run_app: RunApp) -> None:
-    app = run_app(step="2")
-    before = message_to_player(app)
-    app.run()
-    assert message_to_player(app) == before
-
-
 BAD_INPUT = {
-    "empty": ("", "Nothing to translate"),
-    "blank": (" \n\t\u3000 ", "Nothing to translate"),
-    "control characters only": ("\x01\x02\x07\u200b", "Nothing to translate"),
+    "blank": (" \n\t\u3000\x01\u200b ", "Nothing to translate"),
     "10,000 characters": ("word " * 2000, "at most 512 are allowed"),
-    "10,001 characters": ("a" * 10_001, "at most 10,000 are allowed"),
     "20,000 characters": ("ab" * 10_000, "at most 10,000 are allowed"),
     "only unknown characters": ("漢字", "knows nothing of this sentence: `漢字`"),
     "emoji": ("A dog 🐕 runs.", "does not know one piece of this sentence: `🐕`"),
-    "right to left": ("הכלב רץ", "knows nothing of this sentence"),
-    "arabic in english": ("A dog الكلب runs.", "`الكلب`"),
-    "markup": ("<script>alert(1)</script><b>dog</b>", "`<`"),
-    "markdown": ("**A** $dog$ `runs` :red[x] :smile: [a](http://b.c)", "does not know"),
+    "markup": ("<script>alert(1)</script> הכלב", "`<`"),
     "backticks": ("`` a ` b ``", "does not know"),
-    "directions": ("A dog\u202e runs\u2066.", ""),
-    "control in between": ("A\x00 dog\x1b[31m runs.\x7f", ""),
-    "combining": ("A d\u0300\u0301\u0302\u0303og" + "\u0316" * 40, ""),
-    "zero width": ("A\u200d dog\ufeff.", ""),
-    "one letter": ("a", ""),
-    "line breaks": ("A dog\nruns.\r\nFast.", ""),
+    "marks and controls": ("A\x00 d\u0300\u0301\u202eog\x1b\u200d\ufeff runs.\r\nFast.", ""),
 }
 
 
@@ -162,37 +131,6 @@ def test_any_input_gets_a_clear_message_or_a_translation(run_app: RunApp, name: 
     assert expected in said(app)
     if not players(app):
         assert said(app)
-    # And the same from a link.
-    linked = run_app(sentence=sentence) if sentence else app
-    assert said(linked) == said(app)
-
-
-def test_the_next_sentence_works_after_a_bad_one(run_app: RunApp) -> None:
-    app = ask(ask(run_app(), "word " * 2000), "A dog runs.")
-    assert app.text[0].value == "A dog runs."
-    assert not said(app)
-
-
-def test_a_too_long_sentence_is_refused_before_the_model_runs(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = run_app()
-    ran: list[str] = []
-    monkeypatch.setattr(
-        "transformer.model.Transformer.encode", lambda *a, **k: ran.append("encode")
-    )
-    ask(app, "word " * 600)
-    assert "at most 512 are allowed" in said(app)
-    assert not ran
-
-
-def test_text_is_never_given_to_markdown_unescaped(run_app: RunApp) -> None:
-    sentence = "<b>dog</b> **x** :red[y] $z$"
-    app = ask(run_app(), sentence)
-    assert app.text[0].value == sentence  # st.text formats nothing
-    shown = [*app.markdown, *app.caption, *app.warning, *app.info, *app.error, *app.toast]
-    assert not any("<b>dog" in element.value for element in shown)
-    assert not any(element.allow_html for element in app.markdown)
 
 
 @pytest.mark.usefixtures("nothing_cached")

@@ -1,20 +1,35 @@
-"""The languages that a model takes, and how a choice of them is passed to it.
+"""The languages that a model takes, their names, and the way a choice is passed to the model.
 
 Models of the `transformers` library take a source and a target language. Marian models of several
 target languages take a tag before the sentence (`>>deu<<`), which may also be typed.
+
+Models write the same language as `de`, `deu`, `deu_Latn`, `de_DE` or `>>deu<<`: two or three
+letters of ISO 639, perhaps followed by a script or a country. An individual language is listed with
+the group that other models name instead (`arb` with `ara`, `lvs` with `lav`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from transformer.text.table import split_tag
 from transformer.text.tokenizer import clean
-from ui.core.language_names import name_of
 
 #: The choice of no tag: the sentence is passed on as typed.
 NO_TAG = "none"
+
+_BY_CODE = {
+    code: name
+    for codes, _, name in (
+        line.partition("\t")
+        for line in Path(__file__).with_name("language_names.tsv").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    for code in codes.split()
+}
 
 
 @dataclass(frozen=True)
@@ -65,3 +80,15 @@ def nearest_code(codes: Sequence[str], wanted: str) -> str:
         return wanted
     name = name_of(wanted)
     return next((code for code in codes if name_of(code) == name != wanted), "")
+
+
+def name_of(code: str) -> str:
+    """Return the language's name, or the code itself if it is unknown."""
+    base = re.split(r"[_\-@]", code, maxsplit=1)[0].lower()
+    return _BY_CODE.get(base, code)
+
+
+def label_of(code: str) -> str:
+    """Return name and code: `German · deu_Latn`."""
+    name = name_of(code)
+    return code if name == code else f"{name} · {code}"

@@ -8,8 +8,7 @@ import streamlit as st
 
 from figures.markdown import code, plain
 from ui.core import url_state
-from ui.core.language_names import label_of
-from ui.core.languages import NO_TAG, Languages, nearest_code, typed_tag
+from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
 from ui.core.url_state import Param
 from ui.core.view import SRC_LANG, TGT_LANG
 from ui.core.widgets import fill

@@ -148,8 +148,8 @@ def _moment_in_words(snapshots: Sequence[Snapshot], now: Moment, continues: bool
         if continues:
             return f"The finished model, after {last:,} updates."
         return (
-            f"The finished model. It was trained longer, in runs of its own: the moments before "
-            f"are of one run of {last:,} updates."
+            "The finished model. Trained further in separate runs; earlier snapshots come from one "
+            f"run of {last:,} updates."
         )
     if now == 0:
         return "Before its first update: every weight is as it was drawn at random."

@@ -9,7 +9,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.opening import Runs, Scene, Script
 from ui.core.examples import Agreement, Example, Riddle
-from ui.core.language_names import name_of
+from ui.core.languages import name_of
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
 

@@ -13,8 +13,7 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import is_there, read_small
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
-from ui.core.language_names import label_of, name_of
-from ui.core.languages import Languages
+from ui.core.languages import Languages, label_of, name_of
 from ui.work.models import load
 
 #: Default languages in order of preference, if neither a link nor the model sets one.

@@ -1,0 +1,153 @@
+"""Every page with every kind of model, with hostile text, and with links that say nonsense."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit
+from streamlit.testing.v1 import AppTest
+
+from tests.factories import make_trace
+from tests.pages.conftest import ROOT
+from tests.shipped import SHAPES, STACKS
+from tests.ui.core.test_choice import CHOICES
+from transformer.arrays.trace_file import save_arrays
+from ui.core import search_settings, url_state
+from ui.frame.pages import PAGES, PageSpec
+
+RunApp = Callable[..., AppTest]
+CAT = "The cat sat on the mat."
+HOSTILE = (
+    "<script>alert(1)</script> **b** $x$ `c` :red[y] שלום 😀 \u202ee\u0301\x1b 日本 w" + "w" * 99
+)
+
+ALWAYS = {spec.url_path for spec in PAGES if not spec.needs and not spec.maps}
+#: Kinds of models: the pages that work beside those that always do.
+KINDS: dict[str, set[str]] = {
+    "alpha": {spec.url_path for spec in PAGES},
+    "both.npz": {"translate"}, "text.npz": set(), "read.npz": set(),
+    "reader": {"head"}, "writer": {"head"}, "one": {"head"},
+    "t5": {"translate"}, "gpt2": set(), "bert": set(),
+}  # fmt: skip
+#: Pages on which the chosen model is not on screen.
+ELSEWHERE = {"complexity", "models", "training", "glossary"}
+LIBRARY = {"t5", "gpt2", "bert"}
+
+
+@pytest.fixture(scope="module")
+def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, family: Path) -> Path:
+    """One model of each kind: files of arrays, one stack, the transformers library, our own."""
+    root = tmp_path_factory.mktemp("kinds")
+    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
+    for name in ("reader", "writer", "one"):
+        shutil.copytree(family / name, root / name)
+    tokens = ("The", "שלום", "<script>alert(1)</script>", "$x$ **b**", "w" * 200, ".")
+    save_arrays(make_trace(S=6, T=4, src_tokens=tokens[:5]), root / "both.npz")
+    trace = make_trace(S=7, T=6, n_encoder_layers=2, n_decoder_layers=4, n_heads=5)
+    decoded, read = np.array([f"Ġ{token}" for token in tokens]), ["[CLS]", *tokens[:5], "[SEP]"]
+    np.savez(root / "text.npz", attention=trace.decoder_self, tokens=decoded)
+    np.savez(root / "read.npz", attentions=trace.encoder_self[:, None], tokens=np.array(read))
+    if find_spec("transformers"):
+        from tests.transformer.huggingface import models
+
+        for name in sorted(LIBRARY):
+            (root / name).mkdir()
+            getattr(models, name)(root / name)
+    return root
+
+
+@pytest.mark.filterwarnings("ignore")  # those of transformers
+@pytest.mark.parametrize("name", KINDS)
+def test_a_page_shows_a_model_or_says_why_not_and_where_to_go(
+    run_app: RunApp, kinds: Path, name: str
+) -> None:
+    if name in LIBRARY:
+        pytest.importorskip("transformers")
+    app, offered = run_app(kinds, checkpoint=name, sentence=CAT), KINDS[name] | ALWAYS
+    for spec in PAGES:
+        if name != "alpha" and spec.url_path in ELSEWHERE:
+            continue
+        app.switch_page(spec.file).run()
+        assert not app.exception and not app.error, spec.title
+        assert app.sidebar.selectbox(key="checkpoint_box").value == name
+        refused = bool(app.header) and app.header[0].value == spec.title
+        assert refused == (spec.url_path not in offered), spec.title
+        if refused:
+            assert len(app.info) == 1 and "\n" not in app.info[0].value
+            links = {each.proto.label for each in app.main.get("page_link")}
+            assert links == {each.title for each in PAGES if each.url_path in offered}
+        app.run()
+        assert not app.exception and not app.error, spec.title
+
+
+@pytest.mark.parametrize("name", [*SHAPES, *STACKS])
+def test_every_shape_of_a_shipped_checkpoint_opens_on_every_page(
+    run_app: RunApp, name: str
+) -> None:
+    app = run_app(ROOT / "checkpoints", at="glossary", checkpoint=name, beam="1")
+    for page in ("beam", "head", "positions") if name in SHAPES else ("head", "family"):
+        app.switch_page(f"pages/{page}_page.py").run()
+        assert not app.exception and not app.error and not app.header, page
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
+def test_text_is_never_code_and_nonsense_in_a_link_is_dropped(
+    run_app: RunApp, spec: PageSpec
+) -> None:
+    at = "" if spec is PAGES[0] else spec.url_path
+    plain = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0")
+    params = {param for cls in CHOICES for param in cls.params()}
+    params |= {each for each in vars(search_settings).values() if isinstance(each, url_state.Param)}
+    accepted = {param.name for param in params if not refuses(param, "<b>1e9")}
+    nonsense = {param.name: "<b>1e9" for param in params if param.name not in accepted}
+    app = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0", **nonsense)
+    assert app.query_params == plain.query_params
+    assert app.session_state["headlight_view"] == plain.session_state["headlight_view"]
+    shown = [*app.markdown, *app.caption, *app.warning, *app.info, *app.error, *app.toast]
+    assert not any("<script>" in each.value.replace("`<script>", "") for each in shown)
+    assert not any(each.allow_html for each in app.markdown)
+
+
+def refuses(param: url_state.Param[Any], raw: str) -> bool:
+    try:
+        param.parse(raw)
+    except ValueError:
+        return True
+    return False
+
+
+def test_a_blank_sentence_asks_for_one_on_every_page(run_app: RunApp) -> None:
+    app = run_app(checkpoint="alpha", sentence=" \u200b ")
+    for page in ("translate", "attention", "beam", "head", "floor", "tokens", "compare"):
+        app.switch_page(f"pages/{page}_page.py").run()
+        assert not app.exception and len(app.info) == 1, page
+        assert any(str(each.key).startswith("example ") for each in app.main.button)
+
+
+@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
+def test_a_page_run_by_itself_leads_to_the_app(
+    monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path, spec: PageSpec
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(random_checkpoints))
+    gone: list[str] = []
+
+    def switch(page: str, **options: Any) -> None:
+        gone.append(page)
+        streamlit.stop()
+
+    monkeypatch.setattr("streamlit.switch_page", switch)
+    app = AppTest.from_file(str(ROOT / spec.file), default_timeout=60).run()
+    assert gone == ["app.py"] and not app.exception and not app.main.children
+
+
+def test_every_page_file_is_in_the_frame_under_an_address_of_its_own() -> None:
+    files = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+    assert {spec.file for spec in PAGES} == files
+    assert len({spec.url_path for spec in PAGES}) == len(PAGES)
+    assert all(spec.url_path != Path(spec.file).stem for spec in PAGES)
