@@ -10,8 +10,7 @@ from starlette.middleware import Middleware
 
 from ui.core import url_state
 from ui.core.runs import fall_back, in_turn, offer_turn
-from ui.frame.brand import picture
-from ui.frame.menu import menu, other_addresses
+from ui.frame.menu import menu, other_addresses, picture
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
 from ui.frame.serving import KnownBase, begin
 from ui.hosting.gate import Gate

@@ -12,18 +12,18 @@ from ui.core.url_state import HEAD, Param
 from ui.core.view import View, current_view
 from ui.core.widgets import bound, choose_one
 from ui.frame.pages import require_frame
-from ui.positions.distances import draw_distances
-from ui.positions.sections import (
+from ui.positions.split import SPLIT, draw_split
+from ui.positions.views import (
     PositionsChoice,
     draw_beyond,
+    draw_distances,
     draw_learned,
     draw_products,
     draw_shift,
+    draw_stored,
     draw_table,
     say_nothing_learned,
 )
-from ui.positions.split import SPLIT, draw_split
-from ui.positions.stored import draw_stored
 from ui.work.cache import get_translator
 
 require_frame()

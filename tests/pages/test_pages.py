@@ -18,7 +18,7 @@ from tests.pages.conftest import ROOT
 from tests.shipped import SHAPES, STACKS
 from tests.ui.core.test_choice import CHOICES
 from transformer.arrays.trace_file import save_arrays
-from ui.core import search_settings, url_state
+from ui.core import url_state
 from ui.frame.pages import PAGES, PageSpec
 
 RunApp = Callable[..., AppTest]
@@ -103,7 +103,6 @@ def test_text_is_never_code_and_nonsense_in_a_link_is_dropped(
     at = "" if spec is PAGES[0] else spec.url_path
     plain = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0")
     params = {param for cls in CHOICES for param in cls.params()}
-    params |= {each for each in vars(search_settings).values() if isinstance(each, url_state.Param)}
     accepted = {param.name for param in params if not refuses(param, "<b>1e9")}
     nonsense = {param.name: "<b>1e9" for param in params if param.name not in accepted}
     app = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0", **nonsense)

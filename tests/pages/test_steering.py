@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
-from tests.pages.test_translate import ask, message_to_player, players, said, trace_of
+from tests.pages.test_translate import message_to_player, players, said, trace_of
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
 

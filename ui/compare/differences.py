@@ -17,7 +17,7 @@ from transformer.types import Floats
 from ui.compare.exhibits import with_difference
 from ui.frame.twice import Download, Maker, Pair, Twice
 from ui.positions import own
-from ui.positions.sections import draw_positions
+from ui.positions.views import draw_positions
 from ui.tokens import panels
 from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading

@@ -26,7 +26,7 @@ from ui.compare.exhibits import heads_exhibit, likeness
 from ui.components.match import head_name
 from ui.components.match.mount import head_matches
 from ui.core import url_state
-from ui.core.search_settings import ALPHA
+from ui.core.search_settings import SearchChoice
 from ui.core.side import OTHER_HEAD, OTHER_LAYER
 from ui.core.url_state import HEAD, LAYER
 from ui.core.view import View
@@ -97,7 +97,7 @@ def _alike(setup: Setup, sentence: str, report: Report) -> _Kinds:
 def _greedy(view: View, sentence: str) -> View:
     """Return the view of a sentence translated greedily by its model alone."""
     return replace(
-        view, sentence=sentence, beam_size=1, alpha=ALPHA.default, prefix=(), target=None,
+        view, sentence=sentence, beam_size=1, alpha=SearchChoice().alpha, prefix=(), target=None,
         sampling=None,
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from ui.core import url_state
 from ui.core.examples import Examples, examples_for
 from ui.core.languages import Languages
 from ui.core.request import Request
-from ui.core.search_settings import ALPHA
+from ui.core.search_settings import SearchChoice
 from ui.core.url_state import Param
 
 #: Limit of the input box; a model's own limit is counted in tokens.
@@ -102,7 +102,7 @@ class View:
             sentence=sentence,
             beam_size=self.beam_size if searched else 1,
             # Only a beam compares translations of different length.
-            alpha=self.alpha if self.beam_size > 1 and searched else ALPHA.default,
+            alpha=self.alpha if self.beam_size > 1 and searched else SearchChoice().alpha,
             prefix=self.prefix if searched else (),
             target=target,
             sampling=self.sampling if searched else None,

@@ -21,20 +21,29 @@ def fill(key: str, value: object) -> None:
         st.session_state[key] = value
 
 
-def bound(param: Param[T], *forgotten: Param[Any]) -> dict[str, Any]:
+def bound(
+    param: Param[T],
+    *forgotten: Param[Any],
+    key: str = "",
+    then: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """Return the arguments that bind a widget to `param`: its key, already filled, and callback.
 
     The store in `ui.core.url_state` stays the single source of truth: the widget shows its value,
     and a choice is written to it, and from there to the URL.
 
-    Args: forgotten: settings that mean nothing once this one has changed.
+    Args:
+        forgotten: settings that mean nothing once this one has changed.
+        key: of a widget that stays when the page changes; the default is one of the page.
+        then: called after a choice.
     """
-    key = f"{param.name}_widget"
+    key = key or f"{param.name}_widget"
     fill(key, url_state.get(param))
 
     def store() -> None:
         url_state.put(param, st.session_state[key])
         url_state.forget(*forgotten)
+        then()
 
     return {"key": key, "on_change": store}
 

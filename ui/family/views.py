@@ -16,7 +16,8 @@ from figures.labels import plain_token
 from figures.markdown import code, plain
 from transformer.catalogue import Entry
 from transformer.one_stack.files import MASK
-from transformer.one_stack.tracer import Guesses
+from transformer.one_stack.tracer import Guesses, StackModel
+from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import sized
@@ -24,10 +25,9 @@ from ui.core.theme import current_theme
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, source_of, trace_for
-from ui.family.cached import GUESSES, continued
 from ui.family.changes import changes
 from ui.family.choice import LENGTHS, ExpectsChoice, members, view_of
-from ui.family.exhibits import expected_figure, next_tokens
+from ui.family.exhibits import TOP, expected_figure, next_tokens, opened
 from ui.frame.steering import use_checkpoint
 from ui.work.cache import Plan, computed, get_trace
 from ui.work.results import Computation, result_of
@@ -250,3 +250,28 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
         },
         hide_index=True,
     )  # fmt: skip
+
+
+#: The guesses of a model that fills in, at each place.
+GUESSES: Computation[tuple[Guesses, ...]] = Computation(
+    "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
+)
+
+
+def continued(n: int, seed: int) -> Computation[Trace]:
+    """Return the computation of a text's continuation by at most `n` tokens.
+
+    Args: seed: of drawn tokens; 0 takes the most probable ones.
+    """
+
+    def make(model: StackModel, trace: Trace) -> Trace:
+        if not n:
+            return trace
+        start = opened(trace.source)
+        room = model.max_tokens - len(model.tokenize(start).ids) - 1
+        if room < 1:
+            return trace
+        sampling = Sampling(top_p=0.9, seed=seed) if seed else None
+        return model.trace(start, new_tokens=min(n, room), sampling=sampling, top_k=TOP)
+
+    return Computation("continued", (n, seed), make)

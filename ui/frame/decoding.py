@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -19,20 +18,10 @@ from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.runs import fall_back
-from ui.core.search_settings import (
-    ALPHA,
-    BEAM,
-    MAX_ALPHA,
-    MAX_BEAM,
-    SAMPLE,
-    SEED,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-)
+from ui.core.search_settings import MAX_ALPHA, MAX_BEAM, SearchChoice
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.core.widgets import fill
+from ui.core.widgets import bound, fill
 from ui.work.progress import resume
 
 T = TypeVar("T")
@@ -54,16 +43,6 @@ def restart() -> None:
     resume()
 
 
-def follow(param: Param[T], key: str) -> Callable[[], None]:
-    """Return a callback that stores a widget's value and restarts."""
-
-    def store() -> None:
-        url_state.put(param, st.session_state[key])
-        restart()
-
-    return store
-
-
 def resolve_decoding(default: Decoding, samples: bool = True) -> None:
     """Store every setting that applies, so that links contain it.
 
@@ -72,9 +51,9 @@ def resolve_decoding(default: Decoding, samples: bool = True) -> None:
         samples: whether the model can sample.
     """
     _fill_in(default)
-    applying: tuple[Param[Any], ...] = (BEAM, ALPHA, SAMPLE) if samples else (BEAM, ALPHA)
-    if samples and url_state.get(SAMPLE):
-        applying += (TEMPERATURE, TOP_K, TOP_P, SEED)
+    applying = SearchChoice.params()
+    if not (samples and url_state.get(SearchChoice.sample)):
+        applying = applying[: 3 if samples else 2]
     for param in applying:
         url_state.put(param, url_state.get(param))
     url_state.show(*applying)
@@ -83,17 +62,18 @@ def resolve_decoding(default: Decoding, samples: bool = True) -> None:
 def _fill_in(default: Decoding) -> None:
     """Use the checkpoint's beam and alpha unless a visitor or a link chose others."""
     filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
-    within: tuple[tuple[Param[Any], Any], ...] = (
-        (BEAM, min(default.beam_size, MAX_BEAM)), (ALPHA, min(default.alpha, MAX_ALPHA)),
-    )  # fmt: skip
-    for param, value in within:
+    within: dict[Param[Any], Any] = {
+        SearchChoice.beam: min(default.beam_size, MAX_BEAM),
+        SearchChoice.alpha: min(default.alpha, MAX_ALPHA),
+    }
+    for param, value in within.items():
         if url_state.arrived(param):
             filled.pop(param.name, None)  # a link's value outlives a change of checkpoint
         now = url_state.get(param)
         if not url_state.stored(param) or now == filled.get(param.name):
             url_state.put(param, value)
             filled[param.name] = value
-    st.session_state[_DEFAULTS] = {param.name: value for param, value in within}
+    st.session_state[_DEFAULTS] = {param.name: value for param, value in within.items()}
 
 
 def _default(param: Param[T]) -> T:
@@ -104,8 +84,8 @@ def _default(param: Param[T]) -> T:
 
 def draw_decoding(samples: bool = True) -> None:
     """Draw the controls; without Sample if the model cannot sample."""
-    sampled = samples and url_state.get(SAMPLE)
-    how = "Sample" if sampled else "Greedy" if url_state.get(BEAM) == 1 else "Beam"
+    sampled = samples and url_state.get(SearchChoice.sample)
+    how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
         fill("search_box", how)
         st.segmented_control(
@@ -122,62 +102,50 @@ def draw_decoding(samples: bool = True) -> None:
 
 def _take_search() -> None:
     how = st.session_state["search_box"]
-    url_state.put(SAMPLE, how == "Sample")
+    url_state.put(SearchChoice.sample, how == "Sample")
     if how == "Greedy":
-        url_state.put(BEAM, 1)
-    elif url_state.get(BEAM) == 1:
-        default = _default(BEAM)
-        url_state.put(BEAM, default if default > 1 else BEAM.default)
+        url_state.put(SearchChoice.beam, 1)
+    elif url_state.get(SearchChoice.beam) == 1:
+        default = _default(SearchChoice.beam)
+        url_state.put(SearchChoice.beam, default if default > 1 else SearchChoice.beam.default)
     restart()
 
 
 def _draw_beam() -> None:
-    fill("beam_box", url_state.get(BEAM))
+    st.slider("Beam size", 2, MAX_BEAM, help=term("beam"), **_bound(SearchChoice.beam))
     st.slider(
-        "Beam size", 2, MAX_BEAM, key="beam_box", on_change=follow(BEAM, "beam_box"),
-        help=term("beam"),
+        "Length penalty α", 0.0, MAX_ALPHA, step=0.1, help=term("length penalty"),
+        **_bound(SearchChoice.alpha),
     )  # fmt: skip
-    fill("alpha_box", url_state.get(ALPHA))
-    st.slider(
-        "Length penalty α", 0.0, MAX_ALPHA, step=0.1, key="alpha_box",
-        on_change=follow(ALPHA, "alpha_box"),
-        help=term("length penalty"),
-    )  # fmt: skip
-    default = Decoding(_default(BEAM), _default(ALPHA))
-    if (url_state.get(BEAM), url_state.get(ALPHA)) != (default.beam_size, default.alpha):
+    default, choice = (
+        Decoding(_default(SearchChoice.beam), _default(SearchChoice.alpha)),
+        SearchChoice.read(),
+    )
+    if (choice.beam, choice.alpha) != (default.beam_size, default.alpha):
         st.button(
             f"Back to {default}", icon=":material/undo:", key="default_decoding_button",
             on_click=_take_defaults, width="stretch", help="This checkpoint's default decoding.",
         )  # fmt: skip
 
 
+def _bound(param: Param[Any]) -> dict[str, Any]:
+    """Bind a widget of the sidebar, which restarts the translation."""
+    return bound(param, key=f"{param.name}_box", then=restart)
+
+
 def _take_defaults() -> None:
-    url_state.forget(BEAM, ALPHA)
+    url_state.forget(SearchChoice.beam, SearchChoice.alpha)
     restart()
 
 
 def _draw_sampling() -> None:
-    fill("temperature_box", url_state.get(TEMPERATURE))
-    st.slider(
-        "Temperature", 0.05, 3.0, step=0.05, key="temperature_box",
-        on_change=follow(TEMPERATURE, "temperature_box"),
-        help=term("temperature"),
-    )  # fmt: skip
-    fill("top_k_box", url_state.get(TOP_K))
-    st.slider(
-        "Top k", 0, 100, key="top_k_box", on_change=follow(TOP_K, "top_k_box"),
-        help=term("top-k"),
-    )  # fmt: skip
-    fill("top_p_box", url_state.get(TOP_P))
-    st.slider(
-        "Top p", 0.05, 1.0, step=0.05, key="top_p_box", on_change=follow(TOP_P, "top_p_box"),
-        help=term("top-p"),
-    )  # fmt: skip
-    fill("seed_box", url_state.get(SEED))
-    st.number_input(
-        "Seed", 0, 999_999, step=1, key="seed_box", on_change=follow(SEED, "seed_box"),
-        help=term("seed"),
-    )  # fmt: skip
+    for label, name, param, low, high, step in (
+        ("Temperature", "temperature", SearchChoice.temperature, 0.05, 3.0, 0.05),
+        ("Top k", "top-k", SearchChoice.top_k, 0, 100, 1),
+        ("Top p", "top-p", SearchChoice.top_p, 0.05, 1.0, 0.05),
+    ):
+        st.slider(label, low, high, step=step, help=term(name), **_bound(param))
+    st.number_input("Seed", 0, 999_999, step=1, help=term("seed"), **_bound(SearchChoice.seed))
     st.button(
         "New seed", icon=":material/casino:", key="seed_button", on_click=_new_seed,
         width="stretch",
@@ -185,8 +153,10 @@ def _draw_sampling() -> None:
 
 
 def _new_seed() -> None:
-    old = url_state.get(SEED)
-    url_state.put(SEED, random.choice([seed for seed in range(1, 1000) if seed != old]))
+    old = url_state.get(SearchChoice.seed)
+    url_state.put(
+        SearchChoice.seed, random.choice([seed for seed in range(1, 1000) if seed != old])
+    )
     restart()
 
 

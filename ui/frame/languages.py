@@ -11,7 +11,7 @@ from ui.core import url_state
 from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
 from ui.core.url_state import Param
 from ui.core.view import SRC_LANG, TGT_LANG
-from ui.core.widgets import fill
+from ui.core.widgets import bound
 from ui.frame.decoding import restart
 from ui.frame.steering import drop_steering
 
@@ -43,14 +43,6 @@ def _resolve(param: Param[str], codes: Sequence[str], default: str, tagged: bool
 
 
 def _draw(param: Param[str], codes: Sequence[str], label: str, typed: str, tagged: bool) -> None:
-    key = f"{param.name}_box"
-    fill(key, url_state.get(param))
-
-    def store() -> None:
-        url_state.put(param, st.session_state[key])
-        drop_steering()
-        restart()
-
     if tagged:
         about = (
             "This model translates into several languages. A tag in front of the sentence, one "
@@ -64,11 +56,16 @@ def _draw(param: Param[str], codes: Sequence[str], label: str, typed: str, tagge
             "before it writes anything."
         )
     st.selectbox(
-        label, [*([NO_TAG] if tagged else []), *codes], key=key, on_change=store, help=about,
-        disabled=bool(typed), format_func=_shown,
+        label, [*([NO_TAG] if tagged else []), *codes], help=about, disabled=bool(typed),
+        format_func=_shown, **bound(param, key=f"{param.name}_box", then=_start_anew),
     )  # fmt: skip
     if typed:
         st.caption(f"The sentence says it itself: {code(typed)}.")
+
+
+def _start_anew() -> None:
+    drop_steering()
+    restart()
 
 
 def _shown(choice: str) -> str:

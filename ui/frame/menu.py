@@ -1,7 +1,8 @@
-"""Streamlit's pages: those of the menu, and other addresses that lead to them."""
+"""Streamlit's pages, other addresses that lead to them, and the logo."""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from copy import copy
 from functools import cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from streamlit.navigation.page import StreamlitPage
 from ui.frame.pages import PAGES, PageSpec
 
 _HOME = PAGES[0]
+_LOGO = Path(__file__).parent / "logo"
 
 
 def menu() -> dict[str, StreamlitPage]:
@@ -52,3 +54,10 @@ def _aliases() -> dict[str, tuple[StreamlitPage, PageSpec]]:
         path: (st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden"), spec)
         for path, spec in meant.items()
     }
+
+
+@cache
+def picture(name: str) -> str:
+    """Return an SVG file of the logo as a `data:` URI, which Streamlit would make in every run."""
+    code = b64encode((_LOGO / f"{name}.svg").read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{code}"

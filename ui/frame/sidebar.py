@@ -24,7 +24,7 @@ from ui.core import url_state
 from ui.core.examples import Examples, examples_for
 from ui.core.glossary import term
 from ui.core.languages import Languages
-from ui.core.search_settings import ALPHA, beam_size, sampling
+from ui.core.search_settings import SearchChoice
 from ui.core.view import (
     CHECKPOINT,
     DEVICE,
@@ -37,8 +37,8 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import fill
-from ui.frame.decoding import draw_decoding, follow, resolve_decoding, restart
+from ui.core.widgets import bound, fill
+from ui.frame.decoding import draw_decoding, resolve_decoding, restart
 from ui.frame.languages import draw_languages
 from ui.frame.steering import (
     PREFIX,
@@ -47,6 +47,7 @@ from ui.frame.steering import (
     drop_ids,
     drop_steering,
     resolve_steering,
+    use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of
@@ -101,15 +102,16 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
             draw_decoding(samples=ours)
         if ours:
             draw_steering()
+    search = SearchChoice.read()
     return View(
         entry=entry,
         device=device,
         sentence=url_state.get(SENTENCE),
-        beam_size=beam_size(samples=ours) if decodes else 1,
-        alpha=url_state.get(ALPHA) if decodes else ALPHA.default,
+        beam_size=search.beam_size(samples=ours) if decodes else 1,
+        alpha=search.alpha if decodes else SearchChoice().alpha,
         prefix=url_state.get(PREFIX) if ours else (),
         target=url_state.get(TARGET) if ours else None,
-        sampling=sampling() if ours else None,
+        sampling=search.sampling if ours else None,
         src_lang=url_state.get(SRC_LANG) if known.sources else "",
         tgt_lang=url_state.get(TGT_LANG) if known.targets else "",
         languages=known,
@@ -280,9 +282,7 @@ def _draw_models_link() -> None:
 
 
 def _take_checkpoint() -> None:
-    url_state.put(CHECKPOINT, st.session_state["checkpoint_box"])
-    drop_ids()
-    restart()
+    use_checkpoint(st.session_state["checkpoint_box"])
 
 
 def _draw_broken(broken: Sequence[Entry]) -> None:
@@ -307,10 +307,9 @@ def _draw_device(available: tuple[str, ...]) -> str:
     if device not in available:
         device = available[0]
         url_state.put(DEVICE, device)
-    fill("device_box", device)
     url_state.show(DEVICE)
     st.selectbox(
-        "Device", available, key="device_box", format_func=device_label,
-        on_change=follow(DEVICE, "device_box"),
+        "Device", available, format_func=device_label,
+        **bound(DEVICE, key="device_box", then=restart),
     )  # fmt: skip
     return device

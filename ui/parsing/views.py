@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import streamlit as st
 
@@ -25,8 +26,14 @@ from ui.export.download import download_button, source_of, trace_for
 from ui.export.programs import header
 from ui.frame.steering import use_checkpoint
 from ui.parsing.choice import ParsingChoice, chosen_node, name_of, writes_trees
-from ui.parsing.labels import GLOSSES
 from ui.work.results import Computation, result_of
+
+#: Meanings of the labels of phrases and the tags of words.
+GLOSSES = dict(
+    line.split("\t")
+    for line in Path(__file__).with_name("labels.tsv").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+)
 
 
 def reading_of(words: Sequence[str]) -> Computation[Reading]:

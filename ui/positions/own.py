@@ -23,7 +23,7 @@ from ui.core.widgets import bound, choose_one
 from ui.export.download import source_of
 from ui.frame.twice import Download, Pair, Twice
 from ui.positions.exhibits import own_exhibit
-from ui.positions.sections import PositionsChoice, draw_positions
+from ui.positions.views import PositionsChoice, draw_positions
 from ui.work.cache import get_translator
 from ui.work.models import translator
 

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
-from ui.components.opening import encode
+from transformer.measures.referent import Look, Referent, find_referent, turned
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Floats
+from ui.components.opening import Runs, Scene, Script, encode
 from ui.components.opening.mount import opening
 from ui.core import url_state
-from ui.core.examples import Example, Riddle, languages_of_training
+from ui.core.examples import Agreement, Example, Riddle, languages_of_training
+from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.view import View, ask_for, times_asked
-from ui.translate.opening_words import (
-    first_scene,
-    no_second,
-    script,
-    second_scene,
-    stage,
-    stage_beside,
-)
 from ui.work.cache import get_trace
 
 #: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.
@@ -127,3 +124,155 @@ def _languages(view: View) -> tuple[str, str]:
 
 def _put(key: str, value: object) -> None:
     st.session_state[key] = value
+
+
+LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
+
+
+class Staged(NamedTuple):
+    """A sentence of the riddle and its light: one head's, or the mean of cross-attention."""
+
+    trace: Trace
+    referent: Referent
+    look: Look | None
+
+    @property
+    def light(self) -> Floats:
+        """[W], the weight on each source word."""
+        if self.look is not None:
+            return self.look.weights
+        mean: Floats = self.referent.weights["cross"].mean(axis=(0, 1))
+        return mean
+
+    def shares(self) -> tuple[float, float]:
+        """Return the weight on either noun."""
+        first, second = (float(self.light[at]) for at in self.referent.nouns)
+        return first, second
+
+    def pronoun(self) -> str:
+        """Return the token that translates the pronoun."""
+        return self.trace.predicted_tokens[self.referent.step].lstrip("\u2581")
+
+
+def stage(trace: Trace, riddle: Riddle) -> Staged | None:
+    """Return the riddle's first sentence with its best head; None if it is not translated so."""
+    found = find_referent(trace, riddle.pronoun, riddle.nouns)
+    return None if found is None else Staged(trace, found, found.best(0))
+
+
+def stage_beside(trace: Trace, riddle: Riddle, first: Staged) -> Staged | None:
+    """Return the second sentence in the light of the first one's head; None as for `stage`."""
+    found = find_referent(trace, riddle.pronoun, riddle.nouns)
+    if found is None:
+        return None
+    look = first.look
+    same = None if look is None else found.look(look.kind, look.layer, look.head)
+    return Staged(trace, found, same)
+
+
+def script(example: Example, riddle: Riddle, languages: tuple[str, str]) -> Script:
+    """Return the words around the scenes.
+
+    Args: languages: codes of source and target.
+    """
+    first, second = riddle.nouns
+    source, target = ((name_of(code), code) for code in languages)
+    return Script(
+        lead=LEAD,
+        question=f"What is “{riddle.pronoun}”?",
+        why=riddle.target[languages[1]].rule,
+        nouns=riddle.nouns,
+        answer=0,
+        replies=(f"Yes, the {first}.", f"No, the {first}, not the {second}."),
+        changed=_changed(example.sentence, example.beside),
+        languages=(source, target),
+    )
+
+
+def first_scene(staged: Staged, riddle: Riddle) -> Scene:
+    """Return the sentence with the light of the head that looks most at the right noun."""
+    first, second = riddle.nouns
+    referent, look = staged.referent, staged.look
+    searched = f"{referent.n_heads} heads that read “{riddle.pronoun}” or write its translation"
+    if look is None:
+        verdict: Runs = (
+            "The model writes ", staged.pronoun(), ", and no head looks more at ", first,
+            " than at ", second, ". This light is the mean of the decoder's heads.",
+        )  # fmt: skip
+        return _scene(staged, "", verdict, f"Searched: the {searched}.")
+    verdict = (
+        "The model writes ", staged.pronoun(), f". {_named(look)} gives ", first,
+        *_both(staged.shares(), second),
+    )  # fmt: skip
+    lean = int((referent.preferred == 0).sum())
+    detail = (
+        f"Of the {searched}, {lean} look more at {first} than at {second}, this one most. "
+        "Attention is not by itself an explanation."
+    )
+    return _scene(staged, "", verdict, detail)
+
+
+def second_scene(first: Staged, staged: Staged, riddle: Riddle, agreement: Agreement) -> Scene:
+    """Return the changed sentence in the same head's light: whether it moves, and the pronoun."""
+    noun, other = riddle.nouns
+    shares = staged.shares()
+    moved = shares[1] > shares[0]
+    who = "the same head" if staged.look else "the same mean"
+    verdict = _joined(
+        (f"The light {'moves' if moved else 'stays'}: {who} gives ", noun, *_both(shares, other)),
+        _agreeing(first, staged, agreement),
+    )
+    turns = turned(first.referent, staged.referent, 0, 1)
+    count = {0: "No head turns", 1: "One head turns"}.get(turns, f"{turns} heads turn")
+    detail = f"{count} from {noun} to {other}, of {staged.referent.n_heads}."
+    heading = f"Now “{riddle.pronoun}” is the {other}."
+    return _scene(staged, heading, verdict, detail if moved else f"{detail} {riddle.known}".strip())
+
+
+def no_second(example: Example, riddle: Riddle) -> str:
+    """Return why there is no second scene."""
+    return (
+        f"In the translation of “{example.beside}” no token looks most at “{riddle.pronoun}”, so "
+        "there is nothing to compare."
+    )
+
+
+def _agreeing(first: Staged, staged: Staged, agreement: Agreement) -> Runs:
+    """Say whether the translated pronoun changes, and what its noun asks for."""
+    before, now = first.pronoun(), staged.pronoun()
+    writes, again = (" The model writes ", " again") if now == before else (" Now it writes ", "")
+    noun, wanted = agreement.nouns[1], agreement.pronouns[1]
+    if noun.casefold() not in staged.trace.text.casefold():
+        return (writes, now, f"{again}.")
+    if now.casefold() == wanted.casefold():
+        return (writes, now, f"{again}, as “{noun}” asks.")
+    return (writes, now, f"{again}, but “{noun}” asks for ", wanted, ".")
+
+
+def _joined(*parts: Runs) -> Runs:
+    """Join runs that begin and end plain."""
+    joined: list[str] = [""]
+    for part in parts:
+        joined[-1] += part[0]
+        joined += part[1:]
+    return joined
+
+
+def _both(shares: tuple[float, float], second: str) -> Runs:
+    return (f" {shares[0]:.2f} of its weight, ", second, f" {shares[1]:.2f}.")
+
+
+def _named(look: Look) -> str:
+    stack = "encoder" if look.kind == "encoder_self" else "decoder"
+    return f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
+
+
+def _scene(staged: Staged, heading: str, verdict: Runs, detail: str) -> Scene:
+    kind: AttentionKind = "cross" if staged.look is None else staged.look.kind
+    return Scene(staged.trace, staged.referent, kind, staged.light, heading, verdict, detail)
+
+
+def _changed(one: str, other: str) -> tuple[str, str]:
+    """Return the first word in which two sentences differ, of each."""
+    words = ([word.strip(".,;!?") for word in text.split()] for text in (one, other))
+    return next(pair for pair in zip(*words, strict=False) if pair[0] != pair[1])

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from ui.core import url_state
+from ui.core.search_settings import SearchChoice
 from ui.core.url_state import Param
-from ui.frame import decoding, sidebar
+from ui.frame import sidebar
 
-ALPHA, BEAM, SENTENCE = decoding.ALPHA, decoding.BEAM, sidebar.SENTENCE
+ALPHA, BEAM, SENTENCE = SearchChoice.alpha, SearchChoice.beam, sidebar.SENTENCE
 SWITCH: Param[bool] = url_state.switch("on")
 
 

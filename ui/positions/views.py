@@ -14,10 +14,14 @@ from streamlit.delta_generator import DeltaGenerator
 from figures import position_exhibits as exhibits
 from figures.markdown import code
 from figures.palette import Theme
-from figures.positions import cosines, curves, encoding_heatmap, products
+from figures.position_exhibits import distances_exhibit, stored_exhibit
+from figures.positions import cosines, curves, distance_heatmap, encoding_heatmap, products
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
+from transformer.model import Transformer
+from transformer.positions import sinusoids
 from transformer.trace import position_vectors
+from transformer.trace.position_vectors import distance_numbers
 from transformer.types import Floats
 from ui.core import url_state
 from ui.core.choice import Choice
@@ -299,4 +303,68 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
                 facts=about_model(view.checkpoint),
             ),
             key="learned_take", name="positions-learned",
+        )  # fmt: skip
+
+
+#: Distances drawn to both sides.
+_REACH = 40
+
+
+def draw_distances(view: View, model: Transformer) -> None:
+    """Draw what each head adds for each distance."""
+    place = section(
+        "Distances instead of positions",
+        f"In {code(view.checkpoint)} a token's place is nowhere in its vector. Each head adds a "
+        "number to a logit, by how far the key stands before (left) or after (right) the query; "
+        "far distances share one. All layers of a stack use the same numbers, which began at 0 "
+        "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
+        "blue is one that it avoids.",
+    )
+    side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
+    ahead = _REACH if side == "Encoder" else 0
+    distances = np.arange(-_REACH, ahead + 1)
+    numbers = distance_numbers(model, distances)[side]
+    n_heads = len(numbers)
+    draw_plot(
+        place, drawn(distance_heatmap, numbers, distances.tolist(), current_theme()), "distances",
+        f"What each of {n_heads} heads of the {side.lower()} adds for distances of up to "
+        f"{_REACH} tokens.",
+    )  # fmt: skip
+    with place:
+        download_button(
+            lambda: replace(
+                distances_exhibit(numbers, distances.tolist(), side, header(source_of(view))),
+                facts=about_model(view.checkpoint),
+            ),
+            key="distances_take", name="positions-relative", n_numbers=numbers.size,
+        )  # fmt: skip
+
+
+def draw_stored(view: View, model: Transformer) -> None:
+    """Draw the table and its difference from the formula."""
+    tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
+    place = section(
+        "The table that this model adds",
+        f"The formula's sinusoids are computed; the checkpoint {code(view.checkpoint)} keeps its "
+        "positions as numbers, and every page computes with these.\n\n"
+        f"**{note}**\n\nThe lower picture has a scale of its own.",
+    )
+    side = choose_one("Table", PositionsChoice.side, list(tables), place)
+    rows = tables[side][: url_state.get(PositionsChoice.length)]
+    exact: Floats = sinusoids(model.config, len(rows)).numpy()
+    apart = rows - exact
+    most = float(np.abs(apart).max())
+    stack = side.lower()
+    draw_positions(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
+    place.caption(f"Stored less formula: at most {most:.1e} in these {len(rows)} positions")
+    if most:
+        alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
+        draw_positions(place, apart, "stored_apart", alt, limit=most)
+    with place:
+        download_button(
+            lambda: replace(
+                stored_exhibit(rows, exact, side, note, header(source_of(view))),
+                facts=about_model(view.checkpoint),
+            ),
+            key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
         )  # fmt: skip

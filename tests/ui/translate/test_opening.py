@@ -13,7 +13,7 @@ from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.trace.records import Trace
 from ui.components.opening import Runs, Scene, encode
 from ui.core.examples import Agreement, Example, Riddle, examples_for, languages_of_training
-from ui.translate.opening_words import (
+from ui.translate.opening import (
     Staged,
     first_scene,
     no_second,
