@@ -1,28 +1,68 @@
-"""Ways to damage a model's folder, for tests of the messages."""
+"""Ways to damage a model's folder."""
 
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 import torch
+import yaml
 
 from tests.transformer.importers.foreign import written
 
 Damage = Callable[[Path], object]
 
+WEIGHTS = "model.safetensors"
 
-def edit(name: str, **changes: object) -> Damage:
-    """Change values of a JSON file, which may be missing; `...` takes a key away."""
+
+class Call:
+    """Pickles as a call of any function with any arguments."""
+
+    def __init__(self, function: object, *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self.call
+
+
+class Evil(Call):
+    """Makes the file `mark` when unpickled."""
+
+    def __init__(self, mark: Path) -> None:
+        super().__init__(Path.touch, mark)
+
+
+def edit(name: str, *where: str, **changes: object) -> Damage:
+    """Change values of a JSON or YAML file, in a group; `...` takes a key away."""
 
     def change(folder: Path) -> None:
         path = folder / name
-        values = (json.loads(path.read_text()) if path.exists() else {}) | changes
-        path.write_text(json.dumps({k: v for k, v in values.items() if v is not ...}))
+        text = path.read_text() if path.exists() else "{}"
+        values: Any = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
+        group = values
+        for each in where:
+            group = group[each]
+        group |= changes
+        for key in [key for key, value in group.items() if value is ...]:
+            del group[key]
+        path.write_text((yaml.safe_dump if path.suffix == ".yaml" else json.dumps)(values))
+
+    return change
+
+
+def twice(name: str, key: str, value: int = 7) -> Damage:
+    """Append a key to a JSON object that has it already."""
+
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text().rstrip().removesuffix("}")
+        (folder / name).write_text(f"{text}, {json.dumps(key)}: {value}}}")
 
     return change
 
@@ -37,13 +77,35 @@ def cut(name: str, share: float) -> Damage:
     return change
 
 
+def write(name: str, data: bytes) -> Damage:
+    return lambda folder: (folder / name).write_bytes(data)
+
+
+def append(name: str, text: str) -> Damage:
+    return lambda folder: (folder / name).write_text((folder / name).read_text() + text)
+
+
+def remove(name: str) -> Damage:
+    return lambda folder: (folder / name).unlink()
+
+
+def become(name: str, change: Callable[[Path], object]) -> Damage:
+    """Replace a file with something else."""
+
+    def damage(folder: Path) -> None:
+        (folder / name).unlink()
+        change(folder / name)
+
+    return damage
+
+
 def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
     """Change the tensors of model.safetensors."""
 
     def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / "model.safetensors")
+        state = safetensors.torch.load_file(folder / WEIGHTS)
         change(state)
-        safetensors.torch.save_file(state, folder / "model.safetensors", {"format": "pt"})
+        safetensors.torch.save_file(state, folder / WEIGHTS, {"format": "pt"})
 
     return damage
 
@@ -60,29 +122,74 @@ def content(change: Callable[[dict[str, Any]], object]) -> Damage:
     return damage
 
 
-def write(name: str, data: bytes) -> Damage:
-    return lambda folder: (folder / name).write_bytes(data)
+def state_in(key: str, change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
+    """Change the state dict in a torch file."""
+    return content(lambda values: change(values[key]))
 
 
-def remove(name: str) -> Damage:
-    return lambda folder: (folder / name).unlink()
+def header(change: Callable[[dict[str, Any]], object]) -> Damage:
+    """Change the description of every tensor in model.safetensors, not the numbers."""
+
+    def damage(folder: Path) -> None:
+        data = (folder / WEIGHTS).read_bytes()
+        (size,) = struct.unpack("<Q", data[:8])
+        values = json.loads(data[8 : 8 + size])
+        for name, each in values.items():
+            if name != "__metadata__":
+                change(each)
+        (folder / WEIGHTS).write_bytes(safetensors_file(json.dumps(values), data[8 + size :]))
+
+    return damage
 
 
-class Evil:
-    """Makes the file `mark` when unpickled."""
+def safetensors_file(head: str, numbers: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(head)) + head.encode() + numbers
 
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return Path.touch, (self.mark,)
+def torch_file(make: Callable[[dict[str, torch.Tensor]], object], name: str) -> Damage:
+    """Put a torch file in the place of model.safetensors."""
+
+    def damage(folder: Path) -> None:
+        state = safetensors.torch.load_file(folder / WEIGHTS)
+        (folder / WEIGHTS).unlink()
+        torch.save(make(state), folder / name)
+
+    return damage
+
+
+def archive(name: str, compression: int = zipfile.ZIP_STORED, **more: bytes) -> Damage:
+    """Zip a torch file again, with other members; `__` is a slash in their names."""
+
+    def damage(folder: Path) -> None:
+        with zipfile.ZipFile(folder / name) as old:
+            members = [(each.filename, old.read(each)) for each in old.infolist()]
+        members += [(each.replace("__", "/"), data) for each, data in more.items()]
+        with zipfile.ZipFile(folder / name, "w", compression) as new:
+            for member, data in members:
+                new.writestr(member, data)
+
+    return damage
+
+
+def in_turn(*damages: Damage) -> Damage:
+    return lambda folder: [each(folder) for each in damages]
 
 
 def plant_code(folder: Path, mark: Path, bare: bool) -> None:
     """Replace the weights by a torch file, or a bare pickle, that makes `mark` when unpickled."""
-    (folder / "model.safetensors").unlink()
+    (folder / WEIGHTS).unlink()
     path = folder / "pytorch_model.bin"
     if bare:
         path.write_bytes(pickle.dumps(Evil(mark)))
     else:
         torch.save({"weight": Evil(mark)}, path)
+
+
+#: What may stand in the place of any file.
+IN_PLACE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo, "a folder": Path.mkdir,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a loop": lambda path: path.symlink_to(path.name),
+    "a link to nothing": lambda path: path.symlink_to("nowhere"),
+    "nothing": Path.touch,
+}  # fmt: skip

@@ -181,3 +181,8 @@ def test_heads_are_counted_for_both_sides_and_one_is_not_plural() -> None:
         for heads, others in ((1, None), (5, 2), (5, 5), (4, None))
     }
     assert said == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}
+
+
+def test_sizes_whose_product_cannot_be_printed() -> None:
+    with pytest.raises(ConfigError, match="d_model is far too large"):
+        ModelConfig(d_model=10**3_000, d_ff=10**3_000, n_heads=1)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.importers.foreign import fairseq, joeynmt
 from tests.transformer.importers.models import make_folder
+from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.importers.finish import put_in_place
@@ -64,3 +66,36 @@ def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
         put_in_place(tmp_path / "second", tmp_path / "ours")
     assert "\n" not in str(caught.value)
     assert (tmp_path / "ours" / "who").read_text() == "first"
+
+
+MODELS = {
+    "marian": (make_folder, "separate vocabularies", ""),
+    "joeynmt": (joeynmt, "pre-norm, other ids", "7.ckpt"),
+    "fairseq": (fairseq, "post-norm, all shared", "checkpoint_best.pt"),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_command_line(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, theirs = tmp_path / "new" / "ours", tmp_path / "theirs"
+    make, model, name = MODELS[kind]
+    make(theirs, model)
+    assert main(["import", kind, str(theirs / name), "--out", str(out)]) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    arguments = ["translate", "--checkpoint", str(out), "--beam", "1", "A dog", "", "--device"]
+    assert main([*arguments, "cpu"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    for source, to in ((theirs, out), (tmp_path / "nowhere", tmp_path / "x")):
+        assert main(["import", kind, str(source), "--out", str(to)]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [["import", "fairseq"], ["import", "joeynmt", "x", "--out", "y", "--moses"],
+     ["import", "marian", "--explain"]],
+)  # fmt: skip
+def test_a_wrong_command(wrong: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(wrong)
+    assert stopped.value.code == 2
