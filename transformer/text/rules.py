@@ -174,10 +174,6 @@ class RuleTokenizer(Numbered):
         """Minus the index in the vocabulary, which is usually sorted by frequency."""
         return tuple(0.0 if i in self._special else -float(i) for i in range(len(self.pieces)))
 
-    def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Return the only segmentation; there is no BPE dropout."""
-        return self.encode(text)
-
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens except the unknown one."""
         kept = self._kept(ids)

@@ -226,14 +226,6 @@ class TableTokenizer(Numbered):
         known = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
         return tuple(known.get(piece, 0.0) for piece in self.pieces)
 
-    def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Return the ids of a random segmentation, see `Tokenizer.sample`."""
-        tag, rest = self._prepared_rest(text)
-        pieces = self._processor.encode(
-            rest, out_type=str, enable_sampling=True, alpha=alpha, nbest_size=-1
-        )
-        return [self.piece_to_id(piece) for piece in (*([tag] if tag else []), *pieces)]
-
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens except the unknown one."""
         text: str = self._processor.decode_pieces(self._kept(ids))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,12 +12,11 @@ from typing import Any, Literal
 
 import sentencepiece as spm
 
-from transformer.text.cut_sampling import Cutter, generator, seed_sampling
 from transformer.text.layout import TOKENIZER_FILE
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
-    "clean", "seed_sampling", "train_tokenizer",
+    "clean", "train_tokenizer",
 ]  # fmt: skip
 
 #: Special pieces and their ids in every tokenizer trained here.
@@ -220,39 +218,29 @@ class Tokenizer:
         ids: list[list[int]] = self._processor.encode([clean(text) for text in texts])
         return ids
 
-    def sample(self, text: str, *, alpha: float) -> list[int]:
-        """Return the ids of a random segmentation.
+    def segment(self, normalised: str) -> list[int]:
+        """Return the ids of the likeliest segmentation of normalised text under its unigrams.
 
-        With a unigram vocabulary a smaller `alpha` strays further from the best segmentation (Kudo
-        2018); with a BPE vocabulary `alpha` is the share of merges skipped (Provilkov et al.
-        2020); other vocabularies have a single segmentation. Seeded by `seed_sampling`.
+        Unlike `encode` it puts no mark of a word's start before the text.
         """
-        normalised = self.normalize(text)
-        if self._kind == "unigram":
-            return self._cutter.by_probability(normalised, alpha, generator())
-        if self._kind == "bpe":
-            return self._cutter.by_merges(normalised, alpha, generator())
-        return self.encode(text)
-
-    def cut(self, normalised: str) -> list[int]:
-        """Return the ids of the likeliest segmentation of a part of normalised text.
-
-        Unlike `encode` it takes the text as it is: no mark of a word's start is put before it.
-        """
-        # At so large a power the likeliest segmentation has nearly all the probability.
-        return self._cutter.by_probability(normalised, 100.0, random.Random(0))
-
-    @cached_property
-    def _cutter(self) -> Cutter:
-        own = self._processor
-        special = (own.is_control, own.is_unknown, own.is_byte, own.is_unused)
-        kept = [i for i in range(len(own)) if not any(each(i) for each in special)]
-        return Cutter(
-            {own.id_to_piece(index): index for index in kept},
-            {own.id_to_piece(index): own.get_score(index) for index in kept},
-            own.unk_id(),
-            [own.piece_to_id(f"<0x{b:02X}>") for b in range(256)] if any(self._is_byte) else (),
-        )
+        special = (PAD_ID, BOS_ID, EOS_ID, UNK_ID, *self.byte_ids)
+        known = {piece: i for i, piece in enumerate(self.pieces) if i not in special}
+        unknown = min((self.scores[index] for index in known.values()), default=0.0) - 10
+        spelled = [self.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        # The best segmentation of each beginning of the text: its score and ids.
+        best: list[tuple[float, list[int]]] = [(0.0, [])]
+        for end in range(1, len(normalised) + 1):
+            character = normalised[end - 1]
+            other = [spelled[byte] for byte in character.encode()] if self.byte_ids else [UNK_ID]
+            score, ids = best[end - 1]
+            options = [(score + unknown, ids + other)]
+            for start in range(end):
+                index = known.get(normalised[start:end])
+                if index is not None:
+                    score, ids = best[start]
+                    options.append((score + self.scores[index], [*ids, index]))
+            best.append(max(options))
+        return best[-1][1]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens."""

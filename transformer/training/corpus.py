@@ -10,7 +10,6 @@ from pathlib import Path
 
 from transformer.files.atomic import write_atomic
 from transformer.one_stack.files import MASK
-from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training.aside import kept_aside
 from transformer.training.data import (
@@ -190,30 +189,12 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
 
 def encode_pairs(pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int) -> Encoded:
     """Return token ids of the pairs, dropping those with an empty or too long side."""
-    return _fitting(
-        tokenizer.encode_many([src for src, _ in pairs]),
-        tokenizer.encode_many([tgt for _, tgt in pairs]),
-        max_positions,
-    )
-
-
-def sample_pairs(
-    pairs: Sequence[Pair], tokenizer: Tokenizer, max_positions: int, *, alpha: float, seed: int
-) -> Encoded:
-    """Segment the pairs at random (see `Tokenizer.sample`), reproducibly for each seed."""
-    seed_sampling(seed)
-    return _fitting(
-        [tokenizer.sample(src, alpha=alpha) for src, _ in pairs],
-        [tokenizer.sample(tgt, alpha=alpha) for _, tgt in pairs],
-        max_positions,
-    )
-
-
-def _fitting(sources: list[list[int]], targets: list[list[int]], max_positions: int) -> Encoded:
+    sources = tokenizer.encode_many([src for src, _ in pairs])
+    targets = tokenizer.encode_many([tgt for _, tgt in pairs])
     # One position is for `</s>` in the source and `<s>` in the target.
-    kept = [
+    fitting = [
         (src, tgt)
         for src, tgt in zip(sources, targets, strict=True)
         if 0 < len(src) < max_positions and 0 < len(tgt) < max_positions
     ]
-    return [src for src, _ in kept], [tgt for _, tgt in kept]
+    return [src for src, _ in fitting], [tgt for _, tgt in fitting]

@@ -132,5 +132,5 @@ def _read(value: Tensor, columns: Axis, draw: torch.Generator) -> Tensor:
 def _respelled(vectors: Tensor, old: Tokenizer, new: Tokenizer) -> Tensor:
     """Return a vector for every piece of `new` from those of `old`, [V, d]."""
     ids = {piece: index for index, piece in enumerate(old.pieces)}
-    spelled = [[ids[piece]] if piece in ids else old.cut(piece) for piece in new.pieces]
+    spelled = [[ids[piece]] if piece in ids else old.segment(piece) for piece in new.pieces]
     return torch.stack([vectors[each].mean(0) for each in spelled])

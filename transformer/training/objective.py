@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer.model import Transformer
@@ -56,24 +55,13 @@ class Objective(nn.Module):
     def __init__(self, model: Transformer | OneStack, recipe: TrainingRecipe) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.r_drop = recipe.label_smoothing, recipe.r_drop
+        self.smoothing = recipe.label_smoothing
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
         """Return the summed loss and negative log-likelihood of a batch, in nats."""
         pad_id = self.model.config.pad_id
-        if not self.r_drop:
-            hidden, generator = self.model.hidden(src, tgt_in), self.model.generator
-            return projected_cross_entropy(hidden, generator, tgt_out, self.smoothing, pad_id)
-        # R-Drop: the same rows twice with different dropout, kept close by a symmetric divergence.
-        logits = self.model(torch.cat([src, src]), torch.cat([tgt_in, tgt_in])).float()
-        loss, nll = smoothed_cross_entropy(
-            logits, torch.cat([tgt_out, tgt_out]), self.smoothing, pad_id
-        )
-        p, q = logits.log_softmax(-1).chunk(2)
-        divergence = F.kl_div(p, q, reduction="none", log_target=True)
-        divergence = divergence + F.kl_div(q, p, reduction="none", log_target=True)
-        keep = (tgt_out != pad_id)[..., None]
-        return loss / 2 + self.r_drop * (divergence * keep).sum() / 2, nll / 2
+        hidden, generator = self.model.hidden(src, tgt_in), self.model.generator
+        return projected_cross_entropy(hidden, generator, tgt_out, self.smoothing, pad_id)
 
 
 def learning_rate(update: int, recipe: TrainingRecipe, d_model: int, n_updates: int) -> float:

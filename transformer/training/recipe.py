@@ -72,11 +72,6 @@ class TrainingRecipe:
         label_smoothing: epsilon_ls of section 5.4.
         beta1, beta2, epsilon: Adam's (section 5.3).
         clip_norm: largest gradient norm; 0 means no limit. Departure: the paper names none.
-        r_drop: weight of the divergence between two passes with different dropout (Liang et al.
-            2021); 0 turns it off, and with it the second pass.
-        subword_alpha: sample the segmentation in every epoch (see `Tokenizer.sample`): with a
-            unigram vocabulary smaller values vary more; with BPE the share of merges dropped.
-            0 turns it off.
         word_dropout: share of the source tokens that are read as `<unk>` in training.
         average: number of last epoch checkpoints averaged at the end (section 6.1).
         seed: of everything random.
@@ -104,8 +99,6 @@ class TrainingRecipe:
     beta2: float = 0.98
     epsilon: float = 1e-9
     clip_norm: float = 0.0
-    r_drop: float = 0.0
-    subword_alpha: float = 0.0
     word_dropout: float = 0.0
     average: int = 10
     seed: int = 1
@@ -241,7 +234,7 @@ _RETIRED_SETTINGS = {"micro_tokens"}
 
 #: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average", "n_layers"}
-_AT_MOST_ONE = {"character_coverage", "cooldown", "subword_alpha"}
+_AT_MOST_ONE = {"character_coverage", "cooldown"}
 _BELOW_ONE = {"label_smoothing", "word_dropout", "beta1", "beta2"}
 _LARGEST = 2**62
 

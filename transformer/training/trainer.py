@@ -31,7 +31,7 @@ from transformer.one_stack.files import stack_layout
 from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
 from transformer.training.compiling import compiled
-from transformer.training.corpus import encode_pairs, sample_pairs
+from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches
 from transformer.training.distributed import World, hardware, wants_bfloat16
 from transformer.training.grow import grown
@@ -185,14 +185,6 @@ class Trainer:
 
     def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
         progress = self.progress
-        if self.settings.subword_alpha:
-            self._encoded = sample_pairs(
-                self.corpus.train,
-                self.tokenizer,
-                self.config.max_positions,
-                alpha=self.settings.subword_alpha,
-                seed=_mix(self.settings.seed, progress.epoch, 0) % 2**31,
-            )
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         save_every = self.settings.save_every

@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES
-from transformer.text.cut_sampling import seed_sampling
 from transformer.text.tokenizer import (
     BOS_ID,
     EOS_ID,
@@ -132,30 +131,11 @@ def test_special_tokens_are_left_out_of_text() -> None:
     assert UNIGRAM.decode([BOS_ID, *ids, EOS_ID, PAD_ID, PAD_ID]) == "A dog runs."
 
 
-@pytest.mark.parametrize("name", ["unigram", "bpe"])
-def test_sampling_is_a_function_of_the_seed(name: str) -> None:
-    tokenizer = TOKENIZERS[name]
-
-    def draw(seed: int) -> list[list[int]]:
-        seed_sampling(seed)
-        return [tokenizer.sample(text, alpha=0.2) for text in SENTENCES for _ in range(3)]
-
-    first, second, again = draw(7), draw(8), draw(7)
-    assert first == again
-    assert first != second
-    assert len({tuple(ids) for ids in first[:3]}) > 1
-    for text, ids in zip(SENTENCES, first[::3], strict=True):
-        assert tokenizer.decode(ids) == text
-
-
-def test_sampling_starts_anew_in_a_tokenizer_read_again() -> None:
-    """A resumed run must draw the same pieces from another process's tokenizer."""
-    seed_sampling(3)
-    before = [UNIGRAM.sample(text, alpha=0.1) for text in SENTENCES]
-    UNIGRAM.sample(SENTENCES[0], alpha=0.1)
-    seed_sampling(3)
-    again = Tokenizer(UNIGRAM.to_bytes())
-    assert [again.sample(text, alpha=0.1) for text in SENTENCES] == before
+def test_the_likeliest_segmentation_of_a_part_of_a_text() -> None:
+    for text in SENTENCES:
+        assert UNIGRAM.segment(UNIGRAM.normalize(text)) == UNIGRAM.encode(text)
+    inner = UNIGRAM.segment("o")
+    assert [UNIGRAM.id_to_piece(index) for index in inner] == ["o"]
 
 
 def test_save_and_load(tmp_path: Path) -> None:

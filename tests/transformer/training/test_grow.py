@@ -94,7 +94,7 @@ def test_new_pieces_start_as_the_mean_of_those_that_spelled_them(small: Checkpoi
     new = [piece for piece in tokenizer.pieces if piece not in ids]
     assert len(new) >= 20
     for index, piece in enumerate(tokenizer.pieces):
-        spelled = [ids[piece]] if piece in ids else small.tokenizer.cut(piece)
+        spelled = [ids[piece]] if piece in ids else small.tokenizer.segment(piece)
         if piece not in ids:
             text = "".join(small.tokenizer.pieces[each] for each in spelled)
             assert text == piece or UNK_ID in spelled

@@ -10,11 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tiny_models import random_model
 from transformer.config import ModelConfig
-from transformer.model import Transformer
-from transformer.training.cross_entropy import smoothed_cross_entropy
-from transformer.training.objective import Objective, learning_rate
+from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
 
 CONFIG = ModelConfig(
@@ -23,30 +20,6 @@ CONFIG = ModelConfig(
 SRC = torch.tensor([[5, 9, 7, 2], [14, 2, 0, 0]])
 TGT_IN = torch.tensor([[1, 6, 11], [1, 17, 0]])
 TGT_OUT = torch.tensor([[6, 11, 2], [17, 2, 0]])
-
-
-def test_r_drop_without_dropout_is_the_plain_loss() -> None:
-    """Two passes that agree have no divergence."""
-    model = random_model(CONFIG)
-    plain = Objective(model, TrainingRecipe())(SRC, TGT_IN, TGT_OUT)
-    doubled = Objective(model, TrainingRecipe(r_drop=5.0))(SRC, TGT_IN, TGT_OUT)
-    torch.testing.assert_close(doubled, plain, atol=1e-5, rtol=1e-5)
-
-
-def test_r_drop_adds_the_symmetric_divergence() -> None:
-    torch.manual_seed(0)
-    model = Transformer(CONFIG.replace(dropout=0.4))
-    torch.manual_seed(1)
-    loss, nll = Objective(model, TrainingRecipe(r_drop=3.0))(SRC, TGT_IN, TGT_OUT)
-    torch.manual_seed(1)
-    logits = model(torch.cat([SRC, SRC]), torch.cat([TGT_IN, TGT_IN]))
-    target = torch.cat([TGT_OUT, TGT_OUT])
-    smooth, plain = smoothed_cross_entropy(logits, target, 0.1, 0)
-    p, q = logits.softmax(-1).chunk(2)
-    divergence = (p * (p / q).log() + q * (q / p).log()).sum(-1)[TGT_OUT != 0].sum()
-    assert divergence > 0.01
-    torch.testing.assert_close(loss, smooth / 2 + 3.0 * divergence / 2)
-    torch.testing.assert_close(nll, plain / 2)
 
 
 @pytest.mark.parametrize("update", [1, 2, 100, 3_999, 4_000, 4_001, 100_000])

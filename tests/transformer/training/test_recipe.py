@@ -25,7 +25,7 @@ def test_the_default_is_the_papers_optimisation() -> None:
     training = TrainingRecipe()
     assert (training.beta1, training.beta2, training.epsilon) == (0.9, 0.98, 1e-9)
     assert (training.warmup, training.label_smoothing, training.peak_lr) == (4_000, 0.1, 0.0)
-    assert training.clip_norm == training.cooldown == training.r_drop == 0
+    assert training.clip_norm == training.cooldown == 0
 
 
 def test_a_file_with_every_table(tmp_path: Path) -> None:

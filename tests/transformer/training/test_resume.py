@@ -43,8 +43,6 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -
 
 PATHS = {
     "dropout": "",
-    "r_drop": "r_drop = 2.0",
-    "subword sampling": "subword_alpha = 0.2",
     "clipping": "clip_norm = 1.0",
     "cooldown": "cooldown = 0.5\npeak_lr = 1e-2",
     "word dropout": "word_dropout = 0.3\nsnapshots = 5",
