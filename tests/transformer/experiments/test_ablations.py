@@ -22,6 +22,7 @@ from transformer.experiments.ablations import (
     shipped,
     variation,
 )
+from transformer.training.recipe import Recipe
 
 #: The base of a very short run.
 SMALL = {
@@ -165,4 +166,4 @@ def test_shipped_rows_can_be_computed_again() -> None:
         model = variation(run.row).recipe(run.seed).model
         assert run.parameters == dataclasses.replace(model, vocab_size=run.pieces).n_parameters
         stored = {**run.recipe, "training": {**run.recipe["training"], "compile": False}}
-        assert stored == json.loads(json.dumps(variation(run.row).recipe(run.seed).to_dict()))
+        assert Recipe.from_record(stored) == variation(run.row).recipe(run.seed)
