@@ -1,4 +1,4 @@
-"""How well each head aligns words: its error against links drawn by people.
+"""Word alignment error of each head, against links drawn by people.
 
 The gold links are those of RWTH Aachen for German and English sentences of the European
 Parliament, tokenised. A model follows the given translation, so that each of its heads gives one

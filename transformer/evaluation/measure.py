@@ -95,7 +95,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Measuring:
-    """How to measure.
+    """Settings of a measurement.
 
     Attributes:
         data: the folder of the corpora.

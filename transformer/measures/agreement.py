@@ -1,4 +1,4 @@
-"""How alike the attention of two models is, head by head, on sentences that both read.
+"""Similarity of two models' attention, head by head, on sentences that both read.
 
 Maps are compared between whole words (`measures.words`), since vocabularies cut words into
 different pieces, and only where both sides have the same words.
@@ -89,7 +89,7 @@ def head_agreements(
     by_place: bool = False,
     report: Callable[[], None] = lambda: None,
 ) -> dict[AttentionKind, HeadAgreement]:
-    """Return how alike all heads are, for each kind of attention whose words line up.
+    """Return the similarities of all heads, for each kind of attention whose words line up.
 
     Args:
         by_place: as in `partners`.
@@ -132,7 +132,7 @@ def match(found: Iterable[HeadAgreement | None]) -> Matching | None:
 
 
 def partners(one: Sequence[str], other: Sequence[str], *, by_place: bool = False) -> bool:
-    """Whether the labels of two axes are the same; with `by_place`, at least two thirds of them."""
+    """Return True if two axes have the same labels, or with `by_place` at least two thirds."""
     if tuple(one) == tuple(other):
         return True
     changed = sum(here != there for here, there in zip(one, other, strict=False))

@@ -68,7 +68,7 @@ class SourceBlock:
 
     @property
     def share(self) -> Floats:
-        """How much of each row's weight lies on the source, [L, H, T]."""
+        """Weight of each row on the source, [L, H, T]."""
         summed: Floats = self.weights.sum(axis=-1)
         return summed
 

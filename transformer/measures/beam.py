@@ -320,7 +320,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Whether one path is a prefix of the other, or both are equal."""
+        """True if one path is a prefix of the other, or both are equal."""
         return self.shared == min(len(self.a), len(self.b))
 
 

@@ -22,7 +22,7 @@ LayerKind = Literal[
 
 @dataclass(frozen=True)
 class Shape:
-    """What the counts depend on.
+    """Sizes of a layer and its input.
 
     Attributes:
         n: positions.  d: width of the layer.

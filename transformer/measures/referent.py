@@ -23,7 +23,7 @@ PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What one head looks at from one query.
+    """Weights of one head from one query.
 
     Attributes:
         kind, layer, head: which head; 0-based.
@@ -87,7 +87,7 @@ class Referent:
         return found
 
     def look(self, kind: AttentionKind, layer: int, head: int) -> Look:
-        """Return what one head looks at."""
+        """Return the weights of one head."""
         return Look(kind, layer, head, self.weights[kind][layer, head])
 
 

@@ -1,4 +1,4 @@
-"""The shape of a model of one stack, and what it was trained to do."""
+"""Shape and training task of a model of one stack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from transformer.config import ConfigError, ModelConfig, json_settings
 from transformer.types import AttentionKind
 
-#: What a stack was trained to do: continue a text token by token (GPT, Radford et al. 2018), fill
+#: Training task: continue a text token by token (GPT, Radford et al. 2018), fill
 #: in hidden tokens (BERT, Devlin et al. 2019), or continue a source with its translation.
 Task = Literal["continue", "fill", "translate"]
 
@@ -55,7 +55,7 @@ class StackConfig:
 
     @property
     def causal(self) -> bool:
-        """Whether a token sees only itself and those before it."""
+        """True if a token sees only itself and earlier ones."""
         return self.task != "fill"
 
     @property

@@ -1,4 +1,4 @@
-"""A stack of the paper's blocks alone: what remains if the encoder or the decoder is left out."""
+"""One stack of the paper's blocks: an encoder alone, or a decoder without cross-attention."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ class OneStack(nn.Module):
         return self.logits(self.hidden(src, tgt_in, hooks))
 
     def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
-        """The states [B, T, d_model] of tgt_in before the last projection."""
+        """Return the states [B, T, d_model] of tgt_in before the last projection."""
         return self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)[:, src.size(1) :]
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """Return the block that makes the maps of one layer; there is but one kind."""
+        """Return the attention block of a layer; there is only one kind."""
         assert kind == self.config.kind
         found = self.layers[layer]
         assert isinstance(found, EncoderLayer)
@@ -104,17 +104,17 @@ class OneStack(nn.Module):
         return Text(ids, numbers, mask)
 
     def embed(self, text: Text) -> Tensor:
-        """What enters the first layer: embeddings (section 3.4) plus positions (section 3.5)."""
+        """Embed texts (section 3.4) and add positions (section 3.5)."""
         output: Tensor = self.dropout(self.content(text.ids) + self.places_of(text.numbers))
         return output
 
     def content(self, ids: Tensor) -> Tensor:
-        """Embeddings of tokens [..., T], scaled if the config says so: [..., T, d_model]."""
+        """Return embeddings of tokens [..., T], scaled if configured: [..., T, d_model]."""
         x: Tensor = self.embedding(ids)
         return x * self.config.d_model**0.5 if self.config.blocks.scale_embedding else x
 
     def places_of(self, numbers: Tensor) -> Tensor:
-        """Vectors of positions [B, T]: [B, T, d_model]."""
+        """Return vectors of positions [B, T]: [B, T, d_model]."""
         n = numbers.size(-1)
         if not torch.compiler.is_compiling():  # a step of decoding has a number beyond its length
             n = max(n, int(numbers.max()) + 1)
@@ -122,6 +122,6 @@ class OneStack(nn.Module):
         return vectors
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Logits [..., V] of hidden states [..., d_model]."""
+        """Return logits [..., V] of hidden states [..., d_model]."""
         logits: Tensor = self.generator(hidden)
         return logits

@@ -38,7 +38,7 @@ BEAM_SIZE, ALPHA = 4, 0.6
 
 @dataclass(frozen=True)
 class Guesses:
-    """What a model expects at one place of a text.
+    """Predictions for one place of a text.
 
     Attributes:
         position: of the place in the text's tokens.
@@ -229,14 +229,14 @@ class StackModel:
         return [results.get(index, NO_TRANSLATION) for index in range(len(sources))]
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
-        """Return what a model that fills in expects at every hidden place of a trace.
+        """Return predictions for every hidden place of a trace, by a model that fills in.
 
         If nothing is hidden, every word is hidden in turn, the others in sight.
 
         Raises: `InputError` for a model with another task.
         """
         if self.config.task != "fill":
-            raise InputError("this model fills in nothing")
+            raise InputError("this model does not fill in hidden words")
         hidden, ids = mask_id(self.tokenizer), list(trace.src_ids)
         places = [place for place, each in enumerate(ids) if each == hidden]
         rows = [ids]

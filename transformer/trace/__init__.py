@@ -1,3 +1,1 @@
-"""What a model did on one sentence: records, and how they are made. May import `fast` and
-`search`.
-"""
+"""Records of a model at work on one sentence, and their making. May import `fast` and `search`."""

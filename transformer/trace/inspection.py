@@ -22,7 +22,7 @@ from transformer.types import AttentionKind
 
 
 class Inside(NamedTuple):
-    """What one attention block computed for a trace's tokens; n queries, m keys.
+    """Values of one attention block for a trace's tokens; n queries, m keys.
 
     Attributes:
         block: its projections.
@@ -51,18 +51,18 @@ class Inside(NamedTuple):
 
 
 class Inspectable(Protocol):
-    """A model that can be looked into: a `Transformer`, or one stack of its blocks."""
+    """A model whose heads can be inspected: a `Transformer`, or one stack of its blocks."""
 
     def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hooks) -> Tensor:
         """Read src [B, S] and tgt_in [B, T], either of which may be empty if there is no stack."""
         ...
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
-        """Return the block that makes the maps of one kind in a layer."""
+        """Return the attention block of one kind in a layer."""
         ...
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
-        """What relative positions add to the scores of a kind, [1, H, queries, keys], or None."""
+        """Return the terms of relative positions in a kind's scores, [1, H, queries, keys]."""
         ...
 
 
@@ -113,7 +113,7 @@ def look_inside(
     *,
     hooks: Hooks | None = None,
 ) -> Inside:
-    """Run a trace's tokens through the model, up to the end of one attention block.
+    """Run a trace's tokens through the model up to the end of one attention block.
 
     Args: hooks: applied on the way; replaced q, k, v, scores and weights are returned as replaced.
     """

@@ -312,7 +312,7 @@ class Promoted:
 
 @dataclass(frozen=True, eq=False)
 class FeedForwardReading:
-    """What one feed-forward network does to one token.
+    """One feed-forward network applied to one token.
 
     Attributes:
         stack, layer, position, token: where; indices are 0-based.

@@ -76,10 +76,10 @@ def read_feed_forward(
 
     Raises: `ValueError` for a layer or position that does not exist.
     """
-    held = stream.stack(stack)
-    _check("layer", layer, len(held.hidden))
-    _check("position", position, len(held.tokens))
-    inner, added = held.inner[layer, position], held.outputs[layer, -1, position]
+    found = stream.stack(stack)
+    _check("layer", layer, len(found.hidden))
+    _check("position", position, len(found.tokens))
+    inner, added = found.inner[layer, position], found.outputs[layer, -1, position]
     neurons = np.argsort(-inner, kind="stable")[:n_neurons]
     network: FeedForward = getattr(model, stack)[layer].feed_forward
     with torch.inference_mode():
@@ -88,7 +88,7 @@ def read_feed_forward(
         activations = torch.from_numpy(inner[neurons]).to(device)
         rows = activations[:, None] * network.w_2.weight[:, chosen].T  # [k, d_model]
         reading = FeedForwardReading(
-            stack, layer, position, held.tokens[position], added, inner, neurons,
+            stack, layer, position, found.tokens[position], added, inner, neurons,
             sizes=to_array(rows.norm(dim=-1)),
         )  # fmt: skip
         if stack == "encoder":
@@ -113,13 +113,13 @@ def _logits(
     The LayerNorm on the way is applied with this token's own variance, so that parts of the stream
     stay parts of the logits: in the last layer they add up to the model's own.
     """
-    held = stream.decoder
+    found = stream.decoder
     norm: nn.LayerNorm
     if stream.pre_norm:
-        norm, total = model.decoder_norm, held.hidden[-1, -1, position]  # type: ignore[assignment]
+        norm, total = model.decoder_norm, found.hidden[-1, -1, position]  # type: ignore[assignment]
     else:
         norm = model.decoder[layer].around_feed_forward.norm  # type: ignore[assignment]
-        total = held.before[layer, -1, position] + held.outputs[layer, -1, position]
+        total = found.before[layer, -1, position] + found.outputs[layer, -1, position]
     scale = float(np.sqrt(total.var(dtype=np.float64) + norm.eps))
     centred = vectors - vectors.mean(dim=-1, keepdim=True)
     return (centred / scale * norm.weight) @ model.generator.weight.T

@@ -50,7 +50,7 @@ def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
 
 @dataclass(frozen=True)
 class State:
-    """How far a tree is.
+    """State of an unfinished tree.
 
     Attributes:
         depth: open phrases.

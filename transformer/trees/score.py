@@ -116,7 +116,7 @@ def score(gold: Tree, tree: Tree) -> Score:
 
 
 def crosses(one: Bracket, other: Bracket) -> bool:
-    """Whether two brackets overlap, neither inside the other."""
+    """Return True if two brackets overlap and neither is inside the other."""
     (_, a, b), (_, c, d) = one, other
     return a < c < b < d or c < a < d < b
 

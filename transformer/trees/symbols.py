@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 from transformer.trees.tree import Tree
 
-#: Marks that no text has: of a phrase's start and end, and of a tag.
+#: Marks of a phrase's start and end and of a tag; ordinary text has none of them.
 OPEN, CLOSE, TAG = "⟨", "⟩", "·"
 #: Tag of a word for which the sequence has none, and label of a phrase that has none.
 MISSING_TAG, MISSING_LABEL = "X", "S"
@@ -35,7 +35,7 @@ def _written(tree: Tree) -> Iterator[str]:
 
 
 def is_symbol(item: str) -> bool:
-    """Whether an item of a sequence is a symbol, not a word."""
+    """Return True for a symbol, False for a word of a sequence."""
     return item == CLOSE or (len(item) > 1 and item[0] in (OPEN, TAG))
 
 
@@ -45,10 +45,9 @@ class Rebuilt:
 
     Attributes:
         tree: over all the words.
-        spans: for every item of the sequence, the words that it is about, (first, one past the
-            last): all those of the phrase that a symbol opens or closes, the word of a tag; None
-            for an item left out.
-        repairs: what was done to make it a tree, in words; empty if it was one.
+        spans: for every item of the sequence its words, (first, one past the last): those of the
+            phrase that a symbol opens or closes, or the word of a tag; None for an item left out.
+        repairs: changes that made it a tree, in words; empty if it was one.
     """
 
     tree: Tree

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 #: Labels of the node above a sentence's tree.
 ROOTS = ("", "ROOT", "TOP", "S1")
-#: The tag of what is understood but not said, such as the place of a moved phrase.
+#: Tag of an empty element, such as the trace of a moved phrase.
 TRACE_TAG = "-NONE-"
 #: Tags of punctuation, which scores leave out.
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
-#: Deepest tree that is read; gold ones have up to 40 levels.
+#: Maximum depth of a tree that is read; gold ones have up to 40 levels.
 MAX_DEPTH = 400
 #: Brackets in a text stand for the tree's, so the Treebank spells those of the sentence.
 ESCAPES = {"(": "-LRB-", ")": "-RRB-"}

@@ -26,7 +26,7 @@ from transformer.translator import Translator
 WORDS = ["ein", "Hund", "rennt", "schnell", ".", "und", "die", "Katze", "schläft", "Nicht", "zwei,"]
 sentences = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8)
-SLOW = settings(max_examples=30, deadline=None)
+SLOW = settings(max_examples=15, deadline=None)
 
 
 @given(corpora)
@@ -93,13 +93,9 @@ def tuning(*trials: tuple[Decoding, float, float]) -> Tuning:
     return Tuning((Trial(PAPER_DECODING, 30, Difference(0, 0, 0)), *records), 9, 9)
 
 
-def test_the_papers_setting_stays_unless_another_is_better_beyond_chance() -> None:
+def test_the_papers_setting_stays_or_the_least_departure_that_is_better_is_chosen() -> None:
     by_luck = tuning((Decoding(5, 1.8), 33, -0.01), (Decoding(1, 0.0), 20, -3))
-    assert by_luck.chosen == PAPER_DECODING
-    assert by_luck.best == Decoding(5, 1.8)
-
-
-def test_the_least_departure_is_chosen() -> None:
+    assert by_luck.chosen == PAPER_DECODING and by_luck.best == Decoding(5, 1.8)
     far, near = (Decoding(4, 1.8), 33.0, 0.5), (Decoding(4, 1.0), 31.0, 0.1)
     wide = (Decoding(5, 0.6), 34.0, 0.9)
     assert tuning(far, near, wide).chosen == Decoding(4, 1.0)

@@ -148,8 +148,16 @@ def test_near_means_one_word_replaced_added_or_left_out(
 
 
 def test_the_command_prints_failures_and_counts(
-    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    few = [typed_sentences("en", "de")[at] for at in (0, 15, 30)]
+    monkeypatch.setattr(
+        "transformer.evaluation.typed.typed_sentences",
+        lambda src, tgt: few if tgt == "de" else typed_sentences(src, tgt),
+    )
     copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
     asked = ["typed", "--checkpoint", str(copy), "--beam", "1"]
     assert main(asked) == 2
@@ -163,13 +171,13 @@ def test_the_command_prints_failures_and_counts(
     (copy / "metrics.json").write_text(json.dumps({"training": {"recipe": recipe}}))
     assert main(asked) == 0
     said = capsys.readouterr().out
-    assert "The animal is tired.\n  " in said and "  instead of: Das Tier ist müde.\n" in said
-    assert said.endswith(" of 200\n")
+    assert f"{few[0].source}\n  " in said and f"  instead of: {few[0].accepted[0]}\n" in said
+    assert said.endswith(" of 3\n")
     assert main([*asked, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert len(record["topics"]) == 20
+    assert len(record["topics"]) == 3
     assert sum(each["right"] for each in record["verdicts"]) == record["right"]
-    assert f"right{record['right']:>13} of 200" in said
+    assert f"right{record['right']:>13} of 3" in said
 
 
 @pytest.mark.parametrize("typed", [None, 5, [1], {"right": "7"}, {"right": 7}])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer.huggingface.pieces import Style, byte_characters, rewritten, style_of
@@ -30,6 +30,7 @@ def test_whole_characters_come_back_as_they_were(text: str) -> None:
     assert rewritten(spelled(text), "bytes") == text.replace(" ", "▁")
 
 
+@settings(max_examples=40)
 @given(st.text(min_size=1), st.data())
 def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.DataObject) -> None:
     text = "".join(each for each in text if each.isprintable() and each not in "▁<>")

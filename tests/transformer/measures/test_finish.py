@@ -1,4 +1,4 @@
-"""What the length penalty decides: crossings of scores, and the winner of every alpha."""
+"""Length penalty: crossings of scores, and the winner of every alpha."""
 
 from __future__ import annotations
 

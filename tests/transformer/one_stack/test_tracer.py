@@ -24,6 +24,11 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
         assert isinstance(model, Tracer)
         assert model.lacks("heads") is None and model.lacks("any_sentence") is None
         assert model.lacks("search") and model.lacks("internals")
+        trace, kind = model.trace(TEXT), model.kinds[0]
+        stages = inspect_head(model.model, trace, kind, 1, 2, 3)
+        recorded = trace.attention(kind)[1, 2, 3]
+        np.testing.assert_allclose(stages.scaled.weights, recorded, atol=1e-5)
+        assert stages.relative is None
 
 
 def test_a_filling_trace_holds_the_text_as_source(reader: StackModel) -> None:
@@ -114,18 +119,6 @@ def test_guesses_hide_each_word_in_turn(reader: StackModel) -> None:
     )
 
 
-def test_heads_can_be_followed(
-    reader: StackModel, writer: StackModel, translator: StackModel
-) -> None:
-    for model in (reader, writer, translator):
-        trace = model.trace(TEXT)
-        kind = model.kinds[0]
-        stages = inspect_head(model.model, trace, kind, 1, 2, 3)
-        recorded = trace.attention(kind)[1, 2, 3]
-        np.testing.assert_allclose(stages.scaled.weights, recorded, atol=1e-5)
-        assert stages.relative is None
-
-
 def test_what_they_refuse(reader: StackModel, writer: StackModel) -> None:
     for model in (reader, writer):
         with pytest.raises(InputError, match="blank"):
@@ -138,7 +131,7 @@ def test_what_they_refuse(reader: StackModel, writer: StackModel) -> None:
             model.trace(TEXT, colour=1)
         with pytest.raises(InputError, match=r"continues|fills"):
             model.translate([TEXT])
-    with pytest.raises(InputError, match="fills in nothing"):
+    with pytest.raises(InputError, match="does not fill"):
         writer.guesses(writer.trace(TEXT))
     with pytest.raises(InputError, match="new_tokens"):
         writer.trace(TEXT, new_tokens=10_000)

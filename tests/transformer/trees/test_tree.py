@@ -17,6 +17,8 @@ def test_simplified_drops_traces_functions_indices_and_the_root() -> None:
     assert str(simplified(read_tree(GOLD))) == ("(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))")
     assert str(simplified(read_tree("( (S=2 (UH Yes)) (. .))"))) == "(S (S (UH Yes)) (. .))"
     assert str(simplified(read_tree("(ROOT (UH Yes))"))) == "(UH Yes)"
+    with pytest.raises(TreeError, match="no word"):
+        simplified(Tree("S", (Tree("-NONE-", word="*"),)))
 
 
 @pytest.mark.parametrize(
@@ -35,8 +37,3 @@ def test_simplified_drops_traces_functions_indices_and_the_root() -> None:
 def test_says_why_text_is_no_tree(text: str, reason: str) -> None:
     with pytest.raises(TreeError, match=reason.replace("(", r"\(")):
         read_tree(text)
-
-
-def test_no_word_is_left() -> None:
-    with pytest.raises(TreeError, match="no word"):
-        simplified(Tree("S", (Tree("-NONE-", word="*"),)))
