@@ -94,7 +94,7 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q --collect-only > /dev/null 2>&1 || true
 	@touch $@
 
-# Draws the packages and their imports, now and before they were packages, in docs/architecture.md.
+# Draws the packages and their imports in docs/architecture.md.
 architecture: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture --write
 

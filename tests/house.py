@@ -1,9 +1,8 @@
-"""The modules of the project and their imports, in the working tree or at a git revision."""
+"""The modules of the project and their imports."""
 
 from __future__ import annotations
 
 import ast
-import subprocess
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -30,27 +29,6 @@ def modules(root: Path = ROOT) -> dict[str, Module]:
     """Every module of the working tree by its dotted name."""
     paths = [root / "app.py", *(path for top in TOP for path in (root / top).rglob("*.py"))]
     return _by_name(Module(path.relative_to(root), path.read_text("utf-8")) for path in paths)
-
-
-def modules_at(revision: str, root: Path = ROOT) -> dict[str, Module]:
-    """Every module of a git revision by its dotted name."""
-    listed = _git(root, "ls-tree", "-r", "--name-only", revision, "--", "app.py", *TOP).decode()
-    names = [name for name in listed.splitlines() if name.endswith(".py")]
-    wanted = "".join(f"{revision}:{name}\n" for name in names)
-    blobs = _git(root, "cat-file", "--batch", stdin=wanted)
-    files = []
-    for name in names:
-        header, _, blobs = blobs.partition(b"\n")
-        size = int(header.split()[-1])
-        files.append(Module(Path(name), blobs[:size].decode("utf-8")))
-        blobs = blobs[size + 1 :]
-    return _by_name(files)
-
-
-def _git(root: Path, *arguments: str, stdin: str = "") -> bytes:
-    return subprocess.run(
-        ["git", *arguments], cwd=root, input=stdin.encode(), stdout=subprocess.PIPE, check=True
-    ).stdout
 
 
 def _by_name(files: Collection[Module] | Iterator[Module]) -> dict[str, Module]:
@@ -86,22 +64,6 @@ def arrows(house: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
 
 
 Graph = Mapping[str, Collection[str]]
-
-
-def heights(graph: Graph) -> dict[str, int]:
-    """Return the number of nodes on the longest chain of arrows from each node.
-
-    Nodes on a circle share one height and count once.
-    """
-    circle = {node: frozenset({node, *group}) for group in circles(graph) for node in group}
-
-    @cache
-    def height(group: frozenset[str]) -> int:
-        below = {other for node in group for other in graph.get(node, ())} - group
-        return 1 + max((height(circle.get(o, frozenset({o}))) for o in below), default=0)
-
-    nodes = {*graph, *(other for others in graph.values() for other in others)}
-    return {node: height(circle.get(node, frozenset({node}))) for node in nodes}
 
 
 def circles(graph: Graph) -> list[frozenset[str]]:

@@ -40,3 +40,12 @@ def test_every_line_has_hashes_and_no_address(name: str) -> None:
         assert re.fullmatch(r"[a-z0-9-]+==[\w.+]+( ; [\w\s.'<>=!()]+)?", requirement.strip()), entry
         assert hashes, requirement
         assert [each for each in hashes if not re.fullmatch(r"sha256:[0-9a-f]{64} ?", each)] == []
+
+
+def test_the_image_copies_what_its_build_is_sent() -> None:
+    """The Dockerfile copies each name that `.dockerignore` lets through, and no other."""
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text("utf-8"), re.M)
+    rules = (ROOT / ".dockerignore").read_text("utf-8").splitlines()[1:]
+    assert (rules[0], rules[-1]) == ("*", "**/__pycache__")
+    assert [rule.removeprefix("!") for rule in rules[1:-1]] == copied
+    assert all((ROOT / name).exists() for name in copied)
