@@ -15,5 +15,5 @@ Bools = NDArray[np.bool_]
 AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
 ATTENTION_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "cross")
 
-#: Progress callback of an import, called with (done, total); may raise to stop it.
+#: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]

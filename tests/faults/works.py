@@ -24,9 +24,10 @@ from transformer.checkpoint.snapshots import read_history
 from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.files.leftovers import clear_away
 from transformer.importers.registry import FORMATS
-from transformer.toys.files import KEPT, JobFolder, map_updates, read_maps
-from transformer.toys.job import run_job
+from transformer.toys.files import KEPT, map_updates, read_maps
+from transformer.toys.run import ToyRun
 from transformer.toys.settings import ToySettings
+from transformer.worker.job import Job
 
 #: Text that a small recipe can hold sentences out of.
 _RECIPE = """
@@ -246,7 +247,7 @@ class AppImport(Importing):
         kind = ("joeynmt", "fairseq")[number % 2]
         os.environ["HEADLIGHT_CHECKPOINTS"] = os.pathsep.join([str(place), str(self.inputs)])
         job = import_jobs.begin(plan_folder(FORMATS[kind], kind, "it"))
-        job.thread.join()
+        job.ended(600)
         print(job.error, file=sys.stderr)
         return 0 if job.phase == "done" else 2
 
@@ -265,25 +266,26 @@ class ToyTraining(Work):
 
     def begin(self, place: Path, number: int) -> None:
         shutil.rmtree(place / "job", ignore_errors=True)
-        JobFolder.create(place / "job", [_TOY])
+        (place / "done").unlink(missing_ok=True)
 
     def run(self, place: Path, number: int) -> int:
-        status = run_job(place / "job", lambda: False)
-        print(status.error, file=sys.stderr)
-        return 0 if status.phase == "done" else 2
+        try:
+            done = ToyRun(place / "job", [_TOY], Job()).run()
+        except OSError as error:
+            print(error, file=sys.stderr)
+            return 2
+        (place / "done").touch()
+        return 0 if done else 2
 
     def check(self, place: Path) -> str:
-        folder = JobFolder(place / "job")
-        assert folder.settings == [_TOY]
-        lane, status = folder.lane(0), folder.status()
-        assert status.error != "the files of this run are damaged"
+        lane = place / "job" / "0"
         _lines(lane / "metrics.jsonl")
         for update in map_updates(lane):
             assert set(read_maps(lane, update)) == {"encoder_self", "decoder_self", "cross"}
         if (lane / KEPT).exists():
             load_checkpoint(lane / KEPT)
             return "kept"
-        assert status.phase != "done"
+        assert not (place / "done").exists()
         return "nothing kept"
 
 
@@ -294,8 +296,7 @@ class Keeping(Work):
     command = False
 
     def prepare(self) -> None:
-        folder = JobFolder.create(self.inputs / "job", [_TOY])
-        assert run_job(folder.path, lambda: False).phase == "done"
+        assert ToyRun(self.inputs / "job", [_TOY], Job()).run()
 
     def begin(self, place: Path, number: int) -> None:
         shutil.rmtree(place / "root" / "it", ignore_errors=True)
@@ -303,15 +304,14 @@ class Keeping(Work):
 
     def run(self, place: Path, number: int) -> int:
         import os
-        import subprocess
 
         from transformer.errors import CheckpointError
         from ui.training import jobs
 
         os.environ["HEADLIGHT_CHECKPOINTS"] = str(place / "root")
-        process = subprocess.Popen(["true"])
+        run = jobs.Training("x", self.inputs / "job", [_TOY], Job())
         try:
-            jobs.keep(jobs.RunningJob("x", JobFolder(self.inputs / "job"), process), 0, "it")
+            jobs.keep(run, 0, "it")
         except CheckpointError as error:
             print(error, file=sys.stderr)
             return 2

@@ -34,7 +34,6 @@ from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.merges import Merges, read_codes
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
-from transformer.toys.files import JobFolder
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.recipe import Recipe
 from transformer.training.treebank import read_treebank
@@ -71,8 +70,7 @@ NAMES = (
     "url", "sentence", "tokenizer", "merges", "tree", "config.json", "metrics.json",
     "tokenizer.model", "model.safetensors", "snapshots.npz", "weights.safetensors", "weights.npz",
     "trace.npz", "pairs.tsv", "pairs.csv", "lines.gz", "trees.ptb", "recipe.toml",
-    "dictionary.txt", "metrics.jsonl", "recipe.json", "control.json", "status.json", "joeynmt",
-    "fairseq", "marian",
+    "dictionary.txt", "metrics.jsonl", "recipe.json", "joeynmt", "fairseq", "marian",
 )  # fmt: skip
 
 
@@ -337,8 +335,4 @@ _FILES: dict[str, tuple[Any, ...]] = {
         b'{"kind": "update", "update": 5, "epoch": 0, "nll": 2.5, "lr": 0.1}\n' * 3,
     ),
     "recipe.json": (lambda path: look(path.parent), b'{"model": {"d_model": 8}}'),
-    "control.json": (lambda path: JobFolder(path.parent).asked(),
-                     b'{"wish": "run", "until": 3, "factor": 1.5}'),
-    "status.json": (lambda path: JobFolder(path.parent).status(),
-                    b'{"phase": "running", "update": 3, "error": ""}'),
 }  # fmt: skip

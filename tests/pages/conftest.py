@@ -136,7 +136,7 @@ def nothing_cached() -> Iterator[None]:
 def no_import_outlives_its_test() -> Iterator[None]:
     """Stop every import that a test began."""
     yield
-    for job in list(import_jobs._JOBS.values()):
+    for job in list(import_jobs._RUNNING.values()):
         job.stop()
         job.thread.join()
 

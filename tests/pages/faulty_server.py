@@ -13,7 +13,7 @@ from pathlib import Path
 
 from streamlit.web import cli
 
-from transformer.worker import pool
+from transformer.worker import process
 
 
 def jump(file: Path) -> None:
@@ -32,6 +32,6 @@ def jump(file: Path) -> None:
 
 if __name__ == "__main__":
     jump(Path(sys.argv[1]))
-    pool._PAUSE = 0.2
+    process._PAUSE = 0.2
     sys.argv = ["streamlit", "run", "app.py", *sys.argv[2:]]
     cli.main()

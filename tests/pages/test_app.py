@@ -12,7 +12,6 @@ import safetensors.torch
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from transformer.worker.turns import Turn
 from ui.frame import sidebar
 from ui.work import models
 from ui.work.lru import Lru
@@ -32,18 +31,6 @@ def sidebar_text(app: AppTest) -> str:
     return "\n".join(caption.value for caption in app.sidebar.caption)
 
 
-def test_a_run_with_new_work_yields_to_shorter_ones(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = run_app(at="positions")
-    behind: list[float] = []
-    monkeypatch.setattr(Turn, "fall_back", lambda turn, seconds: behind.append(seconds))
-    app.run()
-    assert not behind
-    app.switch_page("pages/complexity_page.py").run()
-    assert len(behind) == 1
-    app.slider(key="beam_box").set_value(3).run()  # another translation
-    assert len(behind) > 1
 
 
 def test_a_spinner_is_made_only_while_a_model_loads(

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from transformer.experiments import complexity
 from transformer.experiments.records import shipped
 from transformer.experiments.summary import exponents
 from ui.complexity import jobs
 
 RunApp = Callable[..., AppTest]
 
-#: The smallest shapes that a measurement takes.
-TINY = ("--quick", "--lengths", "8", "16", "--widths", "8", "16")
-
 
 @pytest.fixture(autouse=True)
 def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jobs, "_job", None)
-    monkeypatch.setattr(jobs, "_measured", None)
+    monkeypatch.setattr(jobs, "_jobs", [])
+    tiny = replace(complexity.QUICK, lengths=(8, 16), widths=(8, 16))
+    monkeypatch.setattr(complexity, "QUICK", tiny)
     yield
-    job = jobs.current()
-    if job is not None:
+    if (job := jobs.current()) is not None:
         job.stop()
-        job.thread.join()
+        job.ended(100)
 
 
 def said(app: AppTest) -> str:
@@ -89,28 +88,16 @@ def test_a_server_that_trains_nothing_measures_nothing(
 
 
 def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> None:
-    job = jobs.begin(TINY)
-    assert jobs.begin(TINY) is job
-    job.thread.join()
-    assert (job.phase, job.error) == ("done", "")
-    assert job.done == job.total > 0
+    job = jobs.begin(quick=True)
+    assert jobs.begin(quick=True) is job
+    assert job.ended(100) and job.phase == "done"
+    assert job.progress[0] == job.progress[1] > 0
     made = jobs.measured()
     assert made is not None and made.lengths == (8, 16)
     app = run_app(at="complexity", measured="here")
     assert "n = 8 to 16" in said(app)
     assert app.button(key="measure_layers")
-
-
-def test_a_stopped_measurement_leaves_nothing() -> None:
-    job = jobs.begin(TINY)
-    job.stop()
-    job.thread.join()
-    assert (job.phase, jobs.measured()) == ("stopped", None)
-    assert job._process.poll() is not None
-
-
-def test_a_measurement_that_fails_says_why() -> None:
-    job = jobs.begin(("--nonsense",))
-    job.thread.join()
-    assert job.phase == "failed" and "--nonsense" in job.error
-    assert jobs.measured() is None
+    second = jobs.begin()
+    second.stop()
+    assert second.ended(100) and second.phase == "stopped"
+    assert jobs.measured() is made

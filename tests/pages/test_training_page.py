@@ -9,41 +9,37 @@ import pytest
 
 from transformer.experiments.ablation_summary import table
 from transformer.experiments.ablations import shipped
-from transformer.toys.files import Control, JobFolder
-from transformer.toys.job import Job
+from transformer.toys.files import Control
+from transformer.toys.run import ToyRun
 from transformer.toys.settings import ToySettings
+from transformer.worker.job import Job
 from ui.training import jobs
+from ui.training.jobs import Training
 
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
-
-
-class Process:
-    """A process that goes on."""
-
-    def poll(self) -> None:
-        return None
 
 
 def test_a_run_is_found_by_its_address(
     run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = JobFolder.create(tmp_path / "job", [TINY, TINY.replace(change="no_residual")])
-    job = jobs.RunningJob("secret", folder, Process())  # type: ignore[arg-type]
-    monkeypatch.setattr(jobs, "_JOBS", {"secret": job})
+    job: Job[bool] = Job()
+    models = [TINY, TINY.replace(change="no_residual")]
+    monkeypatch.setattr(jobs, "_RUNS", {"secret": Training("secret", tmp_path, models, job)})
 
     app = run_app(at="training", checkpoint="alpha")
     assert app.button(key="start_training").disabled and "update 0 of 10" in app.info[0].value
 
-    folder.ask(Control("pause"))
+    job.ask(Control("pause"))
     app = run_app(at="training", checkpoint="alpha", training="secret")
     app.button(key="step_training").click().run()
-    assert folder.asked() == Control("pause", until=1)
+    assert job.request == Control("pause", until=1)
     app.select_slider(key="rate_training").set_value(3.0).run()
-    assert folder.asked() == Control("pause", until=1, factor=3.0)
+    assert job.request == Control("pause", until=1, factor=3.0)
     app.button(key="pause_training").click().run()
-    assert folder.asked().wish == "run"
+    assert job.request.wish == "run"
 
-    assert Job(folder, lambda: False).run() == "done"
+    job.start(lambda job: ToyRun(tmp_path, models, job).run())
+    assert job.ended(100)
     app = run_app(at="training", checkpoint="alpha", training="secret")
     assert len(app.main.get("vega_lite_chart")) == 3 + 2  # curves, and the maps of both
     said = " ".join(each.value for each in app.caption)
@@ -56,7 +52,6 @@ def test_a_run_is_found_by_its_address(
     app.button(key="new_run").click().run()
     assert not app.button(key="start_training").disabled
     assert any("`facebadlik` | `kildabecaf`" in each.value for each in app.markdown)
-    assert "Last run" in app.subheader[0].value
     assert len(app.main.get("vega_lite_chart")) == 3 + 2
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from transformer.config import ConfigError, ModelConfig
-from transformer.hooks import Chain, Hooks, Site
+from transformer.hooks import Hooks, Site
 from transformer.toys.tasks import TASKS
 from transformer.training.recipe import Recipe, TrainingRecipe
 
@@ -71,14 +70,6 @@ class ToySettings:
                 raise ConfigError(f"{name}={value!r} is not a whole number from {low} to {high:,}")
         check_rate(self.peak_lr)
         self.model(8)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ToySettings:
-        """Read what `dataclasses.asdict` made. Raises `ConfigError`."""
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise ConfigError(f"not the settings of a toy run: {error}") from None
 
     @property
     def keepable(self) -> bool:
@@ -170,8 +161,3 @@ class NoResidual(Hooks):
             return value
         assert self._input is not None  # each sub-layer's input comes right before its output
         return value - self._input
-
-
-def both(first: Hooks | None, second: Hooks) -> Hooks:
-    """Chain two hooks, either of which may be None."""
-    return second if first is None else Chain(first, second)

@@ -1,1 +1,1 @@
-"""Traces for many who ask at once: in turns, and in processes of their own."""
+"""Background jobs in threads and processes, and the scheduler that shares a processor."""

@@ -18,7 +18,8 @@ from figures.exhibit import Exhibit, file_stem
 from transformer.errors import InputError
 from transformer.measures.agreement import HeadAgreement, Matching, head_agreements, match
 from transformer.measures.compare import SIMILARITY_RULE, HeadPair
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Report
+from transformer.worker.job import UNKNOWN
 from ui.attention.maps import KIND_TEXTS
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
@@ -34,7 +35,7 @@ from ui.core.widgets import fill
 from ui.export.download import source_of
 from ui.frame.twice import Download, Pair, Setup, Twice, following
 from ui.work.cache import errors_on_page, get_tracer
-from ui.work.progress import UNKNOWN, Progress, Report, attended, resume, stopped, unreported
+from ui.work.progress import Progress, attended, resume, stopped, unreported
 from ui.work.results import once, trace
 
 _Kinds = Mapping[AttentionKind, HeadAgreement]

@@ -16,7 +16,8 @@ from figures.numbers import signed
 from transformer.measures.agreement import HeadAgreement, head_agreements
 from transformer.measures.compare import SIMILARITY_RULE, Reals
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Report
+from transformer.worker.job import UNKNOWN
 from ui.attention.maps import KIND_TEXTS
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import crossed, numbers_exhibit
@@ -28,7 +29,7 @@ from ui.frame.twice import Download, Pair, Setup, Twice, following
 from ui.head.choice import shared_kinds
 from ui.work import results
 from ui.work.cache import end_where_stopped, errors_on_page, get_trace
-from ui.work.progress import UNKNOWN, WORKING, Progress, Report, attended
+from ui.work.progress import WORKING, Progress, attended
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
 
@@ -79,7 +80,7 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
         return found
 
     def make(report: Report) -> Agreements:
-        with results.OTHERS.taken(results.waiting_in(report)):
+        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
             return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
 
     with errors_on_page():

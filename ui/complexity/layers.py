@@ -13,6 +13,7 @@ from figures.numbers import signed
 from transformer.experiments.records import Measurement, shipped
 from transformer.experiments.summary import COMPARED, Row, crossings, exponents, large
 from transformer.measures.layer_costs import LAYER_COSTS, Estimate
+from transformer.worker.job import Job
 from ui.complexity import jobs
 from ui.complexity.choice import MEASURED, QUANTITIES, LayersChoice
 from ui.complexity.exhibits import AXES, cost_exhibit, lines_of
@@ -187,11 +188,13 @@ def _begin() -> None:
 
 
 @st.fragment(run_every=1.0)
-def _draw_running(job: jobs.Job) -> None:
+def _draw_running(job: Job[Measurement]) -> None:
     if not job.running:
         st.rerun()
-    said = f"Measured {job.done:,} of {job.total:,} layers" if job.total else "Starting"
-    st.progress(min(1.0, job.done / job.total) if job.total else 0.0, said)
+    done, total = job.progress
+    starting = total <= 0
+    said = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
+    st.progress(0.0 if starting else min(1.0, done / total), said)
     if jobs.refusal() is None:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("You can use other pages in the meantime.")

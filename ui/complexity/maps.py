@@ -10,14 +10,15 @@ from figures.training import bars
 from transformer.config import ModelConfig
 from transformer.experiments.maps import map_bytes, time_maps
 from transformer.measures.layer_costs import Reals
+from transformer.types import Report
 from ui.complexity.exhibits import maps_exhibit
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.export.download import download_button
 from ui.work.cache import end_where_stopped, errors_on_page, get_translator
-from ui.work.progress import Job, Progress, attended
-from ui.work.results import CACHE, OTHERS, waiting_in
+from ui.work.progress import Progress, attended
+from ui.work.results import CACHE, OTHERS
 
 LENGTHS = (32, 64, 128, 256, 512)
 
@@ -94,9 +95,9 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
     end_where_stopped(key, "Time this checkpoint")
     model = get_translator(view).model
 
-    def make(job: Job[tuple[Reals, Reals]]) -> tuple[Reals, Reals]:
-        with OTHERS.taken(waiting_in(job)):
-            made = time_maps(model, _lengths(config), report=job)
+    def make(report: Report) -> tuple[Reals, Reals]:
+        with OTHERS.turn(lambda ahead: report(ahead, 0)):
+            made = time_maps(model, _lengths(config), report=report)
         CACHE.put(key, made)
         return made
 

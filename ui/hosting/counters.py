@@ -41,7 +41,7 @@ class Server:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         from ui.work import models, results
-        from ui.work.counts import COUNTS
+        from ui.work.budget import COUNTS
 
         now = state(needs_model=False)
         gauges = (
@@ -59,10 +59,10 @@ class Server:
              VISITORS.turned_away),
             ("places_given_up", "Places taken from visitors who were idle while others waited.",
              VISITORS.gave_up),
-            ("sentences", "Sentences traced.", COUNTS.sentences),
-            ("computations", "Computations made from traces.", COUNTS.computations),
+            ("sentences", "Sentences traced.", COUNTS["sentences"]),
+            ("computations", "Computations made from traces.", COUNTS["computations"]),
             ("over_budget", "Works refused or ended because a visit's budget was used.",
-             COUNTS.over_budget),
+             COUNTS["over_budget"]),
         )  # fmt: skip
         for name, said, value in counters:
             yield CounterMetricFamily(f"headlight_{name}", said, value)

@@ -19,7 +19,7 @@ from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound
 from ui.frame.import_access import admit, refusal, take_token, wants_token
-from ui.models.import_jobs import Job, begin
+from ui.models.import_jobs import Import, begin
 from ui.models.import_plan import (
     Plan,
     cannot_write,
@@ -65,7 +65,7 @@ def draw_import(use: Callable[[str], None]) -> None:
         if not is_public():  # a stranger has no command line there
             _draw_command()
         return
-    job: Job | None = st.session_state.get(_JOB)
+    job: Import | None = st.session_state.get(_JOB)
     if job is not None:
         _draw_running(job) if job.running else _draw_end(job, use)
         return
@@ -215,23 +215,24 @@ def _begin(plan: Plan) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _draw_running(job: Job) -> None:
+def _draw_running(job: Import) -> None:
     """Draw the progress of an import, twice a second."""
     if not job.running:
         st.rerun()
+    done, most = job.progress
     words = {
         "waiting": "Waiting for another import to finish",
-        "fetching": f"Downloading {in_bytes(job.done)} of {in_bytes(job.most)}",
-        "reading": f"Reading and checking tensors, {job.done} of {job.most}",
+        "fetching": f"Downloading {in_bytes(done)} of {in_bytes(most)}",
+        "reading": f"Reading and checking tensors, {done} of {most}",
     }
-    share = job.done / job.most if job.most else 0.0
+    share = done / most if most > 0 else 0.0
     st.markdown(f"Importing {code(job.plan.called)} as **{plain(job.plan.name)}**")
-    st.progress(min(1.0, share), words.get(job.phase, "Almost done"))
+    st.progress(min(1.0, share), words[job.step])
     st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_import")
     st.caption("You can use other pages in the meantime.")
 
 
-def _draw_end(job: Job, use: Callable[[str], None]) -> None:
+def _draw_end(job: Import, use: Callable[[str], None]) -> None:
     """Draw the outcome of an import, with a button to use the new checkpoint."""
     name = plain(job.plan.name)
     if job.phase == "done":
@@ -261,7 +262,7 @@ def _draw_conversion(kind: str) -> None:
         st.code(explanation(kind), language="python", height=240)
 
 
-def _take(job: Job, use: Callable[[str], None]) -> None:
+def _take(job: Import, use: Callable[[str], None]) -> None:
     use(job.plan.name)
     _clear()
 

@@ -1,7 +1,6 @@
 """Background imports, one at a time, each complete or not at all.
 
-An import outlives the page run that started it: its user may visit other pages, and its name is
-taken for all sessions.
+An import outlives the page run that started it, and its name is taken for all sessions.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ from transformer.files.hub import HubModel, fetched
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.importers.finish import put_in_place
 from transformer.importers.registry import FORMATS
+from transformer.worker.job import Job, StoppedError
+from transformer.worker.scheduler import Scheduler
 from ui.models.import_plan import Plan, check_name, check_room
 from ui.work.roots import checkpoints_root, within_roots, without_root
 
@@ -27,74 +28,48 @@ log = logging.getLogger(__name__)
 
 #: Folders in which an import works, in front of a file's name.
 _HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
-#: Imports that may wait for the running one.
+
+#: Largest number of imports waiting for the running one.
 MOST_WAITING = 4
 
-Phase = Literal["waiting", "fetching", "reading", "done", "stopped", "failed"]
 
-
-class _StoppedError(Exception):
-    """Raised inside an import to stop it."""
-
-
-class Job:
+class Import(Job[None]):
     """One import.
 
     Attributes:
         plan: what is imported.
-        phase: the current step.
-        done, most: progress in that step; `most` is 0 if unknown.
-        error: the reason of a failure, one line.
+        step: the current step, which `progress` counts.
     """
 
     def __init__(self, plan: Plan) -> None:
+        super().__init__()
         self.plan = plan
-        self.phase: Phase = "waiting"
-        self.done, self.most = 0, 0
-        self.error = ""
-        self._stop = threading.Event()
-        self.thread = threading.Thread(target=self._run, name=f"import {plan.name}", daemon=True)
+        self.step: Literal["waiting", "fetching", "reading"] = "waiting"
 
-    @property
-    def running(self) -> bool:
-        """Whether the import is still running."""
-        return self.phase in ("waiting", "fetching", "reading")
-
-    def stop(self) -> None:
-        """Ask the import to stop and leave nothing behind."""
-        self._stop.set()
-
-    def _report(self, done: int, most: int) -> None:
-        if self._stop.is_set():
-            raise _StoppedError
-        self.done, self.most = done, most
-
-    def _enter(self, phase: Phase) -> None:
-        self._report(0, 0)
-        self.phase = phase
-
-    def _run(self) -> None:
+    def _run_plan(self) -> None:
+        """Import in turn. Raises: `StoppedError`, or `CheckpointError` without server folders."""
+        called = self.plan.called
         try:
-            while not _TURN.acquire(timeout=0.1):
-                self._report(0, 0)
-            try:
+            with _TURNS.turn(lambda ahead: self(ahead, 0)):
                 self._import()
-            finally:
-                _TURN.release()
-            end: Phase = "done"
-        except _StoppedError:
-            end = "stopped"
+        except StoppedError:
+            raise
         except CheckpointError as error:
-            end, self.error = "failed", _HIDDEN.sub("", without_root(str(error)))
+            raise CheckpointError(_HIDDEN.sub("", without_root(str(error)))) from None
         except MemoryError:
-            end, self.error = "failed", f"{self.plan.called}: not enough memory"
+            raise CheckpointError(f"{called}: not enough memory") from None
         except OSError as error:  # such as a full disk
-            end, self.error = "failed", f"{self.plan.called}: {error.strerror or error}"
+            raise CheckpointError(f"{called}: {error.strerror or error}") from None
         except Exception:
-            log.exception("the import of %s failed", self.plan.called)
-            end, self.error = "failed", f"{self.plan.called}: the import failed, see the log"
-        _forget(self)
-        self.phase = end
+            log.exception("the import of %s failed", called)
+            raise CheckpointError(f"{called}: the import failed, see the log") from None
+        finally:
+            with _LOCK:
+                del _RUNNING[self.plan.name]
+
+    def _enter(self, step: Literal["fetching", "reading"]) -> None:
+        self(0, 0)
+        self.step = step
 
     def _import(self) -> None:
         plan = self.plan
@@ -108,38 +83,28 @@ class Job:
             with ExitStack() as stack:
                 if isinstance(plan.source, HubModel):
                     self._enter("fetching")
-                    folder = stack.enter_context(fetched(plan.source, stage, self._report))
+                    folder = stack.enter_context(fetched(plan.source, stage, self))
                 else:
                     folder = within_roots(plan.source)
                 self._enter("reading")
-                made = kind.convert(
-                    folder, stage / plan.name, name=plan.called, report=self._report
-                )
-            self._report(1, 1)
+                made = kind.convert(folder, stage / plan.name, name=plan.called, report=self)
+            self(1, 1)
             put_in_place(made, root / check_name(plan.name))
         finally:
             shutil.rmtree(stage, ignore_errors=True)
 
 
-_LOCK = threading.Lock()
-_TURN = threading.Lock()
-_JOBS: dict[str, Job] = {}
+_LOCK, _TURNS = threading.Lock(), Scheduler()
+_RUNNING: dict[str, Import] = {}
 
 
-def begin(plan: Plan) -> Job:
+def begin(plan: Plan) -> Import:
     """Start an import. Raises `CheckpointError`, one line, if its name is in use."""
     with _LOCK:
         check_name(plan.name)
-        if plan.name in _JOBS:
+        if plan.name in _RUNNING:
             raise CheckpointError(f"{plan.name} is already being imported; choose another name")
-        if len(_JOBS) > MOST_WAITING:
+        if len(_RUNNING) > MOST_WAITING:
             raise CheckpointError("too many imports are waiting; try again in a while")
-        job = _JOBS[plan.name] = Job(plan)
-    job.thread.start()
-    return job
-
-
-def _forget(job: Job) -> None:
-    with _LOCK:
-        if _JOBS.get(job.plan.name) is job:
-            del _JOBS[job.plan.name]
+        job = _RUNNING[plan.name] = Import(plan)
+    return job.start(lambda _: job._run_plan())

@@ -11,14 +11,7 @@ import streamlit as st
 from figures.learning import curves, layer_maps
 from figures.markdown import plain
 from transformer.errors import CheckpointError
-from transformer.toys.files import (
-    Control,
-    Status,
-    Wish,
-    map_updates,
-    read_maps,
-    read_probe,
-)
+from transformer.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
 from transformer.toys.settings import CHANGES, ToySettings
 from transformer.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
@@ -29,7 +22,7 @@ from ui.core.widgets import choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
 from ui.training.choice import KIND, KINDS, RUN
-from ui.training.jobs import RunningJob, keep
+from ui.training.jobs import Training, keep
 
 #: Seconds between updates of a live run.
 EVERY = 1.0
@@ -43,41 +36,42 @@ _CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", 
            ("learning rate", "lr", False))  # fmt: skip
 
 
-def draw_run(job: RunningJob, use: Callable[[str], None]) -> None:
+def draw_run(run: Training, use: Callable[[str], None]) -> None:
     """Draw a run, repeatedly while it is live."""
     url_state.show(RUN, KIND)
-    status = job.status()
-    st.fragment(_draw, run_every=EVERY if status.live else None)(job, status.live)
-    if not status.live:
-        _draw_keep(job, use)
+    live = run.job.running
+    st.fragment(_draw, run_every=EVERY if live else None)(run, live)
+    if not live:
+        _draw_keep(run, use)
         st.button(
             "New run", icon=":material/add:", key="new_run",
             on_click=lambda: url_state.forget(RUN),
         )  # fmt: skip
 
 
-def _draw(job: RunningJob, live: bool) -> None:
-    status = job.status()
-    if live and not status.live:
+def _draw(run: Training, live: bool) -> None:
+    if live and not run.job.running:
         st.rerun()
-    settings = job.folder.settings
-    names = [_name(each, len(settings)) for each in settings]
-    lines = {name: read_metrics(job.folder.lane(index)) for index, name in enumerate(names)}
-    _draw_head(job, status, settings, lines)
+    lines = _lines(run)
+    _draw_head(run, lines)
     _draw_curves(lines)
-    _draw_maps(job, status, names)
+    _draw_maps(run, list(lines))
     url_state.write_url()
 
 
-def draw_last(job: RunningJob) -> None:
+def draw_last(run: Training) -> None:
     """Draw what a run that has ended learned."""
     url_state.show(KIND)
-    settings = job.folder.settings
-    names = [_name(each, len(settings)) for each in settings]
-    lines = {name: read_metrics(job.folder.lane(index)) for index, name in enumerate(names)}
-    st.subheader(f"Last run on this server: {TASKS[settings[0].task].title}")
+    lines = _lines(run)
+    st.subheader(f"Last run on this server: {TASKS[run.settings[0].task].title}")
     _draw_curves(lines)
-    _draw_maps(job, job.status(), names)
+    _draw_maps(run, list(lines))
+
+
+def _lines(run: Training) -> dict[str, list[dict[str, Any]]]:
+    """Return the logged lines of each model by its name."""
+    names = [_name(each, len(run.settings)) for each in run.settings]
+    return {name: read_metrics(run.lane(index)) for index, name in enumerate(names)}
 
 
 def _draw_curves(lines: dict[str, list[dict[str, Any]]]) -> None:
@@ -104,11 +98,8 @@ def _last(values: dict[str, list[tuple[int, Any]]]) -> str:
     return ", ".join(ends) or "nothing yet"
 
 
-def _draw_head(
-    job: RunningJob, status: Status, settings: list[ToySettings],
-    lines: dict[str, list[dict[str, Any]]],
-) -> None:  # fmt: skip
-    most = max(each.updates for each in settings)
+def _draw_head(run: Training, lines: dict[str, list[dict[str, Any]]]) -> None:
+    most = max(each.updates for each in run.settings)
     right = {
         name: next((line["accuracy"] for line in reversed(found) if "accuracy" in line), None)
         for name, found in lines.items()
@@ -118,69 +109,62 @@ def _draw_head(
         for name, value in right.items()
         if value is not None
     )
-    task = TASKS[settings[0].task]
+    task = TASKS[run.settings[0].task]
     st.progress(
-        min(1.0, status.update / most),
-        f"{task.title}: {_PHASES[status.phase].lower()}, update {status.update:,} of {most:,}"
+        min(1.0, run.update / most),
+        f"{task.title}: {_PHASES[run.phase].lower()}, update {run.update:,} of {most:,}"
         + (f"; {said}" if said else ""),
     )
-    if status.error:
-        st.error(plain(status.error), icon=":material/error:")
-    if status.live:
-        _draw_controls(job, status)
+    if run.job.error:
+        st.error(plain(run.job.error), icon=":material/error:")
+    if run.job.running:
+        _draw_controls(run)
 
 
-def _draw_controls(job: RunningJob, status: Status) -> None:
-    asked = job.folder.asked()
+def _draw_controls(run: Training) -> None:
+    asked = run.control
     paused = asked.wish == "pause"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         wish: Wish = "run" if paused else "pause"
         st.button(
-            "Resume" if paused else "Pause", key="pause_training", on_click=_ask,
+            "Resume" if paused else "Pause", key="pause_training", on_click=run.job.ask,
             icon=":material/play_arrow:" if paused else ":material/pause:",
-            args=(job, replace(asked, wish=wish)),
+            args=(replace(asked, wish=wish),),
         )  # fmt: skip
-        step = replace(asked, wish="pause", until=status.update + 1)
+        step = replace(asked, wish="pause", until=run.update + 1)
         st.button(
-            "One step", icon=":material/skip_next:", key="step_training", on_click=_ask,
-            args=(job, step), disabled=not paused, help="Make one update, then wait again.",
+            "One step", icon=":material/skip_next:", key="step_training", on_click=run.job.ask,
+            args=(step,), disabled=not paused, help="Make one update, then wait again.",
         )  # fmt: skip
         st.button(
-            "Stop", icon=":material/stop:", key="stop_training", on_click=_ask,
-            args=(job, replace(asked, wish="stop")), help="End here and keep what was learned.",
+            "Stop", icon=":material/stop:", key="stop_training", on_click=run.job.ask,
+            args=(replace(asked, wish="stop"),), help="End here and keep what was learned.",
         )  # fmt: skip
         if "rate_training" not in st.session_state:
             st.session_state.rate_training = asked.factor
         st.select_slider(
             "Learning rate, times the schedule's", _FACTORS, key="rate_training", width=260,
-            on_change=_change_rate, args=(job,), format_func=lambda factor: f"× {factor:g}",
+            on_change=_change_rate, args=(run,), format_func=lambda factor: f"× {factor:g}",
         )  # fmt: skip
 
 
-def _ask(job: RunningJob, control: Control) -> None:
-    try:
-        job.folder.ask(control)
-    except OSError as error:  # a full disk, or a job whose files are gone
-        st.toast(plain(f"The run was not told: {error.strerror}."), icon=":material/error:")
+def _change_rate(run: Training) -> None:
+    run.job.ask(replace(run.control, factor=float(st.session_state.rate_training)))
 
 
-def _change_rate(job: RunningJob) -> None:
-    _ask(job, replace(job.folder.asked(), factor=float(st.session_state.rate_training)))
-
-
-def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
+def _draw_maps(run: Training, names: list[str]) -> None:
     """Draw the last layer's maps of a held-out sentence."""
     choose_one("Attention, last layer", KIND, KINDS, label_visibility="visible")
-    updates = map_updates(job.folder.lane(0))
+    updates = map_updates(run.lane(0))
     if not updates:
         st.caption("The maps come with the first update.")
         return
     update = updates[-1]
-    if not status.live and len(updates) > 1:
+    if not run.job.running and len(updates) > 1:
         update = st.select_slider("After update", updates, update, key="map_update")
     kind = url_state.get(KIND)
     for index, name in enumerate(names):
-        path = job.folder.lane(index)
+        path = run.lane(index)
         probe = read_probe(path)
         try:
             maps = read_maps(path, update)[kind][-1]
@@ -201,10 +185,10 @@ def _draw_maps(job: RunningJob, status: Status, names: list[str]) -> None:
         )  # fmt: skip
 
 
-def _draw_keep(job: RunningJob, use: Callable[[str], None]) -> None:
+def _draw_keep(run: Training, use: Callable[[str], None]) -> None:
     """Draw the options for the result."""
-    settings = job.folder.settings
-    made = [index for index in range(len(settings)) if (job.folder.lane(index) / "kept").is_dir()]
+    settings = run.settings
+    made = [index for index in range(len(settings)) if (run.lane(index) / KEPT).is_dir()]
     for each in settings:
         if not each.keepable:
             st.caption(
@@ -218,14 +202,12 @@ def _draw_keep(job: RunningJob, use: Callable[[str], None]) -> None:
         st.caption(f":material/lock: The result cannot be kept as a checkpoint. {plain(why)}")
         return
     for index in made:
-        _draw_keep_one(job, index, _name(settings[index], len(settings)), use)
+        _draw_keep_one(run, index, _name(settings[index], len(settings)), use)
 
 
-def _draw_keep_one(
-    job: RunningJob, index: int, name: str, use: Callable[[str], None]
-) -> None:  # fmt: skip
-    settings = job.folder.settings[index]
-    key, kept = f"keep_name_{index}", f"kept_{job.name}_{index}"
+def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], None]) -> None:
+    settings = run.settings[index]
+    key, kept = f"keep_name_{index}", f"kept_{run.name}_{index}"
     if kept in st.session_state:
         taken = st.session_state[kept]
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -239,7 +221,7 @@ def _draw_keep_one(
     def take() -> None:
         chosen = st.session_state[key].strip()
         try:
-            keep(job, index, chosen)
+            keep(run, index, chosen)
         except CheckpointError as error:
             st.toast(plain(str(error)), icon=":material/error:")
         else:

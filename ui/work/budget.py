@@ -1,7 +1,7 @@
-"""How much of a server one visit may use: seconds of computing and tokens, within ten minutes.
+"""Compute quota of a session: seconds and tokens within ten minutes. Counters of the server.
 
-A public server has a budget for each session; `HEADLIGHT_BUDGET_SECONDS` and
-`HEADLIGHT_BUDGET_TOKENS` set it there or anywhere else, 0 for none.
+A public server has a quota; `HEADLIGHT_BUDGET_SECONDS` and `HEADLIGHT_BUDGET_TOKENS` set it there
+or anywhere else, 0 for none.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import streamlit as st
 
 from transformer.errors import InputError
+from transformer.types import Report
 from ui.core.public import whole_number
-from ui.work.counts import COUNTS
 
-#: Seconds in which a budget that is used up is whole again.
+#: Seconds in which a used budget is restored.
 WINDOW = 600.0
 
-#: Of a public server, where nothing else is set. A sentence of 10 tokens takes 0.1 s and has 20.
+#: Defaults of a public server. A sentence of 10 tokens takes 0.1 s and counts as 20 tokens.
 SECONDS, TOKENS = 60, 20_000
 
 _VARIABLES = {
@@ -29,13 +31,23 @@ _VARIABLES = {
 }
 _KEY = "headlight_budget"
 
+#: Totals since the server started: sentences, computations, over_budget.
+COUNTS: Counter[str] = Counter()
+_counting = threading.Lock()
+
+
+def count(name: str) -> None:
+    """Add one to a counter."""
+    with _counting:
+        COUNTS[name] += 1
+
 
 class OverBudgetError(InputError):
-    """Raised in work of a visit that has used its budget; the message is one line."""
+    """Raised in work of a session without budget; the message is one line."""
 
 
 class Budget:
-    """What one visit has used; it comes back evenly over `WINDOW`. Thread-safe."""
+    """Use of one session, restored evenly over `WINDOW`. Thread-safe."""
 
     def __init__(
         self, seconds: float, tokens: float, clock: Callable[[], float] = time.monotonic
@@ -47,35 +59,59 @@ class Budget:
         self._lock = threading.Lock()
 
     def charge(self, seconds: float = 0.0, tokens: int = 0) -> None:
-        """Count what was used."""
+        """Count use."""
         with self._lock:
-            self._give_back()
+            self._restore()
             self._used["seconds"] += seconds
             self._used["tokens"] += tokens
 
     def check(self) -> None:
         """Raise `OverBudgetError` if nothing is left."""
         with self._lock:
-            self._give_back()
+            self._restore()
             for unit, most in self._most.items():
                 over = self._used[unit] - most
                 if over >= 0:
-                    # A tenth of it is free again by then, not one token.
-                    COUNTS.add("over_budget")
-                    wait = math.ceil((over + most / 10) / most * WINDOW / 60)
-                    what = f"{most:,.0f} {unit}" + (" of computing" if unit == "seconds" else "")
+                    count("over_budget")
+                    # A tenth must be restored, not one token.
+                    minutes = math.ceil((over + most / 10) / most * WINDOW / 60)
                     raise OverBudgetError(
-                        f"this visit has used the {what} that this public server gives it in "
-                        f"{WINDOW / 60:.0f} minutes; go on in {wait} "
-                        f"minute{'s' if wait > 1 else ''}, or run Headlight on your own machine"
+                        f"compute quota used up ({most:,.0f} {unit} in {WINDOW / 60:.0f} minutes); "
+                        f"try again in {minutes} minute{'s' if minutes > 1 else ''}, or run "
+                        "Headlight on your own machine"
                     )
 
-    def _give_back(self) -> None:
+    @contextmanager
+    def metered(self, report: Report) -> Iterator[Report]:
+        """Charge the time within; a report with a maximum of 0, of waiting work, stops the clock.
+
+        Yields: a progress callback that calls `report`, and raises `OverBudgetError` as `check`.
+        """
+        since: float | None = time.monotonic()
+
+        def charge(computes: bool) -> None:
+            nonlocal since
+            now = time.monotonic()
+            if since is not None:
+                self.charge(seconds=now - since)
+            since = now if computes else None
+
+        def metered(step: int, most: int) -> None:
+            report(step, most)
+            charge(computes=most != 0)
+            self.check()
+
+        try:
+            yield metered
+        finally:
+            charge(computes=False)
+
+    def _restore(self) -> None:
         now = self._clock()
         passed, self._then = now - self._then, now
         for unit, most in self._most.items():
-            back = 0.0 if math.isinf(most) else passed * most / WINDOW
-            self._used[unit] = max(0.0, self._used[unit] - back)
+            restored = 0.0 if math.isinf(most) else passed * most / WINDOW
+            self._used[unit] = max(0.0, self._used[unit] - restored)
 
 
 def budget_of_visit() -> Budget:
@@ -87,7 +123,7 @@ def budget_of_visit() -> Budget:
 
 
 def limit(unit: str) -> float:
-    """Return how many seconds or tokens a visit has within `WINDOW`; infinite for no limit.
+    """Return the seconds or tokens of a session within `WINDOW`; infinite for no limit.
 
     Raises: `ValueError`, one line, if the variable holds no whole number.
     """

@@ -1,13 +1,14 @@
 """A view's model, its trace, and results computed from them, for pages.
 
-Results are shared by all sessions (see `ui.work.results`). Each is made in one background job with
-a progress bar and a button to stop it. If it cannot be made, the page says why and the run ends.
+Results are shared by all sessions (see `ui.work.results`). Missing ones are computed in background
+jobs with a progress bar and a Stop button. An error is shown in one line and ends the run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import streamlit as st
@@ -18,12 +19,14 @@ from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.types import Report
 from ui.core import url_state
 from ui.core.request import Request
 from ui.core.view import View, ask_for, is_blank
 from ui.work import results
+from ui.work.budget import budget_of_visit
 from ui.work.models import in_memory, tracer, translator
-from ui.work.progress import DECODING, READING, Job, Progress, attended, resume, stopped
+from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped
 from ui.work.results import Computation, trace
 from ui.work.roots import without_root
 
@@ -34,8 +37,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-#: Yields what a page is about to ask for, and is sent the results: computations on the trace, and
-#: requests for other traces (None is sent for one that fails; the page says why when it asks).
+#: Yields what a page will ask for, and is sent the results: computations on the trace, and requests
+#: for other traces (None is sent for one that fails; the page shows why when it asks).
 Plan = Generator[Computation[Any] | Request, Any, None]
 
 _MISSING = object()
@@ -68,8 +71,8 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     """Return the view's trace, showing progress and a way to stop.
 
     Args:
-        then: what the page is about to ask for. It runs once, in this session, as soon as there is
-            a trace; what it yields is made in the same job, and sent back to it.
+        then: what the page will ask for. It runs once, as soon as there is a trace, and is sent the
+            results of what it yields, computed under the same progress bar.
 
     If there is nothing to translate, the sentence is too long, the model cannot be loaded, or the
     user stopped, the page says so in one line and the run ends.
@@ -77,58 +80,41 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     _end_where_blank(view)
     request = view.request
     end_where_stopped(request, "Translate this sentence")
-    found: Trace | None = results.CACHE.get(request)
-    plan = None if found is None or then is None else then(found)
-    wanted = None if plan is None else _first_missing(plan, request)
-    if found is not None and wanted is None:
-        return found
-    get_tracer(view)
     progress = Progress(request, _doing(request))
 
-    def make(job: Job[Trace]) -> Trace:
-        made, steps, step = trace(request, job), plan, wanted
-        if found is None:
-            job.budget.charge(tokens=len(made.src_tokens) + len(made.tgt_tokens))
-        if steps is None and then is not None:
-            steps = job.ask(lambda: then(made))
-            step = job.ask(lambda: _advance(steps, None))
-        while steps is not None and step is not None:
-            if isinstance(step, Request):
-                progress.turn_to(step, _doing(step))
-                result = _trace_or_none(step, job)
-            else:
-                result = results.result_of(request, step, job)
-            step = job.ask(lambda: _advance(steps, result))  # noqa: B023 - answered at once
-        return made
-
-    with errors_on_page():
-        return attended(make, progress)
-
-
-def _trace_or_none(request: Request, job: Job[Trace]) -> Trace | None:
-    with suppress(*_REFUSALS):
-        return trace(request, job)
-    return None
-
-
-def _advance(plan: Plan, result: Any) -> Computation[Any] | Request | None:
-    """Send a result to a plan; return what it wants next, None at its end."""
-    try:
-        return plan.send(result)
-    except StopIteration:
-        return None
-
-
-def _first_missing(plan: Plan, request: Request) -> Computation[Any] | Request | None:
-    """Run a plan on cached results; return the first that is missing, None if none is."""
-    wanted = _advance(plan, None)
-    while wanted is not None:
+    def found(wanted: Computation[Any] | Request) -> Any:
         key = wanted if isinstance(wanted, Request) else wanted.key(request)
         result = results.CACHE.get(key, _MISSING)
         if result is _MISSING:
-            break
-        wanted = _advance(plan, result)
-    return wanted
+            get_tracer(view)
+            if isinstance(wanted, Request):
+                progress.turn_to(wanted, _doing(wanted))
+            with errors_on_page():
+                return attended(partial(_result, request, wanted), progress)
+        return result
+
+    fresh = request not in results.CACHE
+    made: Trace = found(request)
+    if fresh:
+        budget_of_visit().charge(tokens=len(made.src_tokens) + len(made.tgt_tokens))
+    if then is not None:
+        plan, result = then(made), None
+        with suppress(StopIteration):
+            while True:
+                result = found(plan.send(result))
+    return made
+
+
+def _result(request: Request, wanted: Computation[Any] | Request, report: Report) -> Any:
+    """Return the trace of a request or the result of a computation on it; see `Plan`."""
+    try:
+        if isinstance(wanted, Request):
+            return trace(wanted, report)
+    except _REFUSALS:
+        if wanted == request:
+            raise
+        return None
+    return results.result_of(request, wanted, report)
 
 
 def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace], T]) -> T:
@@ -147,7 +133,7 @@ def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace],
 
 
 def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
-    """Return several results, making those that are missing in one job. See `computed`."""
+    """Return several results, computing missing ones in one job. See `computed`."""
     wanted = list(wanted)
     request = view.request
     work = tuple(each.key(request) for each in wanted)
@@ -158,8 +144,8 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
     _end_where_blank(view)
     get_tracer(view)
 
-    def make(job: Job[list[Any]]) -> list[Any]:
-        return [results.result_of(request, each, job) for each in wanted]
+    def make(report: Report) -> list[Any]:
+        return [results.result_of(request, each, report) for each in wanted]
 
     with errors_on_page():
         return attended(make, Progress(work, _doing(request)))

@@ -1,4 +1,4 @@
-"""An LRU cache bounded in bytes and shared by threads, which makes each result once."""
+"""LRU cache bounded in bytes, shared by threads, which computes each result once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,9 @@ from transformer.search.compact import Compact
 #: Counted for each result on top of its arrays, so that small ones are bounded too.
 ENTRY_BYTES = 4096
 
+#: Seconds between two calls of `waiting`.
+_EVERY = 0.2
+
 _MISSING = object()
 
 
@@ -24,7 +26,7 @@ class Lru:
     """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
 
     def __init__(self, limit: int, measure: Callable[[Any], int] | None = None) -> None:
-        """Create a cache of up to `limit` bytes; the newest result is kept whatever its size.
+        """Create a cache of up to `limit` bytes; the newest result always stays.
 
         Args: measure: returns the bytes of a result; default: `seal`.
         """
@@ -33,7 +35,7 @@ class Lru:
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
-        self._making: dict[Hashable, tuple[threading.Lock, int]] = {}
+        self._making: dict[Hashable, threading.Event] = {}
 
     def get(self, key: Hashable, default: Any = None) -> Any:
         """Return the result, which becomes the most recently used one, or `default`."""
@@ -44,7 +46,7 @@ class Lru:
             return self._results[key][0]
 
     def put(self, key: Hashable, result: Any) -> None:
-        """Keep a result. By default every array in it becomes read-only."""
+        """Store a result. By default every array in it becomes read-only."""
         size = self._measure(result) + ENTRY_BYTES
         with self._lock:
             if key in self._results:
@@ -55,19 +57,30 @@ class Lru:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
     def once(self, key: Hashable, make: Callable[[], Any], waiting: Callable[[], None]) -> Any:
-        """Return the result, made by one thread if it is missing while the others wait for it.
+        """Return the result; if it is missing, one thread computes it and the others wait.
 
         Args:
-            make: its result is kept; if it raises, nothing is, and the next thread tries.
-            waiting: called a few times a second while another thread makes it; may raise to leave.
+            make: its result is stored; if it raises, the next thread tries.
+            waiting: called several times a second while another thread computes; may raise.
         """
-        result = self.get(key, _MISSING)
-        if result is _MISSING:
-            with self._turn(key, waiting):
+        while (result := self.get(key, _MISSING)) is _MISSING:
+            with self._lock:
+                mine = key not in self._making
+                ended = self._making.setdefault(key, threading.Event())
+            if not mine:
+                while not ended.wait(_EVERY):
+                    waiting()
+                continue
+            try:
                 result = self.get(key, _MISSING)
                 if result is _MISSING:
                     result = make()
                     self.put(key, result)
+                return result
+            finally:
+                with self._lock:
+                    del self._making[key]
+                ended.set()
         return result
 
     def __contains__(self, key: Hashable) -> bool:
@@ -91,34 +104,6 @@ class Lru:
         with self._lock:
             self._results.clear()
             self._bytes = 0
-
-    @contextmanager
-    def _turn(self, key: Hashable, waiting: Callable[[], None]) -> Iterator[None]:
-        """Hold the right to make one result."""
-        with self._lock:
-            lock, users = self._making.get(key, (threading.Lock(), 0))
-            self._making[key] = (lock, users + 1)
-        try:
-            with acquired(lock, waiting):
-                yield
-        finally:
-            with self._lock:
-                lock, users = self._making.pop(key)
-                if users > 1:
-                    self._making[key] = (lock, users - 1)
-
-
-@contextmanager
-def acquired(
-    lock: threading.Lock | threading.Semaphore, waiting: Callable[[], None]
-) -> Iterator[None]:
-    """Hold a lock, calling `waiting` five times a second until it is free."""
-    while not lock.acquire(timeout=0.2):
-        waiting()
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def seal(record: Any) -> int:

@@ -21,7 +21,7 @@ from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list
 from transformer.errors import CheckpointError
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.worker.work import COPIES, open_unchanged
+from transformer.worker.tracing import COPIES, open_unchanged
 from ui.core.request import Request
 from ui.core.view import View
 from ui.work.lru import Lru, seal

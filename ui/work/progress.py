@@ -7,42 +7,34 @@ wait for the run that it should end.
 from __future__ import annotations
 
 import functools
-import queue
-import threading
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Any, Generic, NoReturn, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
 from figures.numbers import count
+from transformer.types import Report
+from transformer.worker.job import Job
 from ui.core.runs import in_turn, paused
-from ui.work.budget import Budget, budget_of_visit
+from ui.work.budget import budget_of_visit
 
 P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
-
-#: Progress callback, called with (step, maximum). A maximum of 0 means waiting for other work, of
-#: which `step` pieces go first, as far as known; a negative one that it is unknown.
-Report = Callable[[int, int], None]
 
 DECODING = "Decoding: step {step} of at most {most}"
 READING = "Reading: layer {step} of {most}"
 WORKING = "Working: {seconds:.0f} s so far"
 WAITING = "Waiting for other work to finish"
 
-#: Reported when progress is unknown.
-UNKNOWN = (0, -1)
-
 #: Seconds before the bar appears.
 _PATIENCE = 0.4
-#: Seconds between looks at the work, and between drawings of the bar while it moves, and while it
-#: stands: each drawing is a message, of which a full classroom would send hundreds a second.
-_EVERY, _MOVING, _STANDING = 0.1, 0.25, 1.0
+#: Seconds between two drawings of the bar, while it moves and while it does not: each drawing is a
+#: message, and a full classroom would send hundreds a second.
+_MOVING, _STANDING = 0.25, 1.0
 
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
@@ -51,10 +43,6 @@ _SLOT = "headlight_progress"
 
 def unreported(step: int, most: int) -> None:
     """No-op progress callback."""
-
-
-class StoppedError(Exception):
-    """Raised in background work whose caller has gone."""
 
 
 def place_for_progress() -> None:
@@ -143,103 +131,31 @@ def _frames_place() -> DeltaGenerator | None:
     return None
 
 
-class Job(Generic[T]):
-    """Work in a background thread, with a run that waits for it and draws its progress.
-
-    The work calls its job as any `Report`.
-    """
-
-    def __init__(self, make: Callable[[Job[T]], T], budget: Budget) -> None:
-        """Start a job; `make` is called with it and may use the session through `ask` only.
-
-        Args: budget: of the session, charged for the time in which the work computes.
-        """
-        self._make, self.budget = make, budget
-        self._computing_since: float | None = time.monotonic()
-        self._left = threading.Event()
-        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._reached = UNKNOWN
-        self._outcome: Callable[[], T]
-        threading.Thread(target=self._work, name="headlight-work", daemon=True).start()
-
-    def __call__(self, step: int, most: int) -> None:
-        """Report progress.
-
-        Raises: `StoppedError` if the waiting run has gone, `OverBudgetError` if the session has
-            used its budget.
-        """
-        if self._left.is_set():
-            raise StoppedError
-        self._reached = step, most
-        self._charge(computes=most != 0)
-        self.budget.check()
-
-    def ask(self, question: Callable[[], R]) -> R:
-        """Have the waiting run call a function in its session; return the result.
-
-        Raises: `StoppedError` if the run has gone, or if `question` raises there.
-        """
-        answers: list[R] = []
-        answered = threading.Event()
-
-        def answer() -> None:
-            answers.append(question())
-            answered.set()
-
-        self._calls.put(answer)
-        while not answered.wait(_EVERY):
-            self(*self._reached)
-        return answers[0]
-
-    def _charge(self, computes: bool) -> None:
-        now = time.monotonic()
-        if self._computing_since is not None:
-            self.budget.charge(seconds=now - self._computing_since)
-        self._computing_since = now if computes else None
-
-    def wait(self, progress: Progress) -> T:
-        """Draw progress and answer `ask` until the job is done; return or raise its outcome."""
-        try:
-            while True:
-                try:
-                    with paused():
-                        call = self._calls.get(timeout=_EVERY)
-                except queue.Empty:
-                    progress(*self._reached)
-                    continue
-                if call is None:
-                    break
-                call()
-        finally:
-            self._left.set()
-            progress.close()
-        return self._outcome()
-
-    def _work(self) -> None:
-        try:
-            result = self._make(self)
-            self._outcome = lambda: result
-        except BaseException as failure:  # noqa: BLE001 - raised in the waiting thread
-            self._outcome = functools.partial(_raise, failure)
-        finally:
-            self._charge(computes=False)
-            self._calls.put(None)
-
-
-def attended(make: Callable[[Job[T]], T], progress: Progress) -> T:
+def attended(make: Callable[[Report], T], progress: Progress) -> T:
     """Call `make` in a background job, drawing its progress; return or raise its outcome.
 
     Args:
-        make: called with the job. It may use the caches of the process, but no session. It ends at
-            its next report once the waiting run has gone or the session's budget is used up.
+        make: called with a progress callback. It may use the caches of the process, but no session.
+            It ends at its next report once this run has ended or the session's budget is used up.
     """
     budget = budget_of_visit()
     budget.check()
-    return Job(make, budget).wait(progress)
 
+    def work(job: Job[T]) -> T:
+        with budget.metered(job) as report:
+            return make(report)
 
-def _raise(failure: BaseException) -> NoReturn:
-    raise failure
+    job: Job[T] = Job()
+    job.start(work)
+    try:
+        while True:
+            with paused():
+                if job.ended():
+                    return job.future.result()
+            progress(*job.progress)
+    finally:
+        job.stop()
+        progress.close()
 
 
 def stopped(work: Hashable) -> bool:

@@ -1,8 +1,7 @@
-"""Results shared by all sessions: traces of sentences, and computations on them.
+"""Traces and computations on them, shared by all sessions.
 
-One cache, bounded in bytes, holds both by their request, arrays read-only. Sentences and
-computations wait their turn, short sentences first (see `transformer.worker`). Nothing here needs a
-session, so downloads use it too.
+One cache, bounded in bytes, holds both under their requests, arrays read-only. A scheduler runs
+sentences and one runs computations. Nothing here needs a session, so downloads use it too.
 """
 
 from __future__ import annotations
@@ -12,30 +11,31 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
-from transformer.worker.pool import Pool, most_workers
-from transformer.worker.turns import Turns
-from transformer.worker.work import is_small, trace_in_turn
+from transformer.types import Report
+from transformer.worker.job import UNKNOWN
+from transformer.worker.process import Pool, most_workers
+from transformer.worker.scheduler import Scheduler
+from transformer.worker.tracing import is_small, trace_by_reference, trace_in_turn, warm_up
 from ui.core.request import Request
-from ui.work.counts import COUNTS
+from ui.work.budget import count
 from ui.work.lru import Lru, seal
 from ui.work.models import load
-from ui.work.progress import UNKNOWN, Report, unreported
+from ui.work.progress import unreported
 
 T = TypeVar("T")
 
 #: A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with its search record.
 CACHE = Lru(320 * 2**20)
 
-#: A trace larger than 1 / _LARGEST of the cache is kept without its search record.
+#: A trace larger than 1 / _LARGEST of the cache is stored without its search record.
 _LARGEST = 5
 
-#: Turns of sentences to be traced, and of all else that is computed from traces, which has no steps
-#: to be interrupted at. One place each: Python runs one of them at a time anyway, and two small
-#: models that alternate every few microseconds slow each other down.
-SENTENCES, OTHERS = Turns(1), Turns(1)
+#: Schedules of sentences, and of computations on traces, which have no steps to be interrupted at.
+#: Two small models that alternate every few microseconds would slow each other down.
+SENTENCES, OTHERS = Scheduler(), Scheduler()
 
 #: Processes that trace sentences when several wait.
-WORKERS = Pool(most_workers())
+WORKERS = Pool(most_workers(), warm_up)
 
 
 class Computation(NamedTuple, Generic[T]):
@@ -43,8 +43,7 @@ class Computation(NamedTuple, Generic[T]):
 
     Attributes:
         name, args: identify it; `make` may depend on these and the request only.
-        make: called with the model and the trace while it holds a permit, so it must not ask for
-            other results.
+        make: called with the model and the trace in its turn, so it must not ask for other results.
     """
 
     name: str
@@ -67,26 +66,18 @@ def trace(request: Request, report: Report = unreported) -> Trace:
 
     def make() -> Trace:
         model = load(request)
+        count("sentences")
+        sentence, arguments = request.sentence, request.arguments()
         worker = None
-        COUNTS.add("sentences")
         if is_small(model) and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
-            arguments = request.arguments()
-            return _bounded(trace_in_turn(model, request.sentence, arguments, SENTENCES, report))
-        return _bounded(
-            worker.trace(
-                request.model, request.device, request.sentence, request.arguments(), report
-            )
-        )  # fmt: skip
+            return _bounded(trace_in_turn(model, sentence, arguments, SENTENCES, report))
+        asked = (request.model, request.device, sentence, arguments)
+        return _bounded(worker.start(trace_by_reference, *asked).result(report))
 
     found: Trace = CACHE.once(request, make, lambda: report(0, 0))
     return found
-
-
-def waiting_in(report: Report) -> Callable[[int], None]:
-    """Return what reports the number of works that go before."""
-    return lambda before: report(before, 0)
 
 
 def result_of(request: Request, wanted: Computation[T], report: Report = unreported) -> T:
@@ -98,9 +89,9 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
     def make() -> T:
         recorded = trace(request, report)
         model = load(request)
-        with OTHERS.taken(waiting_in(report)):
+        with OTHERS.turn(lambda ahead: report(ahead, 0)):
             report(*UNKNOWN)
-            COUNTS.add("computations")
+            count("computations")
             return wanted.make(model, recorded)
 
     result: T = CACHE.once(wanted.key(request), make, lambda: report(0, 0))
@@ -108,16 +99,15 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
 
 
 def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T:
-    """Return what `make` returned for this key, from the cache or made now, without a permit."""
+    """Return the result of `make` for this key, cached or made now, outside the schedule."""
     result: T = CACHE.once(key, make, lambda: report(0, 0))
     return result
 
 
-def _bounded(made: Trace) -> Trace:
+def _bounded(found: Trace) -> Trace:
     """Drop a search record that would push too much else out of the cache.
 
-    For a long sentence it holds every row of the beam, many times the size of the rest of the
-    trace.
+    For a long sentence it holds every row of the beam, many times the size of the rest.
     """
-    large = made.search is not None and seal(made) > CACHE.limit // _LARGEST
-    return dataclasses.replace(made, search=None) if large else made
+    large = found.search is not None and seal(found) > CACHE.limit // _LARGEST
+    return dataclasses.replace(found, search=None) if large else found

@@ -1,9 +1,7 @@
-"""Toy tasks, the changes to the model, and the protocol of a job."""
+"""Toy tasks, the changes to the model, and requests to a run."""
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,27 +10,16 @@ import torch
 
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
-from transformer.toys import job
-from transformer.toys.files import (
-    KEPT,
-    Control,
-    JobFolder,
-    map_updates,
-    read_maps,
-    read_probe,
-)
-from transformer.toys.job import Job, run_job
+from transformer.toys.files import KEPT, Control, map_updates, read_maps, read_probe
 from transformer.toys.lane import Lane
+from transformer.toys.run import ToyRun
 from transformer.toys.settings import NoResidual, ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.data import collate
 from transformer.training.watching import read_metrics
+from transformer.worker.job import Job
 
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=12, warmup=4)
-
-
-def never() -> bool:
-    raise AssertionError("waited without being paused")
 
 
 @pytest.mark.parametrize(
@@ -87,48 +74,49 @@ def test_a_kept_model_computes_what_was_trained(change: str, tmp_path: Path) -> 
     assert bool((moved == 0).all()) == (change == "no_positions")
 
 
-def test_a_paused_job_steps_goes_on_and_stops_when_asked(tmp_path: Path) -> None:
-    folder = JobFolder.create(tmp_path / "job", [TINY, TINY.replace(change="one_head")])
-    folder.ask(Control("pause"))
-    seen: list[tuple[str, int]] = []
+class Watched(Job[bool]):
+    """Changes its request at some reports, by the updates made."""
 
-    def wait() -> bool:
-        seen.append((folder.status().phase, folder.status().update))
-        script: list[Control] = [
-            Control("pause", until=1), Control("pause", until=3), Control("run", factor=3.0),
-        ]  # fmt: skip
-        folder.ask(script[len(seen) - 1])
-        return True
+    def __init__(self, script: dict[int, Control]) -> None:
+        super().__init__()
+        self.script, self.request, self.seen = script, Control("pause"), list[int]()
 
-    job = Job(folder, wait)
+    def __call__(self, step: int, most: int) -> None:
+        super().__call__(step, most)
+        if len(self.seen) and self.seen[-1] == step:  # paused for a second look
+            self.request = self.script.get(step, self.request)
+        self.seen.append(step)
+
+
+def test_a_paused_run_steps_continues_and_stops_on_request(tmp_path: Path) -> None:
+    script = {0: Control("pause", until=1), 1: Control("pause", until=3), 3: Control(factor=3.0)}
+    job = Watched(script)
+    run = ToyRun(tmp_path, [TINY, TINY.replace(change="one_head")], job)
     rates: list[float] = []
-    step: Callable[[], None] = job._step
+    step: Callable[[], None] = run._step
 
     def counted() -> None:
-        rates.append(job.factor)
+        rates.append(run.factor)
         step()
-        if job.update == 6:
-            folder.ask(Control("stop"))
+        if run.update == 6:
+            job.ask(Control("stop"))
 
-    job._step = counted  # type: ignore[method-assign]
-    assert job.run() == "stopped"
-    assert seen == [("paused", 0), ("paused", 1), ("paused", 3)]
-    assert rates == [1.0] * 3 + [3.0] * 3
-    assert folder.status().update == 6 and not folder.status().live
-    for lane in (0, 1):
-        assert map_updates(folder.lane(lane)) == [0, 1, 3, 6]
-        assert {line["update"] for line in read_metrics(folder.lane(lane))} >= {1, 5, 6}
-        source, target = read_probe(folder.lane(lane)) or ([], [])
-        cross = read_maps(folder.lane(lane), 6)["cross"]
-        assert cross.shape == (1, 2 - lane, len(target), len(source))
-        assert load_checkpoint(folder.lane(lane) / KEPT).config.n_heads == 2 - lane
+    run._step = counted  # type: ignore[method-assign]
+    assert not run.run()
+    assert rates == [1.0] * 3 + [3.0] * 3 and job.progress == (6, 12)
+    for number in (0, 1):
+        lane = tmp_path / str(number)
+        assert map_updates(lane) == [0, 1, 3, 6]
+        assert {line["update"] for line in read_metrics(lane)} >= {1, 5, 6}
+        source, target = read_probe(lane) or ([], [])
+        assert read_maps(lane, 6)["cross"].shape == (1, 2 - number, len(target), len(source))
+        assert load_checkpoint(lane / KEPT).config.n_heads == 2 - number
 
 
-def test_a_job_nobody_waits_for_ends(tmp_path: Path) -> None:
-    folder = JobFolder.create(tmp_path / "job", [TINY])
-    folder.ask(Control("pause"))
-    assert run_job(folder.path, lambda: False).phase == "stopped"
-    assert not (folder.lane(0) / KEPT).exists()
+def test_a_run_paused_for_too_long_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer.toys.run.MOST_PAUSE", 0.0)
+    assert not ToyRun(tmp_path, [TINY], Watched({})).run()
+    assert not (tmp_path / "0" / KEPT).exists()
 
 
 def test_a_diverging_job_says_so_in_one_line(
@@ -142,40 +130,13 @@ def test_a_diverging_job_says_so_in_one_line(
         return real(self, factor)
 
     monkeypatch.setattr(Lane, "step", spoiled)
-    folder = JobFolder.create(tmp_path / "job", [TINY])
-    status = run_job(folder.path, never)
-    assert (status.phase, status.update) == ("failed", 3)
-    assert "not finite" in status.error and "\n" not in status.error
+    job: Job[bool] = Job()
+    job.start(lambda job: ToyRun(tmp_path, [TINY], job).run())
+    assert job.ended(60) and job.progress == (3, 12)
+    assert job.phase == "failed" and "not finite" in job.error
 
 
 def test_settings_out_of_bounds_are_refused() -> None:
     for wrong in ({"task": "x"}, {"d_model": 4096}, {"n_heads": 3}, {"peak_lr": 9.0}, {"seed": 0}):
         with pytest.raises(ConfigError):
             TINY.replace(**wrong)
-    with pytest.raises(ConfigError):
-        ToySettings.from_dict({"path": "/"})
-
-
-def test_a_job_without_room_for_its_files_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = JobFolder.create(tmp_path / "job", [TINY])
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(JobFolder, "tell", full)
-    assert run_job(folder.path, never).error == "No space left on device"
-    monkeypatch.setattr(job.sys, "argv", ["job", str(folder.path), str(os.getppid())])
-    with pytest.raises(SystemExit) as ended:
-        job.main()
-    assert ended.value.code == job.DISK_FULL
-
-
-def test_a_job_whose_server_was_killed_before_it_began_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = JobFolder.create(tmp_path / "job", [TINY])
-    monkeypatch.setattr(job.sys, "argv", ["job", str(folder.path), str(os.getpid())])
-    job.main()
-    assert folder.status().phase == "stopped" and folder.status().update == 0

@@ -6,36 +6,37 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import wait_until
 from transformer.errors import CheckpointError
 from transformer.toys.files import KEPT, Control
 from transformer.toys.settings import ToySettings
 from ui.training import jobs
 
 
-def test_one_process_at_a_time_which_ends_when_killed(
+def test_one_run_at_a_time_whose_models_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr(jobs, "_JOBS", {})
+    monkeypatch.setattr(jobs, "_RUNS", {})
     monkeypatch.setattr(jobs, "_place", lambda: tmp_path / "jobs")
-    job = jobs.begin([ToySettings()])
-    job.folder.ask(Control("pause"))
-    assert jobs.find(job.name) is job and job.status().live
+    run = jobs.begin([ToySettings()])
+    run.job.ask(Control("pause"))
+    assert jobs.find(run.name) is run and run.phase == "starting"
     with pytest.raises(jobs.BusyError, match="Yours can start when it ends"):
         jobs.begin([ToySettings()])
-    job.process.kill()
-    job.process.wait()
-    assert job.status().phase == "failed" and jobs.busy() is None
+    wait_until(lambda: run.phase == "paused")
+    run.job.stop()
+    assert run.job.ended(60) and run.phase == "stopped" and jobs.busy() is None
     with pytest.raises(CheckpointError, match="not kept"):
-        jobs.keep(job, 0, "mine")
-    made = job.folder.lane(0) / KEPT
+        jobs.keep(run, 0, "mine")
+    made = run.lane(0) / KEPT
     made.mkdir(parents=True)
     (made / "config.json").write_text("{}")
-    jobs.keep(job, 0, "mine")
+    jobs.keep(run, 0, "mine")
     assert (tmp_path / "mine" / "config.json").is_file()
     assert sorted(each.name for each in tmp_path.iterdir()) == ["jobs", "mine"]
     with pytest.raises(CheckpointError, match="already exists"):
-        jobs.keep(job, 0, "mine")
+        jobs.keep(run, 0, "mine")
 
 
 def test_a_server_can_switch_it_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,208 +1,98 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tests.factories import make_trace
 from tests.views import make_view
-from transformer.errors import CheckpointError, InputError
-from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.core.request import Request
 from ui.core.view import View
-from ui.work import models, results
+from ui.work import cache, results
 from ui.work.lru import Lru
 
 
 @pytest.fixture(autouse=True)
-def _fresh_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture
-def view(tiny_checkpoint: Path, tmp_path: Path) -> View:
-    folder = tmp_path / "tiny"
-    shutil.copytree(tiny_checkpoint, folder)
-    return make_view(folder)
+def view(tiny_checkpoint: Path) -> View:
+    return make_view(tiny_checkpoint)
 
 
-def traces() -> int:
-    """Return the number of traces in the cache."""
-    return sum(isinstance(key, Request) for key in results.CACHE)
+def mean_weight(model: Translator, trace: Trace) -> NDArray[np.float32]:
+    return trace.cross.mean(axis=(0, 1))
 
 
-def silent(step: int, most: int) -> None:
-    pass
+def test_it_is_made_once_from_the_views_own_model_and_trace(view: View) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def make(model: Translator, trace: Trace) -> NDArray[np.float32]:
+        seen.append((model.name, trace.source))
+        return mean_weight(model, trace)
+
+    first = cache.computed(view, "mean", (), make)
+    assert cache.computed(view, "mean", (), make) is first
+    assert seen == [("tiny", "A dog runs.")]
 
 
-def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
-    shutil.copytree(view.path, tmp_path / "other")
-    other = make_view(tmp_path / "other").entry
-    newer = dataclasses.replace(view.entry.ref, mark="newer")
-    changes: tuple[dict[str, Any], ...] = (
-        {"entry": other}, {"device": "cuda"}, {"sentence": "A dog runs"},
-        {"beam_size": 3}, {"alpha": 0.0}, {"prefix": (20,)}, {"prefix": (20, 21)},
-        {"prefix": (20, view.entry.config.eos_id)},  # type: ignore[union-attr]
-        {"target": "Ein Hund."}, {"sampling": Sampling()}, {"sampling": Sampling(seed=1)},
-        {"entry": dataclasses.replace(view.entry, ref=newer)},
-    )  # fmt: skip
-    views = [view, *(dataclasses.replace(view, **change) for change in changes)]
-    assert len({each.request for each in views}) == len({each.request.name for each in views})
-    assert len({each.request for each in views}) == 1 + len(changes)
+def test_everything_it_depends_on_is_in_the_key(view: View) -> None:
+    other = dataclasses.replace(view, sentence="The cat sat on the mat.")
+    found = [
+        cache.computed(each, name, args, lambda model, trace: object())
+        for each in (view, other)
+        for name in ("one", "two")
+        for args in ((1, "a"), (1, "b"))
+    ]
+    assert len({id(each) for each in found}) == 8
 
 
-def test_greedy_decoding_does_not_depend_on_alpha(view: View) -> None:
-    greedy = dataclasses.replace(view, beam_size=1)
-    assert greedy.request == dataclasses.replace(greedy, alpha=1.5).request
+def test_a_failure_leaves_nothing_and_frees_the_permit(view: View) -> None:
+    def fail(model: Translator, trace: Trace) -> int:
+        raise KeyError("x")
+
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            cache.computed(view, "failing", 0, fail)
+    assert cache.computed(view, "failing", 0, lambda *_: 1) == 1
 
 
-def test_a_given_translation_does_not_depend_on_how_to_search(view: View) -> None:
-    given = dataclasses.replace(view, target="Ein Hund.")
-    for change in ({"beam_size": 2}, {"alpha": 1.5}, {"beam_size": 1, "sampling": Sampling()}):
-        assert given.request == dataclasses.replace(given, **change).request
+def test_a_plan_runs_in_its_session_and_is_sent_results(view: View) -> None:
+    here, sent = threading.current_thread(), []
+
+    def plan(trace: Trace) -> cache.Plan:
+        first = yield cache.Computation("one", (), lambda model, trace: trace.source)
+        assert threading.current_thread() is here
+        sent.append((yield cache.Computation("two", first, lambda *_: first.upper())))
+
+    trace = cache.get_trace(view, plan)
+    assert sent == ["A DOG RUNS."]
+    assert cache.get_trace(view, plan) is trace and sent == ["A DOG RUNS."] * 2
+    assert cache.computed(view, "two", trace.source, lambda *_: "") == "A DOG RUNS."
 
 
-def test_steering_reaches_the_translator(view: View) -> None:
-    model = models.translator(view)
-    ids = model.tokenize("Ein Hund").ids
-    sampling = Sampling(temperature=1.4, seed=3)
-    cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
-        ({"prefix": ids}, {"prefix": ids}),
-        ({"prefix": (*ids, model.config.eos_id)}, {"target": ids}),
-        ({"target": "Ein Hund."}, {"target": "Ein Hund."}),
-        ({"beam_size": 1, "sampling": sampling}, {"beam_size": 1, "sampling": sampling}),
-    )
-    for change, arguments in cases:
-        made = results.trace(dataclasses.replace(view, **change).request, silent)
-        expected = model.trace(view.sentence, **arguments)
-        assert made.predicted_ids == expected.predicted_ids
-        assert (made.forced, made.n_forced) == (expected.forced, expected.n_forced)
-        if made.forced:
-            assert made.forcing_gap is None
-        else:
-            assert made.forcing_gap is not None and made.forcing_gap < 1e-5
+def test_a_plan_is_sent_none_for_another_trace_that_fails(view: View) -> None:
+    sent = []
+
+    def plan(trace: Trace) -> cache.Plan:
+        for sentence in ("The cat sat.", "A dog runs. " * 300):
+            sent.append((yield dataclasses.replace(view, sentence=sentence).request))
+
+    cache.get_trace(view, plan)
+    assert sent[0].source == "The cat sat." and sent[1] is None
 
 
-def test_a_changed_file_is_another_checkpoint(view: View) -> None:
-    first = models.translator(view)
-    assert models.translator(view) is first
-    os.utime(view.path / "model.safetensors", ns=(1, 1))
-    changed = make_view(view.path)
-    assert changed.request != view.request
-    assert models.translator(changed) is not first
-    os.utime(view.path / "model.safetensors", ns=(2, 2))
-    older = dataclasses.replace(changed.entry.ref, mark="older")
-    with pytest.raises(CheckpointError, match="changed since this page was drawn"):
-        models.load(dataclasses.replace(changed.request, model=older))
-
-
-def test_a_large_search_record_is_left_out_and_a_small_one_kept(
-    view: View, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = results.trace(view.request)
-    monkeypatch.setattr(results, "CACHE", Lru(1000))
-    stripped = results.trace(view.request)
-    assert kept.search is not None and stripped.search is None
-    np.testing.assert_array_equal(stripped.cross, kept.cross)
-
-
-def test_the_trace_is_the_translators_own_and_made_once(view: View) -> None:
-    steps: list[tuple[int, int]] = []
-    made = results.trace(view.request, lambda step, most: steps.append((step, most)))
-    expected = Translator.load(view.path, device="cpu").trace(view.sentence)
-    assert made.text == expected.text
-    np.testing.assert_array_equal(made.cross, expected.cross)
-    assert steps
-    assert results.trace(view.request, silent) is made
-
-
-def test_errors_pass_and_are_not_kept(view: View) -> None:
-    long = dataclasses.replace(view, sentence="A dog runs. " * 300)
+def test_several_computations_are_one_job(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = []
+    attended = cache.attended
+    monkeypatch.setattr(cache, "attended", lambda *args: (jobs.append(1), attended(*args))[1])
+    wanted = [cache.Computation("number", n, lambda _, trace, n=n: n) for n in range(3)]
     for _ in range(2):
-        with pytest.raises(InputError, match="tokens"):
-            results.trace(long.request, silent)
-    (view.path / "model.safetensors").write_bytes(b"no")
-    with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        results.trace(make_view(view.path).request, silent)
-    assert traces() == 0
-
-
-def test_stopping_leaves_nothing_and_the_next_one_goes_through(view: View) -> None:
-    class Stop(BaseException):
-        pass
-
-    def stop(step: int, most: int) -> None:
-        raise Stop
-
-    with pytest.raises(Stop):
-        results.trace(view.request, stop)
-    assert traces() == 0
-    assert results.trace(view.request, silent).predicted_tokens
-
-
-def test_one_sentence_is_traced_at_a_time(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
-    running: list[int] = [0]
-    most: list[int] = [0]
-    lock = threading.Lock()
-    waiting, five_wait = set[int](), threading.Event()
-
-    def report(step: int, at_most: int) -> None:
-        if at_most == 0:  # waiting for others
-            waiting.add(threading.get_ident())
-            if len(waiting) == 5:
-                five_wait.set()
-
-    shape = models.translator(view).config
-
-    class Slow:
-        config = shape
-
-        def trace(self, sentence: str, **settings: object) -> Trace:
-            with lock:
-                running[0] += 1
-                most[0] = max(most[0], running[0])
-            assert five_wait.wait(60)
-            with lock:
-                running[0] -= 1
-            return make_trace()
-
-    monkeypatch.setattr(results, "load", lambda request: Slow())
-    keys = [dataclasses.replace(view, sentence=f"sentence {i}").request for i in range(6)]
-    threads = [threading.Thread(target=results.trace, args=(key, report)) for key in keys]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most[0] == 1
-    assert traces() == 6
-
-
-def test_a_process_of_its_own_is_asked_when_there_is_one(
-    view: View, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected, reported = make_trace(), []
-
-    class Ready:
-        def free(self, waiting: int) -> Ready:
-            assert waiting == 0
-            return self
-
-        def trace(self, *asked: Any) -> Trace:
-            request = view.request
-            assert asked[:3] == (request.model, request.device, request.sentence)
-            assert asked[3] == request.arguments()
-            asked[4](3, 9)
-            return expected
-
-    monkeypatch.setattr(results, "WORKERS", Ready())
-    found = results.trace(view.request, lambda *step: reported.append(step))
-    assert found is expected and reported == [(3, 9)]
-    assert results.trace(view.request, silent) is found
+        assert cache.prepare(view, wanted) == [0, 1, 2]
+    assert jobs == [1]

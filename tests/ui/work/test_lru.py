@@ -8,7 +8,7 @@ import pytest
 
 from figures.positions import encoding_heatmap
 from tests.factories import make_trace
-from ui.work.lru import ENTRY_BYTES, Lru, acquired
+from ui.work.lru import ENTRY_BYTES, Lru
 
 
 def size_of(trace: object) -> int:
@@ -111,20 +111,25 @@ def test_a_failure_is_not_kept_and_the_next_one_goes_through() -> None:
     assert cache.once("a", lambda: 1, nothing) == 1
 
 
-def test_who_waits_is_asked_now_and_then_and_may_leave() -> None:
-    class Leave(BaseException):
-        pass
+def test_a_thread_that_waits_may_leave() -> None:
+    cache, computing, go_on = Lru(10**9), threading.Event(), threading.Event()
+
+    def make() -> int:
+        computing.set()
+        go_on.wait(60)
+        return 1
 
     def leave() -> None:
-        raise Leave
+        raise InterruptedError
 
-    lock = threading.Semaphore(0)
-    with pytest.raises(Leave), acquired(lock, leave):
-        pytest.fail("held a lock that was never free")
-    lock.release()
-    with acquired(lock, leave):
-        assert not lock.acquire(blocking=False)
-    assert lock.acquire(blocking=False)
+    thread = threading.Thread(target=cache.once, args=("a", make, nothing))
+    thread.start()
+    assert computing.wait(60)
+    with pytest.raises(InterruptedError):
+        cache.once("a", make, leave)
+    go_on.set()
+    thread.join()
+    assert cache.once("a", make, leave) == 1
 
 
 def test_records_inside_records_are_sealed() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
-from transformer.worker.work import COPIES
+from transformer.worker.tracing import COPIES
 from ui.core.view import View
 from ui.work import models
 from ui.work.lru import ENTRY_BYTES, Lru

@@ -6,7 +6,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.servers import ROOT
-from ui.work.progress import UNKNOWN, Job, Progress, Report, StoppedError, attended
+from transformer.types import Report
+from transformer.worker.job import UNKNOWN, StoppedError
+from ui.work.progress import Progress, attended
 
 PATIENCE = 60.0
 
@@ -114,27 +116,3 @@ def test_what_computes_in_a_fragment_can_show_its_progress() -> None:
         "sections.py", "download.py", "travel.py", "form.py", "through_time.py",
     }  # fmt: skip
     assert plain == {"progress.py", "import_form.py", "layers.py"} | computing_nothing
-
-
-def test_the_run_that_waits_answers_questions_of_the_work() -> None:
-    here = threading.current_thread()
-
-    def make(job: Job[bool]) -> bool:
-        return job.ask(threading.current_thread) is here
-
-    assert attended(make, Watched())
-
-
-def test_work_ends_if_a_question_ends_the_run() -> None:
-    ended = threading.Event()
-
-    def make(job: Job[None]) -> None:
-        try:
-            job.ask(lambda: {}["x"])
-        except StoppedError:
-            ended.set()
-            raise
-
-    with pytest.raises(KeyError, match="x"):
-        attended(make, Watched())
-    assert ended.wait(PATIENCE)

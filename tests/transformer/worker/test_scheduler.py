@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.waiting import wait_until
-from transformer.worker import turns
-from transformer.worker.turns import Turn, Turns
+from transformer.worker import scheduler
+from transformer.worker.scheduler import Scheduler
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Processor time that stands, but for what the test adds to a thread's own."""
     spent = threading.local()
-    monkeypatch.setattr(turns.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
+    monkeypatch.setattr(scheduler.time, "thread_time", lambda: getattr(spent, "seconds", 0.0))
 
     def spend(seconds: float) -> None:
         spent.seconds = getattr(spent, "seconds", 0.0) + seconds
@@ -30,16 +30,16 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 class Work:
     """A thread that takes a turn, computes step by step as it is told, and says what it does."""
 
-    def __init__(self, all_turns: Turns, name: str, said: list[str], clock: Callable) -> None:
+    def __init__(self, schedule: Scheduler, name: str, said: list[str], clock: Callable) -> None:
         self.name, self.said, self._clock = name, said, clock
         self.before: list[int] = []
         self._go = threading.Semaphore(0)
         self._seconds: list[float] = []
-        self.thread = threading.Thread(target=self._run, args=(all_turns,), daemon=True)
+        self.thread = threading.Thread(target=self._run, args=(schedule,), daemon=True)
         self.thread.start()
 
-    def _run(self, all_turns: Turns) -> None:
-        with all_turns.taken(self.before.append) as turn:
+    def _run(self, schedule: Scheduler) -> None:
+        with schedule.turn(self.before.append) as turn:
             while True:
                 self.said.append(self.name)
                 self._go.acquire()
@@ -56,10 +56,10 @@ class Work:
 
 
 def test_work_waits_in_the_order_of_arrival(clock: Callable[[float], None]) -> None:
-    all_turns, said = Turns(1), list[str]()
+    schedule, said = Scheduler(), list[str]()
     works = []
     for name in "abc":
-        works.append(Work(all_turns, name, said, clock))
+        works.append(Work(schedule, name, said, clock))
         wait_until(lambda: bool(said) and (len(works) == 1 or bool(works[-1].before)))
     assert [work.before[-1] for work in works[1:]] == [0, 1]
     for number, work in enumerate(works, 1):
@@ -73,12 +73,12 @@ def test_work_waits_in_the_order_of_arrival(clock: Callable[[float], None]) -> N
 def test_long_work_lets_short_work_go_first_at_its_next_step(
     clock: Callable[[float], None],
 ) -> None:
-    all_turns, said = Turns(1), list[str]()
-    long = Work(all_turns, "long", said, clock)
+    schedule, said = Scheduler(), list[str]()
+    long = Work(schedule, "long", said, clock)
     wait_until(lambda: said == ["long"])
     long.step(5.0)  # nobody waits, so it goes on
     wait_until(lambda: said == ["long"] * 2)
-    short = Work(all_turns, "short", said, clock)
+    short = Work(schedule, "short", said, clock)
     wait_until(lambda: bool(short.before))
     assert said[-1] == "long"
     long.step(0.01)
@@ -92,24 +92,11 @@ def test_long_work_lets_short_work_go_first_at_its_next_step(
         work.thread.join(60)
 
 
-def test_several_pieces_in_one_may_take_as_long_as_each_alone_would(
-    clock: Callable[[float], None],
-) -> None:
-    alone, together = (Turn(Turns(1), lambda _: None) for _ in range(2))
-    together.share(4)
-    for turn in (alone, together):
-        came = turn.rank
-        turn.begin()
-        clock(0.6)  # three times what a short one takes
-        turn.count()
-        assert (turn.rank > came) == (turn is alone)
-
-
 def test_long_ones_take_turns(clock: Callable[[float], None]) -> None:
-    all_turns, said = Turns(1), list[str]()
-    works = {"a": Work(all_turns, "a", said, clock)}
+    schedule, said = Scheduler(), list[str]()
+    works = {"a": Work(schedule, "a", said, clock)}
     wait_until(lambda: said == ["a"])
-    works["b"] = Work(all_turns, "b", said, clock)
+    works["b"] = Work(schedule, "b", said, clock)
     wait_until(lambda: bool(works["b"].before))
     while len(said) < 14:
         steps = len(said)
@@ -129,13 +116,13 @@ def test_work_that_leaves_while_it_waits_gives_nothing_twice() -> None:
     def leave(_: int) -> None:
         raise LeaveError
 
-    all_turns = Turns(1)
-    with all_turns.taken(leave):
-        with pytest.raises(LeaveError), all_turns.taken(leave):
+    schedule = Scheduler()
+    with schedule.turn(leave):
+        with pytest.raises(LeaveError), schedule.turn(leave):
             raise AssertionError("two at once")
-        with pytest.raises(LeaveError), all_turns.taken(leave):
+        with pytest.raises(LeaveError), schedule.turn(leave):
             raise AssertionError("two at once")
-    with all_turns.taken(leave), pytest.raises(LeaveError), all_turns.taken(leave):
+    with schedule.turn(leave), pytest.raises(LeaveError), schedule.turn(leave):
         raise AssertionError("two at once")
 
 
@@ -148,38 +135,32 @@ def test_work_that_fails_or_leaves_at_an_offer_frees_its_place(
     def leave(_: int) -> None:
         raise LeaveError
 
-    all_turns, said = Turns(1), list[str]()
+    schedule, said = Scheduler(), list[str]()
     with ExitStack() as stack:
-        turn = stack.enter_context(all_turns.taken(leave))
+        turn = stack.enter_context(schedule.turn(leave))
         clock(10.0)
-        short = Work(all_turns, "short", said, clock)
+        short = Work(schedule, "short", said, clock)
         wait_until(lambda: bool(short.before))
         with pytest.raises(LeaveError):
             turn.offer()  # has to wait now, and leaves
     wait_until(lambda: said == ["short"])
     short.step(0)
     short.thread.join(60)
-    with pytest.raises(ZeroDivisionError), all_turns.taken(leave):
+    with pytest.raises(ZeroDivisionError), schedule.turn(leave):
         raise ZeroDivisionError
-    with all_turns.taken(leave):
+    with schedule.turn(leave):
         pass
 
 
-@given(places=st.integers(1, 3), works=st.integers(1, 8), steps=st.integers(0, 4))
-def test_never_more_than_the_places_compute_at_once(places: int, works: int, steps: int) -> None:
-    all_turns, lock = Turns(places), threading.Lock()
-    now, most = [0], [0]
-
-    def enter(change: int) -> None:
-        with lock:
-            now[0] += change
-            most[0] = max(most[0], now[0])
+@given(works=st.integers(1, 8), steps=st.integers(0, 4))
+def test_one_computes_at_a_time(works: int, steps: int) -> None:
+    schedule, running = Scheduler(), threading.Lock()
 
     def run() -> None:
-        with all_turns.taken(lambda _: None) as turn:
+        with schedule.turn() as turn:
             for _ in range(steps):
-                enter(1)
-                enter(-1)
+                assert running.acquire(blocking=False)
+                running.release()
                 turn.offer()
 
     threads = [threading.Thread(target=run) for _ in range(works)]
@@ -188,25 +169,23 @@ def test_never_more_than_the_places_compute_at_once(places: int, works: int, ste
     for thread in threads:
         thread.join(60)
     assert not any(thread.is_alive() for thread in threads)
-    assert most[0] <= places
-    with ExitStack() as stack:  # every place is free again
-        for _ in range(places):
-            assert isinstance(stack.enter_context(all_turns.taken(pytest.fail)), Turn)
+    with schedule.turn(pytest.fail):  # the place is free again
+        pass
 
 
 def test_paused_work_lets_others_compute_and_waits_for_them() -> None:
-    all_turns, said = Turns(1), list[str]()
+    schedule, said = Scheduler(), list[str]()
     inside, end, waits = threading.Event(), threading.Event(), threading.Event()
 
     def other() -> None:
-        with all_turns.taken(lambda _: None):
+        with schedule.turn(lambda _: None):
             said.append("other")
             inside.set()
             end.wait()
             said.append("other ends")
 
     thread = threading.Thread(target=other)
-    with all_turns.taken(lambda _: waits.set()) as turn:
+    with schedule.turn(lambda _: waits.set()) as turn:
         thread.start()
         with turn.paused():
             assert inside.wait(60)
@@ -217,30 +196,30 @@ def test_paused_work_lets_others_compute_and_waits_for_them() -> None:
 
 
 def test_work_that_fails_while_paused_goes_on_without_a_place() -> None:
-    all_turns = Turns(1)
-    with all_turns.taken(pytest.fail) as turn:
+    schedule = Scheduler()
+    with schedule.turn(pytest.fail) as turn:
         with pytest.raises(ZeroDivisionError), turn.paused():
             raise ZeroDivisionError
-        with all_turns.taken(pytest.fail):
+        with schedule.turn(pytest.fail):
             pass
         with turn.paused():  # and has one again after it
             pass
-        assert turn.may.is_set()
+        assert turn.runs.is_set()
 
 
 def test_a_place_kept_too_long_goes_to_work_that_waits() -> None:
-    all_turns = Turns(1, patience=0.0)
-    with all_turns.taken(lambda _: None) as turn:
+    schedule = Scheduler(patience=0.0)
+    with schedule.turn(lambda _: None) as turn:
         done = threading.Event()
 
         def other() -> None:
-            with all_turns.taken(lambda _: None):
+            with schedule.turn(lambda _: None):
                 done.set()
 
         thread = threading.Thread(target=other)
         thread.start()
         assert done.wait(60)
         thread.join(60)
-        assert not turn.may.is_set()
-    with all_turns.taken(pytest.fail):  # given back once, not twice
-        assert all_turns.waiting == 0
+        assert not turn.runs.is_set()
+    with schedule.turn(pytest.fail):  # given back once, not twice
+        assert schedule.waiting == 0

@@ -1,4 +1,4 @@
-"""Sentences traced in a process of its own: the same traces and errors, and nothing left behind."""
+"""Jobs in processes: the same traces and errors as here, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from transformer.catalogue import resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from transformer.worker import pool
-from transformer.worker.pool import SETTING, Pool, Worker, most_workers
-from transformer.worker.turns import Turns
-from transformer.worker.work import trace_in_turn
+from transformer.worker import process
+from transformer.worker.job import Job
+from transformer.worker.process import SETTING, LostError, Pool, Process, most_workers, start_alone
+from transformer.worker.scheduler import Scheduler
+from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
 
 CAT = "The cat sat on the mat."
 
 
 @pytest.fixture(scope="module")
-def worker() -> Iterator[Worker]:
-    started = Worker()
-    wait_until(lambda: started.ready or started.ended)
+def worker() -> Iterator[Process]:
+    started = Process()
     yield started
     started.close()
 
 
-def traced(worker: Worker, path: Path, sentence: str = CAT, **options: Any) -> Trace:
+def traced(worker: Process, path: Path, sentence: str = CAT, **options: Any) -> Trace:
     arguments = {"beam_size": 4, "alpha": 0.6} | options.pop("arguments", {})
     ref, report = resolve(path), options.get("report", lambda *_: None)
     ref = dataclasses.replace(ref, mark=options.get("mark", ref.mark))
-    return worker.trace(ref, "cpu", sentence, arguments, report)
+    return worker.start(trace_by_reference, ref, "cpu", sentence, arguments).result(report)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
 def test_a_trace_from_there_is_that_of_here(
-    worker: Worker, tiny_checkpoint: Path, arguments: dict[str, Any]
+    worker: Process, tiny_checkpoint: Path, arguments: dict[str, Any]
 ) -> None:
     found = traced(worker, tiny_checkpoint, arguments=arguments)
     model = Translator.load(tiny_checkpoint, device="cpu")
     settings = {"beam_size": 4, "alpha": 0.6} | arguments
-    expected = trace_in_turn(model, CAT, settings, Turns(1), lambda *_: None)
+    expected = trace_in_turn(model, CAT, settings, Scheduler(), lambda *_: None)
     for field in dataclasses.fields(Trace):
         here, there = getattr(expected, field.name), getattr(found, field.name)
         if isinstance(here, np.ndarray):
@@ -59,7 +59,7 @@ def test_a_trace_from_there_is_that_of_here(
     assert (found.forcing_gap is None) == (expected.forcing_gap is None)
 
 
-def test_errors_come_back_as_they_were(worker: Worker, tiny_checkpoint: Path) -> None:
+def test_errors_come_back_as_they_were(worker: Process, tiny_checkpoint: Path) -> None:
     with pytest.raises(CheckpointError, match="no such checkpoint folder"):
         traced(worker, tiny_checkpoint.with_name("none"), mark="")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
@@ -69,23 +69,20 @@ def test_errors_come_back_as_they_were(worker: Worker, tiny_checkpoint: Path) ->
     assert worker.jobs == 0
 
 
-def test_who_leaves_ends_the_job_and_the_next_one_runs(
-    worker: Worker, tiny_checkpoint: Path
+def test_a_job_whose_caller_leaves_ends_and_the_next_one_runs(
+    worker: Process, tiny_checkpoint: Path
 ) -> None:
-    class LeaveError(Exception):
-        pass
-
     def leave(step: int, most: int) -> None:
-        raise LeaveError
+        raise InterruptedError
 
     long = " ".join(["dog"] * 150)
-    with pytest.raises(LeaveError):
+    with pytest.raises(InterruptedError):
         traced(worker, tiny_checkpoint, long, report=leave, arguments={"beam_size": 10})
-    assert worker.jobs == 0
+    wait_until(lambda: worker.jobs == 0)
     assert traced(worker, tiny_checkpoint).complete is not None
 
 
-def test_several_jobs_at_once_get_their_own_answers(worker: Worker, tiny_checkpoint: Path) -> None:
+def test_several_jobs_at_once_get_their_own_answers(worker: Process, tiny_checkpoint: Path) -> None:
     sentences = [f"{'the cat ' * n}sat." for n in range(1, 7)]
     found: dict[str, Trace] = {}
     threads = [
@@ -101,25 +98,25 @@ def test_several_jobs_at_once_get_their_own_answers(worker: Worker, tiny_checkpo
     assert {each: found[each].source for each in sentences} == {each: each for each in sentences}
 
 
-def test_a_process_that_is_killed_is_one_line_and_another_follows_later(
+def test_a_killed_process_fails_its_jobs_and_is_replaced_later(
     tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = Pool(1)
+    workers = Pool(1, warm_up)
     assert workers.free(waiting=1) is None and not workers.workers  # nobody has to wait yet
     assert workers.free(waiting=2) is None  # it starts
     (first,) = workers.workers
-    wait_until(lambda: first.ready)
-    assert workers.free(waiting=0) is first
+    wait_until(lambda: workers.free(waiting=0) is first)
 
     def kill(step: int, most: int) -> None:
         os.kill(first.pid, signal.SIGKILL)
 
     long = " ".join(["dog"] * 150)
-    with pytest.raises(InputError, match="the process that translates ended"):
+    with pytest.raises(LostError, match="killed"):
         traced(first, tiny_checkpoint, long, report=kill, arguments={"beam_size": 10})
-    wait_until(lambda: first.ended)
+    with pytest.raises(LostError):
+        first.start(warm_up)
     assert workers.free(waiting=5) is None and workers.workers == ()
-    assert workers.free(waiting=5) is None and workers.workers == ()  # it rests
+    assert workers.free(waiting=5) is None and workers.workers == ()  # it pauses
     monkeypatch.setattr(workers, "_rest_until", 0.0)
     assert workers.free(waiting=5) is None
     (second,) = workers.workers
@@ -127,8 +124,33 @@ def test_a_process_that_is_killed_is_one_line_and_another_follows_later(
     wait_until(lambda: second.ended)
 
 
-def test_it_ends_with_its_server() -> None:
-    started = Worker()
+def test_requests_and_progress_cross_and_the_process_ends_with_its_job() -> None:
+    job = start_alone(_echo)
+    wait_until(lambda: job.progress == (3, 4))
+    job.ask("hello")
+    said, pid = job.result(lambda *_: None)
+    assert said == "hello" and pid != os.getpid()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def test_an_outcome_that_cannot_be_pickled_is_an_error(worker: Process) -> None:
+    job = worker.start(_unpicklable)
+    with pytest.raises(InputError, match="pickle"):
+        job.result(lambda *_: None)
+
+
+def _echo(job: Job[tuple[object, int]]) -> tuple[object, int]:
+    while job.request is None:
+        job(3, 4)
+    return job.request, os.getpid()
+
+
+def _unpicklable(job: Job[object]) -> object:
+    return lambda: None
+
+
+def test_a_process_ends_with_its_server() -> None:
+    started = Process()
     assert started._process.stdin is not None
     started._process.stdin.close()  # as the system does when the server is killed
     wait_until(lambda: started.ended)
@@ -139,10 +161,10 @@ def test_it_ends_with_its_server() -> None:
     ("setting", "processors", "most"),
     [("", 1, 1), ("", 2, 1), ("", 4, 3), ("", 64, 4), ("0", 8, 0), ("7", 2, 7), ("many", 2, 1)],
 )
-def test_how_many_there_are(
+def test_number_of_processes(
     setting: str, processors: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SETTING, setting)
-    monkeypatch.setattr(pool.os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(process.os, "cpu_count", lambda: processors)
     assert most_workers() == most
-    assert Pool(0).free(waiting=99) is None
+    assert Pool(0, warm_up).free(waiting=99) is None

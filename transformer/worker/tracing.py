@@ -1,0 +1,104 @@
+"""Tracing of sentences, in the server or in a process of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from transformer.catalogue import KINDS, ModelRef
+from transformer.checkpoint.reference import fingerprint
+from transformer.errors import CheckpointError
+from transformer.one_stack.tracer import StackModel
+from transformer.trace.records import Trace
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+from transformer.types import Report
+from transformer.worker.scheduler import Scheduler
+
+#: Models of up to this many parameters are faster, and steadier under load, on one thread each.
+ONE_THREAD_PARAMETERS = 100_000_000
+
+#: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
+#: three other layouts, for one row, for few and for more (`transformer.fast.ways`).
+COPIES = 4
+
+#: Limit in bytes for the models of a process; the least recently used are dropped first.
+_MODEL_BYTES = 2**30
+
+_models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
+_opening, _SENTENCES = threading.Lock(), Scheduler()
+
+
+def warm_up(report: Report) -> None:
+    """Do nothing; importing this module is what takes time in a new process."""
+
+
+def trace_by_reference(
+    ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
+) -> Trace:
+    """Trace a sentence by a model; see `open_unchanged` and `trace_in_turn`."""
+    key = (ref, device)
+    with _opening:
+        model = _models.get(key) or open_unchanged(ref, device)
+        _models[key] = model
+        _models.move_to_end(key)
+        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > _MODEL_BYTES:
+            _models.popitem(last=False)
+    return trace_in_turn(model, sentence, arguments, _SENTENCES, report)
+
+
+def model_bytes(model: Tracer) -> int:
+    """Return the bytes that a model of this project takes in memory, 0 for other kinds."""
+    return COPIES * 4 * model.config.n_numbers if isinstance(model, Translator) else 0
+
+
+def open_unchanged(ref: ModelRef, device: str) -> Tracer:
+    """Open a model whose files are as they were when it was resolved.
+
+    Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed.
+    """
+    loaded = KINDS[ref.kind].open(ref, device)
+    if fingerprint(ref.folder) != ref.mark:
+        raise CheckpointError(f"{ref}: changed since this page was drawn; reload the page")
+    if loaded.device == "cpu" and is_small(loaded) and torch.get_num_threads() > 1:
+        torch.set_num_threads(1)
+        if isinstance(loaded, Translator):
+            loaded.repack()  # another kernel may be fastest on one thread
+    return loaded
+
+
+def is_small(model: Tracer) -> bool:
+    """Return whether a model is this project's and computes on one thread."""
+    if not isinstance(model, Translator | StackModel):
+        return False
+    return model.config.n_parameters <= ONE_THREAD_PARAMETERS
+
+
+def trace_in_turn(
+    model: Tracer, sentence: str, arguments: Mapping[str, Any], scheduler: Scheduler, report: Report
+) -> Trace:
+    """Trace a sentence in its turn, and check the recorded maps.
+
+    Args:
+        arguments: keyword arguments of `Tracer.trace`.
+        report: progress callback; it may raise, which stops the work.
+
+    Raises: what `Tracer.trace` raises.
+    """
+    with scheduler.turn(lambda ahead: report(ahead, 0)) as turn:
+
+        def step(step: int, most: int) -> None:
+            report(step, most)
+            turn.offer()
+
+        trace = model.trace(sentence, **arguments, progress=step)
+        if trace.search is None or not isinstance(model, Translator):
+            return trace
+        n_steps = len(trace.predicted_tokens)
+        gap = model.forcing_gap(trace, progress=lambda *_: step(n_steps, n_steps))
+        return dataclasses.replace(trace, forcing_gap=gap)
