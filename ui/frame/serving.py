@@ -1,29 +1,27 @@
-"""The server around Streamlit: base URL and policy in every page, pages known from the start,
-libraries loaded before the first visit.
+"""Start of the server, and middleware that writes base URL and policy into every page.
 
-A browser that opens `/attention` must find out whether the app is at `/` or at `/attention/`.
-Streamlit's client asks for the server's health at both, and the wrong one is a 404 and an error in
-the console on every first visit. The server knows the depth of the URL, so it writes the base into
-the page. A page's Content-Security-Policy allows its scripts by their hashes, so it is made here.
+A browser at `/attention` cannot know whether the app is at `/` or at `/attention/`. Streamlit's
+client asks for the server's health at both; the wrong one is a 404 in the console on every first
+visit. The server knows the depth of the URL and writes the base into the page. The
+Content-Security-Policy allows the page's scripts by their hashes, so it is made here too.
 """
 
 from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import AsyncIterator, MutableMapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime.pages_manager import PagesManager
 
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
-from ui.hosting.asgi import Asgi, Message, Receive, Send
 from ui.hosting.gate import below_base, is_page
 from ui.hosting.headers import policy_of
-from ui.hosting.prompt_sockets import send_at_once
 
 #: Cut from the end, since a proxy may put more in front of the path than the server sees.
 _SCRIPT = """<script>
@@ -46,12 +44,12 @@ def depth_of(path: str) -> int:
 
 
 class KnownBase:
-    """ASGI middleware that writes the app's base URL into its pages, and states their policy."""
+    """ASGI middleware that writes the app's base URL into its pages and sets their policy."""
 
-    def __init__(self, app: Asgi) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Rewrite pages; pass everything else on."""
         if not (
             scope["type"] == "http"
@@ -100,7 +98,7 @@ async def begin(app: Any) -> AsyncIterator[None]:
     """
     PagesManager.uses_pages_directory = False
     start.prepare()
-    send_at_once()
+    start.disable_nagle()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     if (line := invitation()) is not None:
         print(line, flush=True)  # noqa: T201 - for the person at the terminal

@@ -1,7 +1,6 @@
-"""Counters in OpenMetrics form, on a port of their own that a proxy does not publish.
+"""OpenMetrics counters on a port of their own, which a proxy does not publish.
 
-`HEADLIGHT_METRICS=9100`, or `ADDRESS:PORT`, serves them; this machine alone sees them unless an
-address is named.
+`HEADLIGHT_METRICS=9100` serves them to this machine only, `ADDRESS:PORT` to others.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _HERE = "127.0.0.1"
 
 
 def metrics_address() -> tuple[str, int] | None:
-    """Return where counters are served, None if nowhere.
+    """Return the address of the counters, None if they are not served.
 
     Raises: `ValueError`, one line, if the variable holds neither a port nor `ADDRESS:PORT`.
     """
@@ -34,7 +33,7 @@ def metrics_address() -> tuple[str, int] | None:
 
 
 class Server:
-    """This server's figures, read when they are asked for (a collector of `prometheus_client`)."""
+    """This server's figures, as a collector of `prometheus_client`."""
 
     def collect(self) -> Iterable[Any]:
         """Yield the metrics."""
@@ -55,13 +54,13 @@ class Server:
         for name, said, value in gauges:
             yield GaugeMetricFamily(f"headlight_{name}", said, value)
         counters = (
-            ("visitors_turned_away", "Pages and connections refused for want of a place.",
+            ("visitors_turned_away", "Pages and connections refused on a full server.",
              VISITORS.turned_away),
-            ("places_given_up", "Places taken from visitors who were idle while others waited.",
-             VISITORS.gave_up),
+            ("places_given_up", "Idle visitors evicted while others waited.",
+             VISITORS.evictions),
             ("sentences", "Sentences traced.", COUNTS["sentences"]),
             ("computations", "Computations made from traces.", COUNTS["computations"]),
-            ("over_budget", "Works refused or ended because a visit's budget was used.",
+            ("over_budget", "Jobs refused or ended over a used quota.",
              COUNTS["over_budget"]),
         )  # fmt: skip
         for name, said, value in counters:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import MutableMapping
-from typing import Any
+from html import escape
 
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
 from ui.core.public import is_public
-from ui.hosting import visit
-from ui.hosting.asgi import Asgi, Message, Receive, Send
-from ui.hosting.full_pages import AGAIN, full_page, given_up_page
+from ui.hosting import visitors as places
 from ui.hosting.headers import Headers, headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import VISITORS
 
-#: Where a balancer asks whether this server is ready, below the app's base path.
+#: Path of the readiness check for balancers, below the app's base path.
 READY = "_headlight/ready"
 
 #: Streamlit's endpoints that a public server does not need: nothing is uploaded, and its counters
@@ -26,16 +24,34 @@ _HIDDEN = ("_stcore/metrics", "_stcore/upload_file", "_stcore/agent", "_stcore/s
 
 _STREAM = "_stcore/stream"
 
+#: Seconds after which the "server full" and "session expired" pages reload.
+_AGAIN = 20
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="refresh" content="{refresh}">
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 20vh auto; padding: 0 1rem;
+  background: light-dark(#fdfcf9, #0f0e0d); color: light-dark(#1d1c26, #efebe4) }}
+h1 {{ font-size: 1.5rem; font-weight: 600 }}
+</style></head>
+<body><h1>{heading}</h1>
+<p>{text}</p>
+</body></html>
+"""
+
 
 class Gate:
-    """Adds headers to every answer, limits visitors, hides what a public server does not show."""
+    """Adds headers to every answer, limits visitors, hides endpoints of a public server."""
 
-    def __init__(self, app: Asgi) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
         # A loop holds its tasks weakly.
-        self._farewells: set[asyncio.Task[None]] = set()
+        self._evictions: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         if scope["type"] == "websocket":
             await self._stream(scope, receive, send)
@@ -54,35 +70,38 @@ class Gate:
 
         path = below_base(scope["path"])
         if path == READY:
-            await _ready(with_headers)
+            found = state(needs_model=is_public())
+            body = json.dumps(found.to_dict()).encode()
+            status = 200 if found.ready else 503
+            await _answer(with_headers, status, body, b"application/json", [_NO_STORE])
         elif is_public() and path.startswith(_HIDDEN):
             await _answer(with_headers, 404, b"Not found", b"text/plain")
-        elif f"/{path}".endswith(f"/{visit.GIVEN_UP}"):
-            await _wait_again(with_headers, visit.link_of(scope))
+        elif f"/{path}".endswith(f"/{places.EXPIRED}"):
+            await _return(with_headers, places.link_of(scope))
         elif VISITORS.full and is_page(path) and scope["method"] == "GET" and not self._make_room():
             VISITORS.turned_away += 1
-            await _refuse(with_headers, full_page(VISITORS.most, VISITORS.idle))
+            await _refuse(with_headers, _full_page(VISITORS.idle))
         else:
             await self.app(scope, receive, with_headers)
 
-    async def _stream(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         if below_base(scope["path"]) != _STREAM:
             await self.app(scope, receive, send)
             return
-        with VISITORS.place(visit.returns(scope)) as place:
+        with VISITORS.place(places.returns(scope)) as place:
             if place:
-                await self.app(scope, *visit.watched(VISITORS, place, receive, send))
+                await self.app(scope, *places.watched(VISITORS, place, receive, send))
             else:
                 await receive()  # the handshake, which is refused with 403
                 await send({"type": "websocket.close", "code": 1013, "reason": "full"})
 
     def _make_room(self) -> bool:
-        """Let an idle visitor go, if there is one. Returns: whether there is a place now."""
+        """Evict an idle visitor; return whether there is a place now."""
         place = VISITORS.make_room()
-        if place and place.farewell:
-            task = asyncio.create_task(place.farewell())
-            self._farewells.add(task)
-            task.add_done_callback(self._farewells.discard)
+        if place and place.evict:
+            task = asyncio.create_task(place.evict())
+            self._evictions.add(task)
+            task.add_done_callback(self._evictions.discard)
         return place is not None
 
 
@@ -99,35 +118,59 @@ def is_page(path: str) -> bool:
     return "." not in last and not last.startswith("_") and not path.startswith(("_", "static/"))
 
 
-def _encrypted(scope: MutableMapping[str, Any]) -> bool:
+def _encrypted(scope: Scope) -> bool:
     forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
     return scope.get("scheme") == "https" or forwarded == b"https"
 
 
-async def _ready(send: Send) -> None:
-    found = state(needs_model=is_public())
-    status = 200 if found.ready else 503
-    body = json.dumps(found.to_dict()).encode()
-    await _answer(send, status, body, b"application/json", [(b"cache-control", b"no-store")])
-
-
-async def _wait_again(send: Send, link: str) -> None:
-    """Answer who gave a place up: by the view at `link` as soon as there is a place."""
+async def _return(send: Send, link: str) -> None:
+    """Send an evicted visitor back to `link` once there is a place."""
     if VISITORS.full:
-        idle = VISITORS.idle  # 0: nobody gave one up, and only the address was typed
-        page = given_up_page(idle, visit.next_look(link)) if idle else full_page(VISITORS.most, 0)
+        idle = VISITORS.idle  # 0: nobody was evicted, and only the address was typed
+        page = _expired_page(idle, places.next_look(link)) if idle else _full_page(0)
         await _refuse(send, page)
     else:
-        fresh = [(b"location", link.encode()), (b"cache-control", b"no-store")]
-        await _answer(send, 303, b"", b"text/plain", fresh)
+        await _answer(send, 303, b"", b"text/plain", [(b"location", link.encode()), _NO_STORE])
+
+
+def _full_page(idle: float) -> bytes:
+    """Return the "server full" page. Args: idle: seconds until an idle place is given away."""
+    text = (
+        f"At most {VISITORS.most:,} people can use Headlight here at once. This page retries every "
+        f"{_AGAIN} seconds and keeps your link."
+    )
+    if idle:
+        text += f" Visitors who are idle for {_minutes(idle)} lose their place."
+    return _page("Headlight is full", f"{_AGAIN}", "Every place is taken", text)
+
+
+def _expired_page(idle: float, next_look: str) -> bytes:
+    """Return the "session expired" page, which opens `next_look` after a while."""
+    return _page(
+        "Headlight is waiting",
+        f"{_AGAIN}; url={next_look}",
+        "Your place went to someone waiting",
+        f"You were idle for {_minutes(idle)} and every place was taken. This page retries every "
+        f"{_AGAIN} seconds and then returns to your view.",
+    )
+
+
+def _page(title: str, refresh: str, heading: str, text: str) -> bytes:
+    parts = {"title": title, "refresh": refresh, "heading": heading, "text": text}
+    return _PAGE.format(**{name: escape(part) for name, part in parts.items()}).encode()
+
+
+def _minutes(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return "a minute" if minutes == 1 else f"{minutes:,} minutes"
+
+
+_NO_STORE = (b"cache-control", b"no-store")
 
 
 async def _refuse(send: Send, page: bytes) -> None:
-    headers = [
-        (b"retry-after", str(AGAIN).encode()),
-        (b"cache-control", b"no-store"),
-        (b"content-security-policy", policy_of(page)),
-    ]
+    policy = (b"content-security-policy", policy_of(page))
+    headers = [(b"retry-after", str(_AGAIN).encode()), _NO_STORE, policy]
     await _answer(send, 503, page, b"text/html; charset=utf-8", headers)
 
 

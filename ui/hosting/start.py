@@ -1,9 +1,14 @@
-"""Settings that are checked before the server starts, and what it does for itself then."""
+"""Checks before the server starts, and preparations when it does."""
 
 from __future__ import annotations
 
 import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from streamlit import config
 
@@ -11,16 +16,27 @@ from transformer.fast.setting import is_measured
 from ui.core import public
 from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
-from ui.hosting.quiet_log import quieten
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
 from ui.work.budget import limit
 from ui.work.leftovers import put_in_order
 
 log = logging.getLogger(__name__)
 
+#: Open files of this process.
+_OPEN = Path("/dev/fd")
+
+#: Loggers whose lines visitors can cause.
+LOGGERS = ("asyncio", "uvicorn.error", "uvicorn.access")
+
+#: Lines of one kind logged within `WINDOW` seconds; further ones are counted.
+MOST, WINDOW = 5, 60.0
+
+#: Kinds of line distinguished.
+_KINDS = 200
+
 
 def problems() -> list[str]:
-    """Return why the server must not start with these settings, a line each."""
+    """Return the errors in this server's settings, one line each."""
     found = []
     for check in (most_visitors, idle_minutes, frames, metrics_address, _budget, is_measured):
         try:
@@ -39,7 +55,7 @@ def problems() -> list[str]:
 
 
 def prepare() -> None:
-    """Set limits, put in order what a killed server left, and serve counters if asked for.
+    """Set limits, remove leftovers of a killed server, and serve counters if configured.
 
     Raises: `ValueError`, one line, if counters cannot be served.
     """
@@ -58,6 +74,60 @@ def more_descriptors() -> None:
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def disable_nagle() -> None:
+    """Let connections that this process accepts send small answers at once (Linux and macOS).
+
+    asyncio does that if the listening socket names its protocol, which Streamlit's does not
+    (https://github.com/Kludex/uvicorn/issues/3149). Connections inherit the option.
+    """
+    for each in _OPEN.iterdir() if _OPEN.is_dir() else ():
+        with suppress(OSError):  # a file, or closed meanwhile
+            found = socket.socket(fileno=int(each.name))
+            try:
+                listens = found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+                if listens and found.family in (socket.AF_INET, socket.AF_INET6):
+                    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            finally:
+                found.detach()
+
+
+class Sparse(logging.Filter):
+    """Limits repeated log lines and logs their count later. Thread-safe.
+
+    Without descriptors left, asyncio logs a traceback for each refused connection, thousands a
+    second.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._seen: dict[tuple[str, int, str], tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether to log a line."""
+        kind = (record.name, record.levelno, str(record.msg).partition("\n")[0][:200])
+        now = self._clock()
+        with self._lock:
+            since, count = self._seen.pop(kind, (now, 0))
+            if now - since >= WINDOW:
+                left_out, since, count = max(0, count - MOST), now, 0
+                if left_out:
+                    record.msg = f"{record.msg} ({left_out:,} similar lines omitted)"
+            self._seen[kind] = (since, count + 1)
+            while len(self._seen) > _KINDS:
+                self._seen.pop(next(iter(self._seen)))
+        return count < MOST
+
+
+def quieten() -> None:
+    """Install the filter, once for each logger."""
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, Sparse) for each in logger.filters):
+            logger.addFilter(Sparse())
 
 
 def _budget() -> None:

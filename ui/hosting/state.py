@@ -1,4 +1,4 @@
-"""What this server is doing, for balancers and for counters."""
+"""Server state, for balancers and counters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ui.hosting.visitors import VISITORS
 #: Set when the libraries that pages import are loaded.
 libraries = threading.Event()
 
-#: Why the first model cannot be loaded, or None; set by `ui.frame.serving`.
+#: Error of loading the first model, if any; set by `ui.frame.serving`.
 broken: list[str] = []
 
 
@@ -20,11 +20,11 @@ class State:
     """The state of this server.
 
     Attributes:
-        ready: whether a visitor's first page would be answered now.
-        why: one line if it would not.
+        ready: whether the server can answer a first page.
+        why: one line if it cannot.
         models: names of the models in memory.
         waiting: sentences and computations in the queues.
-        visitors, most_visitors: now, and the limit, 0 for none.
+        visitors, most_visitors: their number, and the limit, 0 for none.
     """
 
     ready: bool
@@ -42,7 +42,7 @@ class State:
 def state(needs_model: bool) -> State:
     """Return the state.
 
-    Args: needs_model: whether the server loads a model before its first visitor, as a public one.
+    Args: needs_model: whether a model is loaded before the first visitor, as on a public server.
     """
     names: list[str] = []
     waiting = 0

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import socket
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from streamlit.runtime.pages_manager import PagesManager
 
 from tests.coroutines import run
-from ui.frame import serving
 from ui.frame.serving import KnownBase, depth_of
 from ui.hosting import gate
 
@@ -32,23 +28,6 @@ def test_how_deep_a_page_is(
 ) -> None:
     monkeypatch.setattr(gate.config, "get_option", {"server.baseUrlPath": base}.__getitem__)
     assert depth_of(path) == depth
-
-
-def test_connections_are_set_to_send_at_once_from_the_start(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(PagesManager, "uses_pages_directory", True)
-    for aside in ("_warm_up", "invitation", "start"):
-        monkeypatch.setattr(serving, aside, Mock(return_value=None))
-
-    async def start() -> None:
-        async with serving.begin(None):
-            pass
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        run(start())
-        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-    assert not PagesManager.uses_pages_directory
 
 
 def ask(path: str, kind: bytes = b"text/html", method: str = "GET") -> tuple[dict[str, Any], bytes]:

@@ -16,8 +16,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from tests.coroutines import run
 from ui.hosting import gate
 from ui.hosting.gate import Gate
-from ui.hosting.visit import acts
-from ui.hosting.visitors import Place, Visitors
+from ui.hosting.visitors import Place, Visitors, acts
 
 
 class Clock:
@@ -57,14 +56,14 @@ def test_only_the_idlest_gives_a_place_up_and_only_when_it_is_idle_enough(
     clock.now += 539
     assert visitors.make_room() is None and visitors.now == 2
     clock.now += 1
-    assert visitors.make_room() is held[0] and held[0].given_up
+    assert visitors.make_room() is held[0] and held[0].evicted
     assert visitors.make_room() is None  # the other has a minute left
     clock.now += 59
     visitors.acts(held[1])
     clock.now += 599
     assert visitors.make_room() is None
     clock.now += 1
-    assert visitors.make_room() is held[1] and (visitors.now, visitors.gave_up) == (0, 2)
+    assert visitors.make_room() is held[1] and (visitors.now, visitors.evictions) == (0, 2)
 
 
 def test_without_a_time_nobody_gives_a_place_up(clock: Clock) -> None:
@@ -191,7 +190,7 @@ def test_who_waits_gets_the_place_and_who_gave_it_up_is_told(
         assert again.sent == [{"type": "websocket.close", "code": 1013, "reason": "full"}]
         status, headers, text = await _get("/_headlight/place", "http://x/attention?head=2")
         assert status == 503 and "Your place went to someone waiting" in text
-        assert "Nothing had been done here for 10 minutes" in text
+        assert "10 minutes" in text
         assert 'content="20; url=place?link=%2Fattention%3Fhead%3D2"' in text
         new = Visit()
         await idle.say(type="websocket.receive", bytes=timer)  # too late: nothing more is sent

@@ -1,11 +1,17 @@
-"""Settings with which the server does not start."""
+"""Settings refused at the start, listening sockets, and repeated log lines."""
 
 from __future__ import annotations
+
+import logging
+import os
+import socket
+from pathlib import Path
 
 import pytest
 
 from ui.core import public
 from ui.hosting import start
+from ui.hosting.start import MOST, WINDOW, Sparse, disable_nagle
 
 
 @pytest.fixture
@@ -57,3 +63,46 @@ def test_an_unknown_value_counts_as_public(
 ) -> None:
     monkeypatch.setenv(public.VARIABLE, value)
     assert public.is_public() is is_it
+
+
+def test_accepted_connections_send_at_once_and_other_files_stay(tmp_path: Path) -> None:
+    def at_once(connection: socket.socket) -> bool:
+        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.socket() as visitor,
+        (tmp_path / "file").open("w") as file,
+    ):
+        disable_nagle()
+        visitor.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+        with accepted:
+            assert at_once(accepted) and not at_once(visitor)
+        os.fstat(file.fileno())  # still open
+
+
+def record(text: str, level: int = logging.ERROR) -> logging.LogRecord:
+    return logging.LogRecord("asyncio", level, "", 0, text, None, None)
+
+
+def test_a_flood_is_written_a_few_times_and_then_counted() -> None:
+    now = [0.0]
+    sparse = Sparse(lambda: now[0])
+    flood = "socket.accept() out of system resource\nsocket: <{}>"
+    written = [sparse.filter(record(flood.format(number))) for number in range(10_000)]
+    assert sum(written) == MOST and all(written[:MOST])
+    assert sparse.filter(record("another line"))
+    assert sparse.filter(record(flood, logging.INFO))
+    now[0] = WINDOW
+    later = record(flood)
+    assert sparse.filter(later)
+    assert f"({10_000 - MOST:,} similar lines omitted)" in later.getMessage()
+    quiet = record(flood)
+    assert sparse.filter(quiet) and "similar lines" not in quiet.getMessage()
+
+
+def test_a_flood_of_different_lines_takes_no_memory() -> None:
+    sparse = Sparse(lambda: 0.0)
+    assert all(sparse.filter(record(f"line {number}")) for number in range(1_000))
+    assert len(sparse._seen) <= 200
