@@ -138,7 +138,7 @@ def no_import_outlives_its_test() -> Iterator[None]:
     yield
     for job in list(import_jobs._RUNNING.values()):
         job.stop()
-        job.thread.join()
+        job.ended(300)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def text_of(app: AppTest) -> str:
 def finished(app: AppTest) -> AppTest:
     """Wait for the import that this session began."""
     job = app.session_state["headlight_import"]
-    job.thread.join(300)
+    job.ended(300)
     assert not job.running
     return app.run()
 

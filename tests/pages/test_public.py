@@ -84,9 +84,9 @@ def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> 
         for number in range(30):
             visitor.open("attention", sentence=f"{'A dog runs. ' * (number + 1)}", beam="1")
             said = " ".join(each.alert.body for each in visitor.elements)
-            if "Compute quota used up (40 tokens" in said:
+            if "Compute quota used up" in said:
                 break
-        assert "Compute quota used up (40 tokens" in said
+        assert "Compute quota used up" in said
         visitor.open("models")
         shown = " ".join(str(each) for each in visitor.elements)
         assert "Importing from the app is switched off" in shown

@@ -76,9 +76,8 @@ class Budget:
                     # A tenth must be restored, not one token.
                     minutes = math.ceil((over + most / 10) / most * WINDOW / 60)
                     raise OverBudgetError(
-                        f"compute quota used up ({most:,.0f} {unit} in {WINDOW / 60:.0f} minutes); "
-                        f"try again in {minutes} minute{'s' if minutes > 1 else ''}, or run "
-                        "Headlight on your own machine"
+                        f"compute quota used up; try again in {minutes} "
+                        f"minute{'s' if minutes > 1 else ''}, or run Headlight on your own machine"
                     )
 
     @contextmanager

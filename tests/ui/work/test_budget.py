@@ -18,12 +18,12 @@ def test_a_budget_is_used_up_and_comes_back() -> None:
     mine.charge(seconds=59, tokens=99)
     mine.check()
     mine.charge(tokens=1)
-    with pytest.raises(OverBudgetError, match=r"100 tokens .* in 1 minute,"):
+    with pytest.raises(OverBudgetError, match="in 1 minute,"):
         mine.check()
     now[0] = WINDOW / 10
     mine.check()
     mine.charge(seconds=120)
-    with pytest.raises(OverBudgetError, match=r"60 seconds .* in 20 minutes"):
+    with pytest.raises(OverBudgetError, match="in 20 minutes"):
         mine.check()
     now[0] += 2 * WINDOW
     mine.check()
