@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from ui.hosting.visitors import VISITORS
 
@@ -50,7 +49,7 @@ def state(needs_model: bool) -> State:
     if not why:
         from ui.work import models, results
 
-        names = sorted({Path(key[0]).name for key in list(models.MODELS)})  # type: ignore[index]
+        names = sorted({key[0].name for key in models.MODELS})  # type: ignore[index]
         waiting = results.SENTENCES.waiting + results.OTHERS.waiting
         if needs_model and not names:
             why = broken[0] if broken else "the first model is being loaded"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.coroutines import run
+from transformer.checkpoint.reference import ModelRef
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import Visitors
@@ -109,6 +111,6 @@ def test_readiness_knows_the_libraries_and_a_public_servers_model(
     monkeypatch.setattr(models, "MODELS", Lru(2**20, lambda model: 0))
     monkeypatch.setattr(state, "broken", ["alpha cannot be loaded"])
     assert found()[1]["why"] == "alpha cannot be loaded"
-    models.MODELS.put(("/roots/alpha", "mark", "cpu"), object())
+    models.MODELS.put((ModelRef(Path("/roots/alpha")), "cpu"), object())
     status, told = found()
     assert status == 200 and told["models"] == ["alpha"]
