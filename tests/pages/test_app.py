@@ -31,8 +31,6 @@ def sidebar_text(app: AppTest) -> str:
     return "\n".join(caption.value for caption in app.sidebar.caption)
 
 
-
-
 def test_a_spinner_is_made_only_while_a_model_loads(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
