@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import streamlit as st
 
-from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, grid_sheet
-from ui.components.grid.mount import attention_grid
+from ui.components.grid import MOST_AT_ONCE, Sheet, Tab, grid_component, grid_sheet
+from ui.components.mount import show
 
 KINDS = ("Encoder", "Decoder", "Cross")
 
@@ -43,10 +43,11 @@ def choose(kind: str) -> None:
 def view(made: dict[str, Sheet], at_once: bool) -> None:
     """Draw the grid with its tabs, and a line of text below."""
     kind = st.session_state.get("kind", KINDS[0])
-    attention_grid(
-        {each: Tab(each, each, made[each] if at_once or each == kind else None) for each in KINDS},
-        chosen=(None, None), on_choose=lambda cell: None, key="grid", kind=kind, on_kind=choose,
-    )  # fmt: skip
+    tabs = {
+        each: Tab(each, each, made[each] if at_once or each == kind else None) for each in KINDS
+    }
+    shown = grid_component(tabs, (None, None), kind)
+    show(shown, key="grid", on_choose=lambda chosen: choose(chosen.kind))
     st.caption(kind)
 
 

@@ -7,8 +7,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
 from ui.attention.maps import AttentionChoice, Maps, kinds_of, maps_of, sheet_of, shown_map
-from ui.components.grid import still_grid
-from ui.components.lens import still_lens
+from ui.components.grid import grid_component
 from ui.components.player import PlayerPlace, encode
 from ui.translate.exhibits import why_no_player
 
@@ -31,8 +30,8 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
         choice = _all_heads(kind)
         large = large or maps.weights.size > MOST_FOLLOWING
         views += [
-            Offline("grid", still_grid(sheet_of(maps, choice), choice.cell), title=_title(maps)),
-            Offline("lens", still_lens(shown_map(maps, choice)), lenses(maps, choice)),
+            grid_component(sheet_of(maps, choice), choice.cell).offline(title=_title(maps)),
+            shown_map(maps, choice).lens().offline(lenses(maps, choice)),
         ]
         heads = [
             (layer, head) for layer, row in enumerate(maps.weights) for head in range(len(row))

@@ -57,7 +57,7 @@ def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *m
 
     def check() -> None:
         point(page.locator("canvas.cells"), key, query, m, n)
-        said = page.locator(".readout").inner_text()
+        said = page.locator(".lens .readout").inner_text()
         for text in (f": {weights[query, key]:.4f}", *more):
             assert text in said
 
@@ -266,7 +266,7 @@ def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
     strokes(page, kept[2].sum())
     best = int(trace.cross[1, 2, 2].argmax())
     said = f"2.3 {best + 1} {plain(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
-    expect(page.locator(".lines .said")).to_contain_text(said)
+    expect(page.locator(".lines .readout")).to_contain_text(said)
     page.locator(".token.key").nth(1).click()
     strokes(page, kept[:, 1].sum())
     link_kept = until_the_url_says(page, pin="k2", heads="2.3")
@@ -301,7 +301,7 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     expect(page).to_have_url(re.compile("map=heads.*heads=1.2-3.1"))
     expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
     page.mouse.move(2, 2)  # the note tells about what the pointer is on
-    expect(page.locator(".note")).to_have_text(re.compile("^2 heads are marked"))
+    expect(page.locator(".grid .readout")).to_have_text(re.compile("^2 heads are marked"))
     until_the_lens_shows(page, (trace.cross[0, 1] + trace.cross[2, 0]) / 2, "light", atol=3)
     until_idle(page)
     page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads

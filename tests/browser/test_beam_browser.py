@@ -74,7 +74,7 @@ def test_click_compare_and_keys(open_page: OpenPage, address: str, tree: Tree) -
     expect(page).to_have_url(re.compile(f"a={re.escape(name_of(parent))}&"))
     page.keyboard.press("Escape")
     expect(page).to_have_url(re.compile("b=none"))
-    expect(page.locator(".tree .said")).to_contain_text(f"Step 1, rank {parent.rank + 1}:")
+    expect(page.locator(".tree .readout")).to_contain_text(f"Step 1, rank {parent.rank + 1}:")
 
     # What was dropped can be hidden, and the link says so.
     shown = len(tree.nodes)

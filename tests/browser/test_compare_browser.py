@@ -118,7 +118,7 @@ def test_a_cell_of_the_differences_opens_large(
     expect(lens.locator(".readout")).to_contain_text(f": {sign}{abs(wanted[1, 1]):.4f}")
     said = describe_difference(wanted, left.src_tokens, left.src_tokens).split(";")[0]
     page.mouse.move(0, 0)  # the note is about a cell that is pointed at
-    expect(grid.locator(".note")).to_contain_text(said.split(",")[0])
+    expect(grid.locator(".readout")).to_contain_text(said.split(",")[0])
     until_it_fits(page)
 
 

@@ -16,7 +16,6 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ElementHandle, Page, expect
 
-from figures.exhibit import Offline
 from figures.labels import plain_token, query_labels
 from figures.paper import PRESETS, to_svg
 from figures.tables import unguard
@@ -28,8 +27,8 @@ from tests.servers import ROOT
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.beam.exhibits import tree_exhibit
-from ui.components.grid import grid_sheet, still_grid
-from ui.components.lens import Map, still_lens
+from ui.components.grid import grid_component, grid_sheet
+from ui.components.lens import Map
 from ui.components.tree import TreeChoice
 from ui.export.html import save
 from ui.export.programs import Source
@@ -262,10 +261,10 @@ def test_a_view_follows_what_is_chosen_in_the_one_before(browser: Browser, tmp_p
     """The lens shows the map whose cell is clicked, without a server."""
     maps = np.stack([panel(3, 4).values, panel(3, 4).values[::-1]])[None]  # [1, 2, 3, 4]
     rows, columns = panel(3, 4).rows, panel(3, 4).columns
-    lenses = [still_lens(Map(each, rows, columns, "a map", "t", "s")) for each in maps[0]]
+    lenses = [Map(each, rows, columns, "a map", "t", "s").lens() for each in maps[0]]
     views = (
-        Offline("grid", still_grid(grid_sheet(maps, rows, columns, label="both"), (0, 0))),
-        Offline("lens", lenses[0], {"[0,1]": lenses[1]}),
+        grid_component(grid_sheet(maps, rows, columns, label="both"), (0, 0)).offline(),
+        lenses[0].offline({"[0,1]": lenses[1].message()}),
     )
     path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
     page, heard = open_offline(browser, path)

@@ -21,8 +21,8 @@ from transformer.measures.heads import widen
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.attention.maps import KIND_TEXTS
-from ui.components.grid import MOST_AT_ONCE, Tab, grid_sheet, still_grid
-from ui.components.lens import Map, still_lens
+from ui.components.grid import MOST_AT_ONCE, Tab, grid_component, grid_sheet
+from ui.components.lens import Map
 from ui.export.html import save
 
 pytestmark = pytest.mark.timeout(900)
@@ -273,11 +273,10 @@ def test_tabs_work_in_a_page_without_a_server(
             "[2,1": maps[-1, 1],
             "[null,1": maps[0, 0],
         }.items():
-            follows[f'{cell},"{kind}"]'] = still_lens(
-                Map(weights, rows, columns, f"{kind} {cell}", "t", "s")
-            )
+            shown = Map(weights, rows, columns, f"{kind} {cell}", "t", "s").lens()
+            follows[f'{cell},"{kind}"]'] = shown.message()
     views = (
-        Offline("grid", still_grid(tabs, (0, 1), "cross")),
+        grid_component(tabs, (0, 1), "cross").offline(),
         Offline("lens", follows['[0,1,"cross"]'], follows),
     )
     path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")

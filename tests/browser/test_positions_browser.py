@@ -38,7 +38,7 @@ def test_the_split_writes_a_sum_out(
     expect(view.locator("canvas")).to_have_count(5)
     until_idle(page)
     view.focus()
-    for key in ("ArrowDown", "ArrowDown"):
+    for key in ("ArrowDown",):
         page.keyboard.press(key)
     trace = tiny_translator.trace("A dog runs.")
     split = split_logits(tiny_translator.model, trace, "decoder_self", 1)

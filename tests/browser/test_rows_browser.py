@@ -129,7 +129,7 @@ def test_every_page_calls_a_row_by_one_name(
     query = page.locator(".token.query").nth(STEP)
     expect(query).to_have_attribute("title", label)
     query.hover()
-    expect(page.locator(".lines .said")).to_contain_text(f"query {STEP + 1} {label}: ")
+    expect(page.locator(".lines .readout")).to_contain_text(f"query {STEP + 1} {label}: ")
 
     visit("head", query=str(STEP + 1))
     expect(page.get_by_role("combobox", name="Query")).to_have_value(f"{STEP + 1}  {label}")
@@ -140,7 +140,7 @@ def test_every_page_calls_a_row_by_one_name(
 
     visit("positions", part="model", split="decoder")
     parts = page.locator(".parts")
-    for key in ("ArrowDown", *["ArrowDown"] * STEP):
+    for key in ["ArrowDown"] * STEP:
         parts.press(key)
     expect(parts.locator(".readout")).to_contain_text(f"query {STEP + 1} {label}, key 1 ")
 

@@ -27,5 +27,5 @@ def offered_kinds(app: AppTest) -> list[str]:
         assert control.value is not None
         return list(control.options)
     header = grid_header(app)
-    assert header["held"][3] in [name for name, *_ in header["kinds"]]
+    assert header["choice"][3] in [name for name, *_ in header["kinds"]]
     return [title for _, title, *_ in header["kinds"]]

@@ -16,7 +16,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from ui.components.packing import inflate
+from tests.messages import inflate
 
 #: Seconds between two messages of a run; generous, since many sessions wait for one machine.
 PATIENCE = 240
@@ -88,7 +88,7 @@ class Session:
         Only the component's fragment reruns.
         """
         name = self._ids[component]
-        said = [{"event": "held", "value": {"count": count, "held": held}}]
+        said = [{"event": "choice", "value": {"count": count, "choice": held}}]
         event = f"$$STREAMLIT_INTERNAL_KEY_{name}__events"
         self._run(
             WidgetState(id=event, json_trigger_value=json.dumps(said)),
@@ -158,7 +158,7 @@ class Session:
         """Return the grid's header for the maps that it shows first."""
         header, body = self.message_to("headlight.grid")
         for name, *_, size in header["kinds"]:
-            if name == header["held"][3]:
+            if name == header["choice"][3]:
                 return inflate(body[:size])[0]
             body = body[size:]
         raise AssertionError("the grid shows a kind that it does not have")

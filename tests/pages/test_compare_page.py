@@ -25,7 +25,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.attention import views
 from ui.compare.matching import work_of
-from ui.components.lines import Drawing
+from ui.components.packing import Component
 from ui.frame.twice import Setup
 
 RunApp = Callable[..., AppTest]
@@ -154,12 +154,12 @@ def test_unequal_depths_and_heads_fit_side_by_side(open_page: Callable[..., AppT
 def test_the_same_query_stands_out_in_the_lines_of_both_sides(
     open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[Drawing] = []
-    monkeypatch.setattr(views, "attention_lines", lambda lines, **_: drawn.append(lines))
+    drawn: list[Component[tuple[object, object]]] = []
+    monkeypatch.setattr(views, "show", lambda component, **_: drawn.append(component))
     open_page(other="other", beside="lines", kind="encoder_self", heads="1.1-1.2")
     one, two = drawn
     assert one.header["query_tokens"] == two.header["query_tokens"]
-    assert one.header["lead"] == two.header["lead"] and one.share != two.share
+    assert one.header["lead"] == two.header["lead"] and one.body != two.body
 
 
 def test_a_translation_is_followed_so_that_rows_line_up(

@@ -172,7 +172,7 @@ def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
     app = open_page(topic="head", other="everyday-en-de", kind="cross", query="2", key="3")
     headers = [header for header, _ in messages(app, "headlight.stages")]
     assert headers[0]["query"] == headers[1]["query"]
-    assert [header["held"]["key"] for header in headers] == [2, 2]
+    assert [header["choice"]["key"] for header in headers] == [2, 2]
     assert not [box for box in app.selectbox if box.key == "head_query_box_B"]
     # Of a sentence of other words each side has its own.
     app = open_page(
@@ -180,7 +180,7 @@ def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
         key="1", other_query="3", other_key="2",
     )  # fmt: skip
     headers = [header for header, _ in messages(app, "headlight.stages")]
-    assert [header["held"]["key"] for header in headers] == [0, 1]
+    assert [header["choice"]["key"] for header in headers] == [0, 1]
     assert app.selectbox(key="head_query_box_B").value == "3"
     app.selectbox(key="head_query_box_B").set_value("1").run()
     assert not app.exception
@@ -233,7 +233,7 @@ def test_the_grid_of_differences_holds_every_head_and_opens_the_chosen_one(
     left, right = (trace_of(name) for name in ("everyday-en-de", "everyday-en-fr"))
     assert left.src_tokens == right.src_tokens
     ((header, body),) = messages(app, "headlight.grid")
-    assert header["held"][:2] == [1, 4]
+    assert header["choice"][:2] == [1, 4]
     assert "A − B: Layer 2, head 5" in said(app)
     sheet = Sheet(np.frombuffer(body, np.uint8), 5, 9)
     inside, maps = inflated(sheet)
@@ -266,7 +266,7 @@ def test_other_head_counts_leave_heads_without_a_cell_and_say_so(
     )
     assert "A 4 layers of 8 and B 4 layers of 4 heads" in said(app)
     ((header, _),) = messages(app, "headlight.grid")
-    assert header["held"][:2] == [None, None]  # the left has a head 7, the right has not
+    assert header["choice"][:2] == [None, None]  # the left has a head 7, the right has not
 
 
 @pytest.mark.parametrize("topic", ["heads", "numbers"])

@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
+from ui.components.stages import stages_component
 
 RunApp = Callable[..., AppTest]
 TEXT = "The cat sat on the mat."
@@ -80,7 +81,11 @@ def test_a_head_of_one_stack_is_followed(
     run_app: RunApp, family: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr("ui.head.views.head_stages", lambda stages, **how: drawn.append(stages))
+    real = stages_component
+    monkeypatch.setattr(
+        "ui.head.views.stages_component",
+        lambda stages, **how: drawn.append(stages) or real(stages, **how),
+    )
     for checkpoint, kind in (("reader", "encoder_self"), ("writer", "decoder_self")):
         run_app(family, at="head", checkpoint=checkpoint, sentence=TEXT, layer="2", head="3")
         model = StackModel.load(family / checkpoint, "cpu")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,9 @@ from ui.components.plan import (
     Limits,
     Opened,
     PlanChoice,
-    content,
     parse_choice,
     parse_opened,
+    plan_component,
     strongest,
 )
 
@@ -38,13 +37,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     import ui.floor.views as views
 
     calls: list[dict[str, Any]] = []
-    real = views.model_plan
+    real = views.plan_component
 
-    def record(stream: Stream, trace: Trace, config: ModelConfig, **settings: Any) -> None:
-        calls.append({"stream": stream, "trace": trace, "config": config, **settings})
-        real(stream, trace, config, **settings)
+    def record(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Any:
+        calls.append({"stream": stream, "chosen": chosen})
+        return real(stream, trace, config, chosen)
 
-    monkeypatch.setattr(views, "model_plan", record)
+    monkeypatch.setattr(views, "plan_component", record)
     return calls
 
 
@@ -91,15 +90,16 @@ def test_a_block_opens_its_page(
     gone: list[str] = []
     app = open_page(run_app, source="2")
     opened = Opened(page, "encoder", kind, 1, 2)
-    real = views.model_plan
+    real = views.show
 
     def click(*args: Any, **settings: Any) -> None:
-        settings["on_open"](opened)
+        settings["on_open_change"]()
         real(*args, **settings)
 
-    monkeypatch.setattr(views, "model_plan", click)
+    monkeypatch.setattr(views, "parse_opened", lambda *_: opened)
+    monkeypatch.setattr(views, "show", click)
     app.run()
-    monkeypatch.setattr(views, "model_plan", real)
+    monkeypatch.setattr(views, "show", real)
     monkeypatch.setattr(views.st, "switch_page", gone.append)
     app.run()
     assert gone == [f"pages/{page}_page.py"]
@@ -131,8 +131,8 @@ def test_models_unlike_the_papers(
 def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(SENTENCE)
     stream = tiny_translator.stream(trace)
-    header, body = content(stream, trace, tiny_translator.config)
-    json.dumps(header, allow_nan=False)
+    chosen = PlanChoice(0, 0, 0, BLOCKS[0])
+    body = plan_component(stream, trace, tiny_translator.config, chosen).body
     at = 0
     for held, layers, kinds in ((stream.encoder, 2, 1), (stream.decoder, 3, 2)):
         n, k = len(held.tokens), len(held.blocks)

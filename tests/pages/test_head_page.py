@@ -31,13 +31,13 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     import ui.head.views as component
 
     calls: list[dict[str, Any]] = []
-    real = component.head_stages
+    real = component.stages_component
 
-    def record(stages: HeadStages, **settings: Any) -> None:
+    def record(stages: HeadStages, **settings: Any) -> Any:
         calls.append({"stages": stages, **settings})
-        real(stages, **settings)
+        return real(stages, **settings)
 
-    monkeypatch.setattr(component, "head_stages", record)
+    monkeypatch.setattr(component, "stages_component", record)
     return calls
 
 

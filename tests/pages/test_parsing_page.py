@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from transformer.parsing.parser import load_parser, parse
-from ui.components.parse import Drawing, content, parse_chosen
+from ui.components.packing import Component
+from ui.components.parse import Drawing
 
 RunApp = Callable[..., AppTest]
 
@@ -27,28 +27,32 @@ def root(tmp_path: Path, tiny_parser: Path, tiny_checkpoint: Path) -> Path:
 def test_the_tree_and_its_brackets(
     run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[tuple[Drawing, dict[str, Any]]] = []
-    monkeypatch.setattr(
-        "ui.parsing.views.parse_tree", lambda drawing, **how: drawn.append((drawing, how))
-    )
+    drawn: list[tuple[Drawing, int]] = []
+    real = Drawing.component
+
+    def record(drawing: Drawing, chosen: int) -> Component[int]:
+        drawn.append((drawing, chosen))
+        return real(drawing, chosen)
+
+    monkeypatch.setattr(Drawing, "component", record)
     app = run_app(
         root, at="parsing", checkpoint="parser", sentence="The cat didn't run.", layer="2", node="3"
     )
-    drawing, how = drawn[-1]
+    drawing, chosen = drawn[-1]
     assert drawing.words == ("The", "cat", "did", "n't", "run", ".")
-    assert how["chosen"] == 2 and drawing.where == "layer 2, mean of its heads"
+    assert chosen == 2 and drawing.where == "layer 2, mean of its heads"
     expected = parse(load_parser(root / "parser", "cpu"), [drawing.words], 2, 0.3)[0]
     assert str(drawing.reading.parse) == str(expected)
     assert drawing.weights.shape == (len(drawing.trace.tgt_tokens), len(drawing.trace.src_tokens))
-    header, body = content(drawing)
-    rows = np.frombuffer(body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
+    shown = real(drawing, chosen)
+    header = shown.header
+    rows = np.frombuffer(shown.body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
     assert np.allclose(rows.sum(1), 1, atol=1e-4)  # the words and `</s>` share all of it
     assert header["nodes"][0]["end"] == 6 and header["nodes"][0]["parent"] == -1
     assert len(app.main.get("download_button")) == 7
     assert any("nothing had to be repaired" in each.value for each in app.caption)
-
-    assert parse_chosen(len(drawing.reading.nodes), len(drawing.reading.nodes)) is None
-    assert parse_chosen(True, 5) is None and parse_chosen(4, 5) == 4
+    assert shown.parse is not None
+    assert [shown.parse(each) for each in (4, True, len(header["nodes"]))] == [4, None, None]
 
 
 def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) -> None:

@@ -26,9 +26,8 @@ from ui.attention.maps import (
     tab_of,
     to_units,
 )
-from ui.components.grid import Tab, still_grid
-from ui.components.lens import still_lens
-from ui.components.lines import Pin, still_lines
+from ui.components.grid import Tab, grid_component
+from ui.components.lines import Pin
 from ui.export.programs import Source, header
 
 #: An HTML page holds a lens for every cell of the grid up to this many weights (5.3 bytes each).
@@ -83,10 +82,10 @@ def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> 
 def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offline, ...]:
     """Return the offline grid and lens, with a tab for each kind unless the file would be large."""
     kinds = kinds_of(trace)
-    lens = still_lens(shown_map(maps, choice))
+    lens = shown_map(maps, choice).lens()
     if len(kinds) == 1 or sum(trace.attention(kind).size for kind in kinds) > MOST_FOLLOWING:
-        grid = still_grid(sheet_of(maps, choice), choice.cell)
-        return Offline("grid", grid), Offline("lens", lens, lenses(maps, choice))
+        grid = grid_component(sheet_of(maps, choice), choice.cell)
+        return grid.offline(), lens.offline(lenses(maps, choice))
     tabs: dict[str, Tab] = {}
     follows: dict[str, bytes] = {}
     for kind in kinds:
@@ -94,10 +93,8 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
         tabs[kind] = tab_of(trace, kind, sheet_of(of_kind, at))
         follows |= lenses(of_kind, at, kind)
     title = f"All kinds of attention; the numbers below are for {maps.kind_text.name.lower()}"
-    return (
-        Offline("grid", still_grid(tabs, choice.cell, choice.kind), title=title),
-        Offline("lens", lens, follows),
-    )
+    grid = grid_component(tabs, choice.cell, choice.kind)
+    return grid.offline(title=title), lens.offline(follows)
 
 
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
@@ -114,7 +111,7 @@ def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
         for head in [*range(n_heads), None]:
             at = replace(choice, cell=(layer, head), chosen=False)
             cell = json.dumps([layer, head, *kind], separators=(",", ":"))
-            lenses[cell] = still_lens(shown_map(maps, at))
+            lenses[cell] = shown_map(maps, at).lens().message()
     return lenses
 
 
@@ -147,7 +144,7 @@ def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
         ),
         arrays={"chosen": chosen, "kept": kept},
         snippet=_program(source, choice, "kept_lines") + program,
-        offline=Offline("lines", still_lines(drawn, pinned)),
+        offline=drawn.component(pinned).offline(),
     )
 
 
@@ -189,7 +186,7 @@ def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
         parts=tuple(parts),
         arrays=arrays,
         snippet=_program(source, choice, *measures) + program,
-        offline=Offline("lens", still_lens(shown)),
+        offline=shown.lens().offline(),
     )
 
 

@@ -33,11 +33,10 @@ from ui.attention.maps import (
     to_pieces,
     to_units,
 )
-from ui.components.grid.mount import attention_grid
+from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import MOST_TOKENS, Map, Selection
-from ui.components.lens.mount import attention_lens
 from ui.components.lines import Drawing, Pin
-from ui.components.lines.mount import attention_lines
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import sized
@@ -80,17 +79,25 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
     several = len(kinds_of(trace)) > 1
     with grid.container():
-        attention_grid(
+        maps_shown = grid_component(
             get_tabs(view, trace, choice) if several else get_sheet(view, choice),
-            chosen=wanted_cell(), on_choose=choose_cell, key="grid",
-            cell_width=120 if beside else 56,
-            marked=wanted_marks(choice), on_mark=mark_heads,
-            kind=choice.kind if several else "", on_kind=take_kind if several else None,
+            wanted_cell(), choice.kind if several else "", marked=wanted_marks(choice),
+            cell_width=120 if beside else 56, markable=True,
         )  # fmt: skip
+        show(maps_shown, key="grid", on_choose=_take)
         st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
-        attention_lens(shown, key="lens", max_height=390 if beside else 900)
+        show(shown.lens(390 if beside else 900), key="lens")
+
+
+def _take(chosen: GridChoice) -> None:
+    if chosen.kind:
+        take_kind(chosen.kind)
+    if chosen.marks:
+        mark_heads(chosen.marks)
+    else:
+        choose_cell(chosen.cell)
 
 
 def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -147,7 +154,8 @@ def draw_lines(
         pinned = (choice.pin[0], units[0]) if units else None
     n_layers, n_heads = maps.weights.shape[:2]
 
-    def changed(heads: tuple[Head, ...], pin: Pin | None) -> None:
+    def changed(chosen: tuple[tuple[Head, ...], Pin | None]) -> None:
+        heads, pin = chosen
         stored = (url_state.get(AttentionSettings.heads) if beside else None) or ()
         others = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
         choose_heads((*heads, *others))
@@ -157,7 +165,7 @@ def draw_lines(
                 (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None,
             )
 
-    attention_lines(drawn, pinned=pinned, on_change=changed, key=key)
+    show(drawn.component(pinned, max_height=320), key=key, on_choose=changed)
 
 
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
@@ -173,10 +181,8 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
             selected = (
                 to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
             )  # fmt: skip
-            attention_lens(
-                shown, key="matrix", max_height=900 if wide else 470, selected=selected,
-                on_select=_as_pieces(maps),
-            )  # fmt: skip
+            lens = shown.lens(900 if wide else 470, selected)
+            show(lens, key="matrix", on_choose=_as_pieces(maps))
         else:
             figure = heatmap(
                 shown.weights, maps.queries, maps.keys, current_theme(),

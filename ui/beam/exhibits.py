@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.graph import End, Graph
 from figures.labels import READS_PREDICTS, row_labels
 from figures.numbers import signed
@@ -18,8 +18,8 @@ from transformer.search.records import SearchRecord
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.grid import Cell
-from ui.components.lens import Map, still_lens
-from ui.components.tree import TreeChoice, encode, encode_branches
+from ui.components.lens import Map
+from ui.components.tree import TreeChoice, branches_component, tree_component
 from ui.export.programs import Source, header
 
 _QUERIES = f"query: {READS_PREDICTS}"
@@ -76,7 +76,7 @@ def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
         parts=(graph,),
         arrays=arrays,
         snippet=program,
-        offline=Offline("tree", encode(tree, "still", choice, "Search tree")),
+        offline=tree_component(tree, "offline", choice, "Search tree").offline(),
         facts=source.facts(),
     )
 
@@ -167,7 +167,7 @@ def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Sourc
         f"recorded = trace.search.steps[{node.step}]\n"
         f"cross = recorded.cross[{node.row}]  # [layers, heads, source tokens]\n"
         f"decoder_self = recorded.decoder_self[{node.row}]  # [layers, heads, prefix]\n",
-        offline=tuple(Offline("lens", still_lens(each)) for each in maps),
+        offline=tuple(each.lens().offline() for each in maps),
         columns=1,
         facts=source.facts(where),
     )
@@ -217,8 +217,8 @@ def branches_exhibit(
         arrays=arrays,
         snippet=program,
         offline=(
-            Offline("branches", encode_branches(both)),
-            *(Offline("lens", still_lens(each)) for each in maps),
+            branches_component(both).offline(),
+            *(each.lens().offline() for each in maps),
         ),
         columns=2,
         facts=source.facts(where),

@@ -11,7 +11,7 @@ from figures.labels import READS_PREDICTS
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.lens import MOST_TOKENS, Map
-from ui.components.lens.mount import attention_lens
+from ui.components.mount import show
 from ui.core.layout import sized
 from ui.core.presenter import SCALE, presenting
 from ui.core.theme import current_theme
@@ -48,7 +48,7 @@ def show_map(
             weights, query_tokens, key_tokens, name=name, query_title=READS_PREDICTS,
             key_title=keys, causal=causal,
         )  # fmt: skip
-        attention_lens(shown, key=key, max_height=max_height)
+        show(shown.lens(max_height), key=key)
         return
     figure = heatmap(
         weights,

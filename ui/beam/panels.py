@@ -32,8 +32,8 @@ from ui.beam.choice import LOOKS, PAGE, BeamChoice, Mark, Slot, Start, chosen, p
 from ui.beam.exhibits import cell_name
 from ui.beam.maps import draw_axes, show_map
 from ui.components.grid import Cell
-from ui.components.tree import branch_colours, encode
-from ui.components.tree.mount import beam_tree_view, branches
+from ui.components.mount import show
+from ui.components.tree import branch_colours, branches_component, tree_component
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.theme import current_theme
@@ -83,11 +83,11 @@ def draw_tree(
         follow: called when a node is chosen in the tree.
     """
     view, tree = search.view, search.tree
-    message = encode(
+    shown = tree_component(
         tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce,
         single=slot.b is None,
     )  # fmt: skip
-    beam_tree_view(message, key=slot.key, on_view_change=lambda: follow(view, tree))
+    show(shown, key=slot.key, on_view_change=lambda: follow(view, tree))
 
 
 def draw_why(search: Search, lead: str = "") -> None:
@@ -196,7 +196,7 @@ def compare_panel(search: Search) -> None:
         return
     both = compare(tree, a.index, b.index)
     st.markdown(linked(_parting(both), "log p", "nats"))
-    branches(both, key="beam_branches")
+    show(branches_component(both), key="beam_branches")
     names = {"A": both.a, "B": both.b}
     tokens = {name: [node.token for node in path] for name, path in names.items()}
     theme = current_theme()

@@ -34,10 +34,9 @@ from ui.compare.pairing import (
     signed_sheet,
     without_partner,
 )
-from ui.components.grid import Cell
-from ui.components.grid.mount import attention_grid
+from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
-from ui.components.lens.mount import attention_lens
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
@@ -193,7 +192,7 @@ def draw_lens(
     shown = shown_map(maps, choice)
     if named:
         st.markdown(f"{side.lead}{plain(shown.name)}")
-    attention_lens(shown, key=key, max_height=max_height)
+    show(shown.lens(max_height), key=key)
 
 
 def _cell_boxes(both: Both, side: Side) -> None:
@@ -239,7 +238,7 @@ def _difference(both: Both) -> None:
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():
         st.markdown(f"**{plain(shown.name)}**")
-        attention_lens(shown, key="compare_difference", max_height=_TALL + 40)
+        show(shown.lens(_TALL + 40), key="compare_difference")
     with words.container():
         for line in _difference_words(both, shown):
             st.markdown(line)
@@ -277,10 +276,10 @@ def _grids(both: Both) -> None:
         choice, maps = both.of(side)
         n_layers, n_heads = maps.weights.shape[:2]
         st.markdown(f"{side.lead}{count(n_layers, 'layer')} of {count(n_heads, 'head')}")
-        attention_grid(
-            get_sheet(side.view, choice), chosen=choice.cell,
-            on_choose=partial(choose, side.cell_params), key=side.key("compare_grid"),
-            cell_width=56,
+        shown = grid_component(get_sheet(side.view, choice), choice.cell, cell_width=56)
+        show(
+            shown, key=side.key("compare_grid"),
+            on_choose=lambda chosen: choose(side.cell_params, chosen.cell),
         )  # fmt: skip
 
     both.pair.rows(grid)
@@ -306,19 +305,18 @@ def _differences(both: Both) -> None:
         first.kind, first.units, first.how, first.dim,
     )  # fmt: skip
 
-    def take(cell: Cell) -> None:
-        choose((LAYER, HEAD), cell)
+    def take(chosen: GridChoice) -> None:
+        choose((LAYER, HEAD), chosen.cell)
         _join()
 
     grid, lens = st.columns([0.52, 0.48], gap="large")
     with grid.container():
-        attention_grid(
-            once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None)))),
-            chosen=choices[0].cell, on_choose=take, key="compare_differences", cell_width=76,
-        )  # fmt: skip
+        sheet = once(key, lambda: signed_sheet(both.maps, replace(first, cell=(None, None))))
+        every = grid_component(sheet, choices[0].cell, cell_width=76)
+        show(every, key="compare_differences", on_choose=take)
     with lens.container():
         st.markdown(f"**{plain(shown.name)}**")
-        attention_lens(shown, key="compare_difference", max_height=400)
+        show(shown.lens(400), key="compare_difference")
         for line in _difference_words(replace(both, choices=choices), shown)[:2]:
             st.markdown(line)
     for note in (without_partner(*both.maps), both.fit.why, changed_places(*both.maps)):

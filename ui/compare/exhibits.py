@@ -19,9 +19,9 @@ from transformer.types import AttentionKind
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
 from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet
-from ui.components.grid import still_grid
-from ui.components.lens import Map, still_lens
-from ui.components.match import Likeness, head_name, still_matches
+from ui.components.grid import grid_component
+from ui.components.lens import Map
+from ui.components.match import Likeness, head_name
 from ui.export.programs import Source, roots_lines
 
 Traces = tuple[Trace, Trace]
@@ -90,8 +90,7 @@ def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhib
     if shown.display != "difference":
         return both
     apart = difference_map(*_maps(traces, shown), shown.choices)
-    lens = Offline("lens", still_lens(apart))
-    return with_difference(both, _panel(apart.name, apart), "weights", lens)
+    return with_difference(both, _panel(apart.name, apart), "weights", apart.lens().offline())
 
 
 def with_difference(both: Exhibit, panel: Panel, array: str, *views: Offline) -> Exhibit:
@@ -115,7 +114,7 @@ def differences_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -
     )
     apart = difference(*(each.weights[:layers, :heads] for each in maps))
     chosen = difference_map(*maps, choices)
-    grid = still_grid(signed_sheet(maps, choices[0]), choices[0].cell)
+    grid = grid_component(signed_sheet(maps, choices[0]), choices[0].cell)
     return Exhibit(
         name=shown.stem,
         title=f"{maps[0].kind_text.name}: A − B for every layer and head",
@@ -128,8 +127,8 @@ def differences_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -
         snippet=_program(shown, compared)
         + f"difference = maps_a[:{layers}, :{heads}] - maps_b[:{layers}, :{heads}]\n",
         offline=(
-            Offline("grid", grid),
-            Offline("lens", still_lens(chosen), _lenses(maps, choices, (layers, heads))),
+            grid.offline(),
+            chosen.lens().offline(_lenses(maps, choices, (layers, heads))),
         ),
         columns=heads,
     )
@@ -186,7 +185,7 @@ def _lenses(
         for head in (*range(counts[1]), None):
             one, other = (replace(choice, cell=(layer, head)) for choice in choices)
             name = json.dumps([layer, head], separators=(",", ":"))
-            found[name] = still_lens(difference_map(*maps, (one, other)))
+            found[name] = difference_map(*maps, (one, other)).lens().message()
     return found
 
 
@@ -236,7 +235,7 @@ def heads_exhibit(
         parts=(Panel("Similarity", values, rows, columns, *shown.names, quantity="similarity"),),
         arrays={"values": values, "pairs": np.array(found.pairs, dtype=np.int64)},
         snippet=_matching_program(compared, kind, greedy, follow=follow),
-        offline=Offline("match", still_matches(shown, chosen)),
+        offline=shown.component(chosen).offline(),
     )
 
 

@@ -25,7 +25,7 @@ from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import heads_exhibit, likeness
 from ui.components.match import head_name
-from ui.components.match.mount import head_matches
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.search_settings import SearchChoice
 from ui.core.side import OTHER_HEAD, OTHER_LAYER
@@ -140,10 +140,8 @@ def _draw(pair: Pair) -> Download | None:
     table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
         st.markdown(_summary(found))
-        head_matches(
-            likeness(found, both.kind, setup.names), chosen=chosen, key="compare_match",
-            on_choose=lambda pair: _choose_pair(pair, found),
-        )  # fmt: skip
+        matches = likeness(found, both.kind, setup.names).component(chosen)
+        show(matches, key="compare_match", on_choose=lambda pair: _choose_pair(pair, found))
     with maps.container():
         _pair_box(found, chosen)
         choices = [

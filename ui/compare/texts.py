@@ -15,8 +15,8 @@ from transformer.measures.compare import not_shared, parting
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow
-from ui.components.strip import strip_message
-from ui.components.strip.mount import strip
+from ui.components.mount import show
+from ui.components.strip import strip_component
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
@@ -143,24 +143,24 @@ def _draw_line(setup: Setup, side: Side, text: Text, other: Text) -> None:
     words = (*text.words[:shown], "…") if shown < len(text.words) else text.words
     last = max(len(words) - 1, 0)  # if one text ends where the other goes on
     differing = not_shared(text.words, other.words)[0]
-    message = strip_message(
+    line = strip_component(
         words or ("(empty)",), (), [at for at in differing if at < shown],
         parts_at=None if part is None else min(part, last),
         label=f"What {side.letter} writes", one_line=True,
         lead="→" if setup.by_place else side.letter,
     )  # fmt: skip
-    strip(message, key=f"compare_line_{side.letter}")
+    show(line, key=f"compare_line_{side.letter}")
     _draw_cut(side.trace)
 
 
 def _draw_source(side: Side, text: Text, other: Text, *, one_line: bool = True) -> None:
     changed = not_shared(text.source, other.source)[0]
-    message = strip_message(
+    line = strip_component(
         text.source, (), changed, label=f"Sentence {side.letter} in words",
         parts_at=min(changed, default=None), one_line=one_line,
         lead=side.letter if one_line else "",
     )  # fmt: skip
-    strip(message, key=f"compare_source_{side.letter}")
+    show(line, key=f"compare_source_{side.letter}")
 
 
 def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
@@ -175,13 +175,13 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
         st.caption("This model writes nothing; it only reads.")
         return
     differing = [at for word in not_shared(text.words, other.words)[0] for at in text.groups[word]]
-    message = strip_message(
+    line = strip_component(
         trace.predicted_tokens, () if math.isnan(text.total) else trace.log_probs.tolist(),
         differing,
         parts_at=None if part is None or part >= len(text.groups) else text.groups[part][0],
         label=f"What {side.letter} writes, token by token, with log-probabilities",
     )  # fmt: skip
-    strip(message, key=f"compare_strip_{side.letter}")
+    show(line, key=f"compare_strip_{side.letter}")
     if math.isnan(text.total):
         return
     numbers = (

@@ -1,5 +1,5 @@
-"""Views that run in the browser: a `.js` and a `.css` file each, no build step, no CDN.
+"""Views that run in the browser: JavaScript and CSS, no build step, no CDN.
 
-Each package encodes the message that its view draws and needs no Streamlit; its `mount` module puts
-the view on a page and handles its events. May import `figures` and the model's records.
+Each package returns the `packing.Component` that its view shows and needs no Streamlit;
+`mount.show` puts it on a page. May import `figures` and the model's records.
 """

@@ -23,7 +23,7 @@ class Files:
 
     Attributes:
         scripts, styles: paths relative to this module's folder.
-        root: class of the element that the script looks up; "" if it creates its own.
+        root: classes of the element that the script looks up; "" if it creates its own.
     """
 
     scripts: tuple[str, ...]
@@ -42,37 +42,29 @@ def _files(
 
     Args:
         more: further scripts in its folder.
-        styles: style sheets of `shared/`, placed before its own.
+        styles: style sheets of `shared/`, placed between `base.css` and its own.
         folder: its folder, if not its name.
         root: whether it looks up an element instead of creating one.
     """
     folder = folder or name
     return Files(
         tuple(f"{folder}/{each}.js" for each in (name, *more)),
-        (*(f"shared/{each}.css" for each in styles), f"{folder}/{name}.css"),
-        name if root else "",
+        (*(f"shared/{each}.css" for each in ("base", *styles)), f"{folder}/{name}.css"),
+        f"{name} component" if root else "",
     )
 
 
 COMPONENTS: dict[str, Files] = {
     "player": _files(
-        "player",
-        "maps",
-        "dom",
-        "group",
-        "lanes",
-        "shift",
-        "next",
-        "transport",
-        "matrix",
-        root=False,
+        "player", "maps", "dom", "group", "lanes", "shift", "next", "transport", "matrix",
+        styles=("scale",), root=False,
     ),
     "grid": _files("grid", "kinds", "maps", styles=("scale",)),
     "lens": _files("lens", styles=("scale", "cells", "rows")),
     "lines": _files("lines", styles=("rows",)),
     "cut": _files("cut"),
     "stages": _files("stages", "pictures", "divisor", "drawing", "equations"),
-    "parts": _files("parts", styles=("cells",)),
+    "parts": _files("parts"),
     "plan": _files("plan", "layout", "panel", "travel"),
     "match": _files("match", styles=("scale", "cells")),
     "parse": _files("parse"),
@@ -81,7 +73,7 @@ COMPONENTS: dict[str, Files] = {
     "branches": _files("branches", folder="tree"),
     "opening": _files("opening", "light", root=False),
     "keys": _files("keys"),
-}
+}  # fmt: skip
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One message for a canvas component: a JSON header and raw bytes behind it.
+"""A component's content, and its message: a JSON header and raw bytes behind it.
 
 Streamlit passes bytes to a component untouched only if they are the whole of `data=`, so their
 description precedes them:
@@ -12,10 +12,51 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Generic, TypeGuard, TypeVar
 
-from figures.palette import CHROME, THEMES, Bytes, attention_table, scale_words
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.exhibit import Offline
+from figures.labels import show_token
+from figures.palette import CHROME, THEMES, Bytes, attention_table, scale_words, signed_table
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Component(Generic[T]):
+    """What one component shows, on a page or offline.
+
+    Attributes:
+        name: in `ui.components.files`.
+        header, body: the content, see `pack`.
+        choice: the choice to open with, as JSON returns it (lists, no tuples).
+        parse: returns a choice that the browser reports, or None if it is invalid: browser input
+            is not trusted. None for a component without choices.
+    """
+
+    name: str
+    header: Mapping[str, Any]
+    body: bytes = b""
+    choice: Any = None
+    parse: Callable[[Any], T | None] | None = None
+
+    def message(self) -> bytes:
+        """Return the message for an offline page."""
+        if self.parse is None:
+            return pack(self.header, self.body)
+        session = {"choice": self.choice, "count": 0, "session": "offline"}
+        return pack({**self.header, **session}, self.body)
+
+    def offline(
+        self, follows: Mapping[str, bytes] = MappingProxyType({}), title: str = ""
+    ) -> Offline:
+        """Return the component for an offline page; see `Offline` for the arguments."""
+        return Offline(self.name, self.message(), follows, title)
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
@@ -42,16 +83,27 @@ def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
     return b"".join([*packed, runs.flush()])
 
 
-def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
-    """Undo `deflate`, as the browser does; the parts are one body."""
-    message = zlib.decompress(deflated, wbits=-15)
-    end = 4 + int.from_bytes(message[:4], "little")
-    return json.loads(message[4:end]), message[end:]
+def floats(arrays: Iterable[NDArray[Any]]) -> bytes:
+    """Return arrays as consecutive float32, each in C order."""
+    return b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
 
 
-def still(header: Mapping[str, Any], body: bytes, held: Any) -> bytes:
-    """Return a message for an offline page."""
-    return pack({**header, "held": held, "count": 0, "session": "still"}, body)
+def labels(tokens: Iterable[str], limit: int = 24) -> list[str]:
+    """Return tokens as labels of at most `limit` characters."""
+    return [show_token(token, limit) for token in tokens]
+
+
+def is_index(value: Any, length: int) -> TypeGuard[int]:
+    """Return True for an integer from 0 to `length - 1`; False for other types, also bool."""
+    return type(value) is int and 0 <= value < length
+
+
+def index_pair(value: Any, lengths: Sequence[int]) -> tuple[int, int] | None:
+    """Return two reported indices, or None unless each is below its length."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return None
+    one, other = value
+    return (one, other) if is_index(one, lengths[0]) and is_index(other, lengths[1]) else None
 
 
 def attention_look() -> dict[str, Any]:
@@ -63,9 +115,13 @@ def attention_look() -> dict[str, Any]:
 
 def attention_colours() -> dict[str, str]:
     """Return the attention scale of each theme as 256 joined "rrggbb"."""
-    return {theme: colours_as_text(attention_table(theme)) for theme in THEMES}
+    return {theme: _as_text(attention_table(theme)) for theme in THEMES}
 
 
-def colours_as_text(table: Bytes) -> str:
-    """Return a colour table as hex digits, six per colour."""
+def signed_colours() -> dict[str, str]:
+    """Return the diverging scale of each theme, in the same form."""
+    return {theme: _as_text(signed_table(theme)) for theme in THEMES}
+
+
+def _as_text(table: Bytes) -> str:
     return table.tobytes().hex()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui.components.mount import component
+from ui.components.mount import mount
 from ui.core import url_state
 from ui.core.url_state import Param
 
@@ -40,7 +40,6 @@ PICTURE_KEYS: tuple[tuple[str, str], ...] = (
 
 _GO = "headlight_go"
 _PRESENTING = Path(__file__).parents[1] / "components" / "keys" / "presenting.css"
-_component = component("keys")
 
 
 def presenting() -> bool:
@@ -69,7 +68,7 @@ def draw_presenter(title: str, touring: bool) -> None:
         # Page Up and Page Down, which clickers send and which scroll otherwise.
         "clicker": on and touring,
     }
-    _component(key="frame_keys", data=data, on_go_change=_pressed)
+    mount("keys", data, key="frame_keys", on_go_change=_pressed)
 
 
 def wanted_step(kind: str) -> int:

@@ -31,7 +31,7 @@ const views = [...document.querySelectorAll(".view")].map((host, index) => {
 function show(view) {
   const answer = (name, value) => {
     const next = views[view.index + 1];
-    const message = next && next.follows[JSON.stringify(value?.held ?? value)];
+    const message = next && next.follows[JSON.stringify(value?.choice ?? value)];
     if (!message) return;
     next.message = message;
     show(next);

@@ -10,7 +10,7 @@ from figures.stream import feed_forward_exhibit, stream_exhibit
 from transformer.config import ModelConfig
 from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
 from transformer.trace.stream import read_feed_forward
-from ui.components.plan import PlanChoice, still_plan
+from ui.components.plan import PlanChoice, plan_component
 from ui.export.programs import Source, header
 
 Place = tuple[StackName, int, int]
@@ -36,4 +36,4 @@ def stream_figure(stream: Stream, place: Place, offline: Offline, source: Source
 
 def plan_offline(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Offline:
     """Return the drawing for an offline page."""
-    return Offline("plan", still_plan(stream, trace, config, chosen))
+    return plan_component(stream, trace, config, chosen).offline()

@@ -10,8 +10,8 @@ from figures.stream import block_labels, neuron_bars, norm_lines, promoted_bars,
 from transformer.config import ModelConfig
 from transformer.trace.records import FeedForwardReading, Stream, Trace
 from ui.attention.choice import AttentionSettings
-from ui.components.plan import BLOCKS, Opened, PlanChoice
-from ui.components.plan.mount import model_plan
+from ui.components.mount import show
+from ui.components.plan import BLOCKS, PlanChoice, limits_of, parse_opened, plan_component
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import section, sized
@@ -42,7 +42,10 @@ PAGES = {name: f"pages/{name}_page.py" for name in
 def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> None:
     """Mount the drawing, and follow clicks on it."""
 
-    def opened(block: Opened) -> None:
+    def opened() -> None:
+        block = parse_opened(st.session_state["plan"].get("open"), limits_of(stream, trace))
+        if block is None:
+            return
         st.session_state[_OPEN] = block.page
         if not block.kind:
             return
@@ -58,7 +61,8 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
     target = st.session_state.pop(_OPEN, None)
     if target is not None:
         st.switch_page(PAGES[target])
-    model_plan(stream, trace, config, chosen=chosen, on_choose=keep, on_open=opened, key="plan")
+    plan = plan_component(stream, trace, config, chosen)
+    show(plan, key="plan", on_choose=keep, on_open_change=opened)
 
 
 def draw_below(

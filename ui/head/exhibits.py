@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from figures.exhibit import Exhibit, Offline
+from figures.exhibit import Exhibit
 from figures.head import head_exhibit
 from figures.labels import query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
-from ui.components.stages import Chosen, still_stages
+from ui.components.stages import Chosen, stages_component
 from ui.export.programs import Source, header
 
 #: Each kind's name, and the text its keys come from (section 3.2.3).
@@ -68,7 +68,9 @@ def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source
         chosen: the key being followed, and what q · k is divided by.
     """
     names = names_of(HeadChoice(stages.kind, stages.layer, stages.head, stages.query), trace)
-    message = still_stages(stages, names=names, difference=difference(stages, trace), chosen=chosen)
-    made = head_exhibit(stages, header(source), names, Offline("stages", message))
+    shown = stages_component(
+        stages, names=names, difference=difference(stages, trace), chosen=chosen
+    )
+    made = head_exhibit(stages, header(source), names, shown.offline())
     where = f"layer {stages.layer + 1}, head {stages.head + 1}"
     return replace(made, facts=source.facts(where, trace.source))

@@ -14,8 +14,8 @@ from figures.markdown import code
 from transformer.measures.entropy import divided, spread
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind
-from ui.components.stages import Chosen
-from ui.components.stages.mount import head_stages
+from ui.components.mount import show
+from ui.components.stages import Chosen, stages_component
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side, other
@@ -54,11 +54,11 @@ def draw_stages(
 ) -> None:
     """Mount the stages; two sides line up stage by stage."""
     stages = get_stages(side.view, place)
-    head_stages(
+    shown = stages_component(
         stages, names=names_of(place, side.trace), difference=difference(stages, side.trace),
-        chosen=chosen, on_choose=on_choose, key=side.key("stages"),
-        group="compare" if side.letter else "",
+        chosen=chosen, group="compare" if side.letter else "",
     )  # fmt: skip
+    show(shown, key=side.key("stages"), on_choose=on_choose)
 
 
 def draw_twice(pair: Pair) -> Download | None:

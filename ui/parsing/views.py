@@ -8,15 +8,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from figures.exhibit import Exhibit, Offline
+from figures.exhibit import Exhibit
 from figures.markdown import code, plain
 from figures.parse_tree import IMPORT, parse_exhibit
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.components.parse import Drawing, still_parse
-from ui.components.parse.mount import parse_tree
+from ui.components.mount import show
+from ui.components.parse import Drawing
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import Cell
@@ -54,10 +54,8 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
         download_button(
             lambda: make_figure(view, words, cell, chosen), key="parse_away", name="parse"
         )
-    parse_tree(
-        _drawing(trace, reading, words, cell), chosen=chosen, key="parse_tree",
-        on_choose=partial(url_state.put_index, ParsingChoice.node),
-    )  # fmt: skip
+    tree = _drawing(trace, reading, words, cell).component(chosen)
+    show(tree, key="parse_tree", on_choose=partial(url_state.put_index, ParsingChoice.node))
     repairs = reading.parse.rebuilt.repairs
     st.caption(
         f"Repaired to make a tree: {', '.join(repairs)}."
@@ -85,7 +83,7 @@ def make_figure(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> 
     drawing = _drawing(trace, reading, words, cell)
     return parse_exhibit(
         reading, trace, words, drawing.weights, drawing.where, header(source, IMPORT), cell,
-        Offline("parse", still_parse(drawing, chosen)), source.facts(drawing.where),
+        drawing.component(chosen).offline(), source.facts(drawing.where),
     )  # fmt: skip
 
 

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from figures.exhibit import Exhibit, Offline, Panel
+from figures.exhibit import Exhibit, Panel
 from figures.head import SPLIT_NAMES, split_exhibit
 from figures.labels import query_labels
 from transformer.trace.records import LogitSplit, Trace
 from transformer.types import Floats
-from ui.components.parts import parts_message
+from ui.components.packing import Component
+from ui.components.parts import parts_component
 from ui.export.programs import Source, header
 
 
 def split_figure(split: LogitSplit, trace: Trace, note: str, source: Source) -> Exhibit:
     """Return a head's logits as a sum of content and position; `note` ends the caption."""
-    page = Offline("parts", split_message(split, trace))
+    page = split_component(split, trace).offline()
     made = split_exhibit(split, header(source), query_labels(trace, split.kind), page, note)
     return replace(made, facts=source.facts(f"layer 1, head {split.head + 1}", trace.source))
 
 
-def split_message(split: LogitSplit, trace: Trace) -> bytes:
-    """Return the message of the component that draws the parts and their sum."""
-    return parts_message(
+def split_component(split: LogitSplit, trace: Trace) -> Component[None]:
+    """Return the component that draws the parts and their sum."""
+    return parts_component(
         {SPLIT_NAMES[name]: values for name, values in split.parts.items()},
         split.logits, query_labels(trace, split.kind), split.tokens, split.mask,
         label=f"Layer 1, head {split.head + 1}: logits as a sum of content and position",

@@ -14,13 +14,13 @@ from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind, Floats
-from ui.components.parts.mount import sum_of_parts
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, source_of, trace_for
-from ui.positions.exhibits import split_figure, split_message
+from ui.positions.exhibits import split_component, split_figure
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
 from ui.work.models import translator
 from ui.work.progress import fragment
@@ -82,7 +82,7 @@ def _maps(view: View) -> None:
             lambda: _figure(view, kind, head), key="split_take", name=split_name(kind, head),
             n_numbers=split.logits.size * (len(split.parts) + 1),
         )  # fmt: skip
-    sum_of_parts(split_message(split, trace), key="split")
+    show(split_component(split, trace), key="split")
     varied = ", ".join(
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from figures.exhibit import Exhibit, Offline, Series
+from figures.exhibit import Exhibit, Series
 from transformer.measures.vocabulary import COSINE_RULE, Neighbours, length_counts
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side
 from transformer.trace.records import Trace
-from ui.components.cut import still_pieces
+from ui.components.cut import pieces_component
 from ui.export.programs import Source, about_model, header
 from ui.tokens.views import Plane, Reading, kinds_of, pieces_shown, read_trace
 
@@ -45,11 +45,10 @@ def pieces_exhibit(reading: Reading, tokenizer: Tokenizer, token: int, source: S
         + f"pieces = np.array({_PIECES[side]})\n"
         + f"ids = np.array({_IDS[side]})\n"
         + f"scores = np.array([{_TOKENIZER[side]}.scores[i] for i in ids])\n",
-        offline=Offline(
-            "cut",
-            still_pieces(pieces_shown(reading, tokenizer), reading.changed, chosen=token,
-                         label=f"The {side} in pieces"),
-        ),
+        offline=pieces_component(
+            pieces_shown(reading, tokenizer), reading.changed, chosen=token,
+            label=f"The {side} in pieces",
+        ).offline(),
     )  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import Side as TextSide
 from transformer.translator import Translator
-from ui.components.cut.mount import other_cuts, sentence_pieces
+from ui.components.cut import cuts_component, pieces_component
+from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import section
@@ -68,10 +69,10 @@ def draw_sentence(
         label: for screen readers.
     """
     param = side.own(TokensChoice.token)
-    sentence_pieces(
-        pieces_shown(reading, tokenizer), reading.changed, chosen=token,
-        on_choose=lambda index: url_state.put(param, index), key=side.key("pieces"), label=label,
-    )  # fmt: skip
+    pieces = pieces_component(
+        pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
+    )
+    show(pieces, key=side.key("pieces"), on_choose=lambda index: url_state.put(param, index))
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
@@ -92,11 +93,8 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         return
     chosen = min(url_state.get(TokensChoice.cut), len(cuts)) - 1
     with place:
-        other_cuts(
-            cuts_shown(cuts), chosen=chosen,
-            on_choose=lambda at: url_state.put(TokensChoice.cut, at + 1),
-            label="Ways to split the text", key="cuts",
-        )  # fmt: skip
+        shown = cuts_component(cuts_shown(cuts), chosen=chosen, label="Ways to split the text")
+        show(shown, key="cuts", on_choose=lambda at: url_state.put(TokensChoice.cut, at + 1))
         if chosen > 0 and reading.side == "source":
             draw_recut(view, cuts[0], cuts[chosen], chosen)
 

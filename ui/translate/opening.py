@@ -16,8 +16,8 @@ import streamlit as st
 from transformer.measures.referent import Look, Referent, find_referent, turned
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
-from ui.components.opening import Runs, Scene, Script, encode
-from ui.components.opening.mount import opening
+from ui.components.mount import show
+from ui.components.opening import Runs, Scene, Script, opening_component
 from ui.core import url_state
 from ui.core.examples import Agreement, Example, Riddle, languages_of_training
 from ui.core.languages import name_of
@@ -92,8 +92,8 @@ def draw_opening(view: View) -> bool:
             agreement = riddle.target[_languages(view)[1]]
             second = second_scene(staged, beside, riddle, agreement)
     words, covers = script(example, riddle, _languages(view)), bool(st.session_state[_COVERS])
-    opening(
-        encode(words, first_scene(staged, riddle), second, missing, covers=covers),
+    show(
+        opening_component(words, first_scene(staged, riddle), second, missing, covers=covers),
         key="opening_play",
         on_covers_change=partial(_put, _COVERS, True),
         on_second_change=partial(_put, _SECOND, True),

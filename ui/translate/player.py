@@ -10,8 +10,8 @@ import streamlit as st
 
 from figures.exhibit import Exhibit
 from transformer.trace.records import Trace
+from ui.components.mount import mount
 from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone_in
-from ui.components.player.mount import player
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
@@ -143,9 +143,8 @@ def draw_player(
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
     # `take` keeps the trace alive, so pass it only to players that can be steered.
-    player(
-        message, key=key, on_view_change=follow, on_steer_change=take if steerable else lambda: None
-    )
+    steer = take if steerable else lambda: None
+    mount("player", message, key=key, on_view_change=follow, on_steer_change=steer)
 
 
 def default_step(trace: Trace, example: Example | None) -> int:

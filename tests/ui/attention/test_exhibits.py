@@ -82,7 +82,7 @@ def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
     header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
     assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
     assert all(size for *_, size in header["kinds"])
-    assert header["held"] == [1, None, [], "cross"]
+    assert header["choice"] == [1, None, [], "cross"]
     wanted = {
         json.dumps([layer, head, kind], separators=(",", ":"))
         for kind, n_layers in (("encoder_self", 2), ("decoder_self", 3), ("cross", 3))

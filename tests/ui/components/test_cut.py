@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from ui.components.cut import Piece, parse_choice, still_pieces
-
-
-def header_of(message: bytes) -> dict[str, object]:
-    length = int.from_bytes(message[:4], "little")
-    found: dict[str, object] = json.loads(message[4 : 4 + length])
-    return found
+from ui.components.cut import Cut, Piece, cuts_component, pieces_component
 
 
 def test_tokens_travel_as_plain_visible_text() -> None:
@@ -22,25 +14,20 @@ def test_tokens_travel_as_plain_visible_text() -> None:
         Piece("\n", 9, 1),
         Piece("שלום", 8, 2, note="token 4"),
     ]
-    header = header_of(
-        still_pieces(pieces, [("\u202e", ""), ("ﬁ", "fi")], chosen=3, label="The source")
-    )
-    shown = header["pieces"]
-    assert isinstance(shown, list)
-    assert [each["id"] for each in shown] == [3, 3, 9, 8]
-    assert shown[0]["piece"] == "<script>alert(1)</script>"
-    assert len(shown[1]["piece"]) <= 28
-    assert shown[1]["whole"] == "x" * 200
-    assert shown[2]["piece"] == "↵"
-    assert shown[3]["piece"] == "\u2068שלום\u2069"
-    assert header["changed"] == [["[U+202E]", ""], ["ﬁ", "fi"]]
-    assert header["chosen"] == 3
-    assert set(header["tints"]) == {"light", "dark"}  # type: ignore[call-overload]
+    shown = pieces_component(pieces, [("\u202e", ""), ("ﬁ", "fi")], chosen=3, label="x")
+    sent = shown.header["pieces"]
+    assert [each["id"] for each in sent] == [3, 3, 9, 8]
+    assert sent[0]["piece"] == "<script>alert(1)</script>"
+    assert len(sent[1]["piece"]) <= 28 and sent[1]["whole"] == "x" * 200
+    assert [each["piece"] for each in sent[2:]] == ["↵", "\u2068שלום\u2069"]
+    assert shown.header["changed"] == [["[U+202E]", ""], ["ﬁ", "fi"]]
+    assert shown.choice == 3 and set(shown.header["tints"]) == {"light", "dark"}
 
 
-@pytest.mark.parametrize(
-    ("reported", "choice"),
-    [(0, 0), (7, 7), (8, None), (-1, None), (True, None), ("3", None), (None, None), (2.0, None)],
-)
-def test_only_a_number_in_range_is_a_choice(reported: object, choice: int | None) -> None:
-    assert parse_choice(reported, 7) == choice
+@pytest.mark.parametrize("reported", [0, 9, 10, -1, True, "3", None, 2.0])
+def test_only_an_id_up_to_the_largest_or_the_number_of_a_cut_is_a_choice(reported: object) -> None:
+    pieces = pieces_component([Piece("a", 9, 0), Piece("b", 2, 1)], [], chosen=2, label="x")
+    cuts = cuts_component([Cut("0.1", 0.5, (("a", "b"),))] * 10, chosen=0, label="x")
+    for shown in (pieces, cuts):
+        assert shown.parse is not None
+        assert shown.parse(reported) == (reported if reported in (0, 9) else None)

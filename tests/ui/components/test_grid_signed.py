@@ -13,7 +13,8 @@ from tests.factories import make_trace
 from tests.ui.components.test_grid import inflated
 from transformer.measures.compare import divergence
 from transformer.measures.heads import HOWS, How, widen
-from ui.components.grid.signed import difference_sheet, shrink, to_bytes
+from ui.components.grid import shrink
+from ui.components.grid.signed import difference_sheet, to_bytes
 
 LEFT = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
 RIGHT = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3, seed=1)
@@ -68,7 +69,7 @@ def test_other_queries_or_keys_have_no_difference() -> None:
 @given(hnp.arrays(np.uint8, st.tuples(st.just(1), st.integers(1, 19), st.integers(1, 19))))
 def test_shrinking_keeps_the_largest_difference_of_either_sign(maps: np.ndarray) -> None:
     side = 6
-    small, dimmed = shrink(maps, [], side)
+    small, dimmed = shrink(maps, [], side, middle=128)
     assert max(small.shape[-2:]) <= max(side, 0) or small.shape == maps.shape
     assert not dimmed
     far = np.abs(maps.astype(int) - 128)
@@ -79,7 +80,7 @@ def test_shrinking_keeps_the_largest_difference_of_either_sign(maps: np.ndarray)
 def test_dimmed_columns_do_not_shine_through() -> None:
     maps = np.full((1, 8, 8), 128, dtype=np.uint8)
     maps[..., 0], maps[..., 6:] = 255, 0
-    small, dimmed = shrink(maps, [0, 6, 7], side=4)
+    small, dimmed = shrink(maps, [0, 6, 7], side=4, middle=128)
     assert (small == 128).all()
     assert dimmed == [3]
 

@@ -2,72 +2,80 @@
 
 from __future__ import annotations
 
-import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ui.components.mount import listener, message
-from ui.components.packing import still
+from tests.messages import unpack
+from ui.components import mount
+from ui.components.packing import Component
 
-HEADER, BODY = {"label": "x"}, b"maps"
+
+def parse(reported: Any) -> Any:
+    return None if reported == "bad" else reported
+
+
+class Browser:
+    """A component's messages, and reports in answer to them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.session: dict[str, Any] = {}
+        self.sent: list[dict[str, Any]] = []
+        self.count = 0
+        monkeypatch.setattr("streamlit.session_state", self.session)
+        monkeypatch.setattr(
+            mount, "_registered", lambda name: lambda **given: self.sent.append(given)
+        )
+
+    def show(self, choice: Any, label: str = "x", body: bytes = b"", key: str = "view") -> bytes:
+        """Show a component. Returns: its message."""
+        self.taken: list[Any] = []
+        view = Component("x", {"label": label}, body, choice, parse)
+        mount.show(view, key=key, on_choose=self.taken.append)
+        return self.sent[-1]["data"]  # type: ignore[no-any-return]
+
+    def report(self, choice: Any, count: Any = None) -> None:
+        """Report a choice, counted unless a count is given."""
+        self.count += 1
+        said = {"count": self.count if count is None else count, "choice": choice}
+        self.session["view"] = {"choice": said}
+        self.sent[-1]["on_choice_change"]()
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    state: dict[str, Any] = {}
-    monkeypatch.setattr("ui.components.mount.st", SimpleNamespace(session_state=state))
-    return state
+def browser(monkeypatch: pytest.MonkeyPatch) -> Browser:
+    return Browser(monkeypatch)
 
 
-def header_of(sent: bytes) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(sent[4 : 4 + int.from_bytes(sent[:4], "little")])
-    return header
+def test_what_the_browser_knows_is_not_sent_again(browser: Browser) -> None:
+    first = browser.show([0, 0])
+    assert browser.show([0, 0]) == first
+    browser.report([1, 2])
+    assert browser.taken == [[1, 2]]
+    assert browser.show([1, 2]) == first
 
 
-def click(session: dict[str, Any], held: Any, count: Any) -> list[Any]:
-    """Report a choice from the browser. Returns: the page's choice."""
-    taken: list[Any] = []
-    session["view"] = {"held": {"count": count, "held": held}}
-    listener("view", lambda reported: reported if reported != "bad" else None, taken.append)()
-    return taken
+def test_a_choice_from_elsewhere_or_new_content_is_sent_with_the_count(browser: Browser) -> None:
+    browser.show([0, 0])
+    browser.report([1, 2], 3)
+    sent, _ = unpack(browser.show([2, 2]))
+    assert (sent["choice"], sent["count"]) == ([2, 2], 3)
+    browser.report([1, 1], 4)
+    sent, _ = unpack(browser.show([1, 1], label="y"))
+    assert (sent["choice"], sent["count"]) == ([1, 1], 4)
+    assert browser.show([1, 1], label="y", body=b"other")[-5:] == b"other"
 
 
-def test_what_the_browser_knows_is_not_sent_again(session: dict[str, Any]) -> None:
-    first = message("view", HEADER, BODY, [0, 0])
-    assert message("view", HEADER, BODY, [0, 0]) == first
-    assert click(session, [1, 2], 1) == [[1, 2]]
-    assert message("view", HEADER, BODY, [1, 2]) == first
+@pytest.mark.parametrize(("choice", "count"), [("bad", 1), ([1, 2], "1"), ([1, 2], True)])
+def test_what_does_not_fit_changes_nothing(browser: Browser, choice: Any, count: Any) -> None:
+    first = browser.show([0, 0])
+    browser.report(choice, count)
+    assert browser.taken == [] and browser.show([0, 0]) == first
+    browser.session["view"] = {"choice": None}
+    browser.sent[-1]["on_choice_change"]()
+    assert browser.taken == []
 
 
-def test_a_choice_from_elsewhere_is_sent_and_is_newer(session: dict[str, Any]) -> None:
-    message("view", HEADER, BODY, [0, 0])
-    click(session, [1, 2], 3)
-    sent = header_of(message("view", HEADER, BODY, [2, 2]))
-    assert (sent["held"], sent["count"]) == ([2, 2], 3)
-
-
-def test_new_content_says_what_is_chosen_now(session: dict[str, Any]) -> None:
-    message("view", HEADER, BODY, [0, 0])
-    click(session, [1, 2], 1)
-    sent = header_of(message("view", {"label": "y"}, BODY, [1, 2]))
-    assert (sent["held"], sent["count"]) == ([1, 2], 1)
-    assert message("view", {"label": "y"}, b"other", [1, 2]) != sent
-
-
-@pytest.mark.parametrize(
-    ("held", "count"), [("bad", 1), ([1, 2], "1"), ([1, 2], True), ([1], None)]
-)
-def test_what_does_not_fit_changes_nothing(session: dict[str, Any], held: Any, count: Any) -> None:
-    first = message("view", HEADER, BODY, [0, 0])
-    assert click(session, held, count) == []
-    assert message("view", HEADER, BODY, [0, 0]) == first
-    session["view"] = {"held": None}
-    listener("view", lambda reported: reported, lambda _: pytest.fail("taken"))()
-
-
-def test_components_and_sessions_do_not_mix(session: dict[str, Any]) -> None:
-    one, other = (header_of(message(key, HEADER, BODY, [0])) for key in ("one", "other"))
+def test_components_and_sessions_do_not_mix(browser: Browser) -> None:
+    one, other = (unpack(browser.show([0], key=key))[0] for key in ("one", "other"))
     assert one["session"] != other["session"]
-    assert header_of(still(HEADER, BODY, [0]))["session"] == "still"

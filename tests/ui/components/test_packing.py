@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures.palette import THEMES, attention_table
-from ui.components.packing import attention_colours, deflate, inflate, pack
+from tests.messages import inflate, unpack
+from ui.components.packing import (
+    Component,
+    attention_colours,
+    deflate,
+    index_pair,
+    is_index,
+    pack,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**50), 2**50) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=8,
 )
-
-
-def unpack(message: bytes) -> tuple[Any, bytes]:
-    length = int.from_bytes(message[:4], "little")
-    return json.loads(message[4 : 4 + length]), message[4 + length :]
 
 
 @given(header=st.dictionaries(st.text(), JSON, max_size=4), body=st.binary(max_size=40))
@@ -57,3 +59,19 @@ def test_colours_are_the_palette() -> None:
         text = attention_colours()[theme]
         back = np.frombuffer(bytes.fromhex(text), dtype=np.uint8).reshape(256, 3)
         np.testing.assert_array_equal(back, attention_table(theme))
+
+
+@pytest.mark.parametrize("value", [-1, 3, True, False, 0.0, "0", None, [0], float("nan")])
+def test_only_an_integer_in_range_is_an_index(value: Any) -> None:
+    assert is_index(2, 3) and not is_index(value, 3)
+    assert index_pair([2, 1], (3, 2)) == (2, 1)
+    for pair in ([value, 0], [0, value], [0], [0, 0, 0], value):
+        assert index_pair(pair, (3, 3)) is None
+
+
+def test_a_component_offline_has_its_choice_and_no_session() -> None:
+    view = Component("x", {"label": "y"}, b"z", choice=[0], parse=lambda reported: reported)
+    header, body = unpack(view.offline(title="A").message)
+    assert body == b"z"
+    assert header == {"label": "y", "choice": [0], "count": 0, "session": "offline"}
+    assert unpack(Component("x", {"label": "y"}).message())[0] == {"label": "y"}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from typing import Any
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.factories import make_trace
+from tests.messages import unpack
 from ui.components import player
 from ui.components.player import PlayerPlace, Taken, encode, place_in, taken_in
 
@@ -19,9 +19,8 @@ from ui.components.player import PlayerPlace, Taken, encode, place_in, taken_in
 def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
     """Decode like the JavaScript: header, cross-attention [L, H, T, S] and self-attention
     [L, H, T, T], both as integers."""
-    length = int.from_bytes(message[:4], "little")
-    header = json.loads(message[4 : 4 + length])
-    body = np.frombuffer(message[4 + length :], "<u2" if header["bits"] == 16 else "u1")
+    header, sent = unpack(message)
+    body = np.frombuffer(sent, "<u2" if header["bits"] == 16 else "u1")
     n_layers, n_heads, n_steps, n_source = header["shape"]
     n_cross = n_layers * n_heads * n_steps * n_source
     own = np.zeros((n_layers, n_heads, n_steps, n_steps), body.dtype)

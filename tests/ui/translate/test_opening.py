@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.trace.records import Trace
-from ui.components.opening import Runs, Scene, encode
+from ui.components.opening import Runs, Scene, opening_component
 from ui.core.examples import Agreement, Example, Riddle, examples_for, languages_of_training
 from ui.translate.opening import (
     Staged,
@@ -48,11 +46,6 @@ def translated(trace: Trace, pronoun: str, translation: str) -> Trace:
     tokens = list(trace.predicted_tokens)
     tokens[STEP] = f"▁{pronoun}"
     return dataclasses.replace(trace, predicted_tokens=tuple(tokens), text=translation)
-
-
-def header_of(message: bytes) -> dict[str, Any]:
-    header: dict[str, Any] = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
-    return header
 
 
 @pytest.mark.parametrize(
@@ -123,9 +116,9 @@ def test_the_message_holds_both_scenes_and_the_light_of_every_token_before_the_p
     first = staged(aimed(scene(), "cross", 1, 3, ANIMAL))
     _, then = beside(scene(1), first)
     words = script(EXAMPLE, RIDDLE, ("en", "de"))
-    alone = header_of(encode(words, first_scene(first, RIDDLE)))
+    alone = opening_component(words, first_scene(first, RIDDLE)).header
     assert len(alone["scenes"]) == 1 and not alone["covers"] and not alone["missing"]
-    header = header_of(encode(words, first_scene(first, RIDDLE), then, covers=True))
+    header = opening_component(words, first_scene(first, RIDDLE), then, covers=True).header
     assert header["changed"] == ["tired", "wide"] and header["covers"]
     assert (header["source"]["name"], header["target"]["code"]) == ("English", "de")
     one, other = header["scenes"]
@@ -136,9 +129,8 @@ def test_the_message_holds_both_scenes_and_the_light_of_every_token_before_the_p
     assert np.shape(one["written"]) == (STEP, len(one["words"]))
     np.testing.assert_allclose(np.sum(one["written"], axis=1), 1, atol=0.01)
     assert len(other["light"]) == len(other["words"])
-    missing = header_of(
-        encode(words, first_scene(first, RIDDLE), missing=no_second(EXAMPLE, RIDDLE))
-    )
+    why = no_second(EXAMPLE, RIDDLE)
+    missing = opening_component(words, first_scene(first, RIDDLE), missing=why).header
     assert EXAMPLE.beside in missing["missing"]
 
 

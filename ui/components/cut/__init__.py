@@ -1,7 +1,6 @@
 """A sentence in pieces, and its other segmentations; click a piece or segmentation to choose it.
 
-`mount.sentence_pieces` shows one segmentation large, each piece over its id; `mount.other_cuts`
-lists others and only what differs in them. Token text travels as JSON and becomes `textContent`.
+Token text travels as JSON and becomes `textContent`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any, Literal
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from ui.components.packing import pack
+from ui.components.packing import Component, is_index, labels
 
 Mark = Literal["", "byte", "unknown", "special"]
 
@@ -65,47 +64,38 @@ class Cut:
     note: str = ""
 
 
-def still_pieces(
+def pieces_component(
     pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], *, chosen: int, label: str
-) -> bytes:
-    """Return the message of the pieces for an offline page."""
-    return pack(pieces_header(pieces, changed, chosen, label), b"")
+) -> Component[int]:
+    """Return a segmentation, large, each piece over its id.
 
-
-def parse_choice(reported: Any, most: int) -> int | None:
-    """Return the reported number, or None if it is not from 0 to `most`."""
-    if not isinstance(reported, int) or isinstance(reported, bool) or not 0 <= reported <= most:
-        return None
-    return reported
-
-
-def cuts_header(cuts: Sequence[Cut], chosen: int, label: str) -> dict[str, Any]:
-    """Return the header of a list of segmentations."""
-    rows = [
-        asdict(cut)
-        | {"stretches": [[show_token(p, _LONGEST) for p in part] for part in cut.stretches]}
-        for cut in cuts
-    ]
-    return {"kind": "cuts", "label": label, "cuts": rows, "chosen": chosen, "tints": _tints()}
-
-
-def pieces_header(
-    pieces: Sequence[Piece], changed: Sequence[tuple[str, str]], chosen: int, label: str
-) -> dict[str, Any]:
-    """Return the header of a sentence in pieces."""
+    Args:
+        changed: stretches of text that normalisation replaced, (before, after).
+        chosen: the id to outline at every occurrence.
+        label: for screen readers.
+    """
     shown = [asdict(each) | _labels(each.piece) | {"note": _plain(each.note)} for each in pieces]
-    return {
-        "kind": "pieces",
-        "label": label,
+    header = {
         "pieces": shown,
         "changed": [[_plain(before), _plain(after)] for before, after in changed],
-        "chosen": chosen,
-        "tints": _tints(),
     }
+    return _component(header, chosen, label, 1 + max((each.id for each in pieces), default=0))
 
 
-def _tints() -> dict[str, list[str]]:
-    return {theme: categorical(_TINTS, theme) for theme in THEMES}
+def cuts_component(cuts: Sequence[Cut], *, chosen: int, label: str) -> Component[int]:
+    """Return a list of segmentations and what differs in them; `chosen` counts from 0."""
+    rows = [asdict(cut) | {"stretches": [labels(part, _LONGEST) for part in cut.stretches]}
+            for cut in cuts]  # fmt: skip
+    return _component({"cuts": rows}, chosen, label, len(cuts))
+
+
+def _component(header: dict[str, Any], chosen: int, label: str, length: int) -> Component[int]:
+    tints = {theme: categorical(_TINTS, theme) for theme in THEMES}
+    header |= {"label": label, "tints": tints}
+    return Component(
+        "cut", header, choice=chosen,
+        parse=lambda reported: reported if is_index(reported, length) else None,
+    )  # fmt: skip
 
 
 def _labels(piece: str) -> dict[str, str]:

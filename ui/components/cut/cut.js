@@ -1,105 +1,64 @@
-// A sentence in pieces (header.kind "pieces") or a list of other segmentations ("cuts").
+// A sentence in pieces (header.pieces) or a list of other segmentations (header.cuts).
 //
 // Input: one message of ui/components/packing.py; there is only a header. Text only ever
-// becomes textContent. A click is sent to Python as the trigger `chosen`: the piece's id, or the
-// 0-based number of the segmentation.
+// becomes textContent. The choice is a piece's id, or the 0-based number of a segmentation; it is sent
+// to Python (shared/choice.js).
 
 export default function (component) {
-  const { data, parentElement, setTriggerValue } = component;
-  const root = parentElement.querySelector(".cut");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const { header } = unpack(data);
-  const giveBack = remember(root, ".pieces");
-  const buttons = header.kind === "pieces" ? pieces(root, header) : cuts(root, header);
-
-  const mark = (chosen) => {
+  const given = received(component, "cut");
+  if (!given) return undefined;
+  const { root, header } = given;
+  const choice = syncChoice(component, header);
+  const restore = remember(root, ".pieces");
+  const tints = header.tints.light.length;
+  const buttons = header.pieces
+    ? header.pieces.map((each) => pieceButton(each, tints))
+    : header.cuts.map(cutButton);
+  const mark = () => {
     for (const { button, value } of buttons) {
-      button.setAttribute("aria-pressed", String(value === chosen));
+      button.setAttribute("aria-pressed", value === choice.value);
     }
   };
-  mark(header.chosen);
-  buttons.forEach(({ button, value }, at) => {
-    button.tabIndex = at === 0 ? 0 : -1;
+  for (const { button, value } of buttons) {
     button.onclick = () => {
-      mark(value);
-      setTriggerValue("chosen", value);
+      choice.set(value);
+      mark();
     };
-    button.onfocus = () => {
-      for (const other of buttons) other.button.tabIndex = other.button === button ? 0 : -1;
-    };
-    button.onkeydown = (event) => {
-      const next = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1,
-        Home: 0, End: buttons.length - 1 }[event.key];
-      if (next === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
-      event.preventDefault();
-      buttons[next]?.button.focus();
-    };
-  });
-  giveBack();
+  }
+  const elements = buttons.map(({ button }) => button);
+  const about = { role: "group", "aria-label": header.label };
+  root.replaceChildren(make("div", header.pieces ? "pieces" : "cuts", about, elements));
+  if (header.changed?.length) root.append(changes(header.changed));
+  mark();
+  rove(elements);
+  restore();
   return watch(root, () => {
     header.tints[themeOf(root)].forEach((tint, i) => root.style.setProperty(`--tint-${i}`, tint));
   });
 }
 
-function pieces(root, header) {
-  const list = make("div", "pieces");
-  list.setAttribute("role", "group");
-  list.setAttribute("aria-label", header.label);
-  const n = header.tints.light.length;
-  const buttons = header.pieces.map((each) => {
-    const button = make("button", `piece ${each.mark}`);
-    button.type = "button";
-    button.append(make("span", "text", plain(each.piece)), make("span", "id", String(each.id)));
-    if (each.score) button.append(make("span", "score", each.score));
-    button.title = plain(each.note);
-    button.setAttribute("aria-label", plain(`${each.whole}: ${each.note}`));
-    if (each.mark !== "special") button.style.setProperty("--tint", `var(--tint-${each.word % n})`);
-    list.append(button);
-    return { button, value: each.id };
-  });
-  const rows = [list];
-  if (header.changed.length) {
-    const line = make("p", "changed", "Normalisation changed ");
-    for (const [before, after] of header.changed) {
-      const pair = make("span", "pair");
-      pair.append(make("del", "", before || "nothing"), make("span", "", " → "));
-      pair.append(make("ins", "", after || "nothing"));
-      line.append(pair);
-    }
-    rows.push(line);
-  }
-  root.replaceChildren(...rows);
-  return buttons;
+function pieceButton({ piece, whole, id, word, mark, score, note }, tints) {
+  const button = make("button", `piece ${mark}`,
+    make("span", "text", plain(piece)), make("span", "id", String(id)),
+    score ? make("span", "score", score) : [],
+    { title: plain(note), "aria-label": plain(`${whole}: ${note}`) });
+  if (mark !== "special") button.style.setProperty("--tint", `var(--tint-${word % tints})`);
+  return { button, value: id };
 }
 
-function cuts(root, header) {
-  const list = make("div", "cuts");
-  list.setAttribute("role", "group");
-  list.setAttribute("aria-label", header.label);
-  const buttons = header.cuts.map((cut, number) => {
-    const button = make("button", "row");
-    button.type = "button";
-    button.setAttribute("aria-label", plain(cut.note));
-    button.append(make("span", "label", cut.label));
-    if (cut.share !== null) {
-      const bar = make("span", "bar");
-      const inner = make("span", "inner");
-      inner.style.width = `${100 * cut.share}%`;
-      bar.append(inner);
-      button.append(bar);
-    }
-    const text = make("span", "stretches", cut.stretches.length ? undefined : plain(cut.text));
-    cut.stretches.forEach((stretch, at) => {
-      const part = make("span", "stretch");
-      for (const piece of stretch) part.append(make("span", "part", plain(piece)));
-      if (cut.places[at]) part.append(make("span", "place", cut.places[at]));
-      text.append(part);
-    });
-    button.append(text);
-    list.append(button);
-    return { button, value: number };
-  });
-  root.replaceChildren(list);
-  return buttons;
+function changes(changed) {
+  const pairs = changed.map(([before, after]) => make("span", "pair",
+    make("del", "", before || "nothing"), make("span", "", " → "), make("ins", "", after || "nothing")));
+  return make("p", "changed", "Normalisation changed ", pairs);
+}
+
+function cutButton({ label, share, stretches, places, text, note }, number) {
+  const bar = make("span", "bar", make("span", "inner"));
+  if (share !== null) bar.firstChild.style.width = `${100 * share}%`;
+  const parts = stretches.map((stretch, at) => make("span", "stretch",
+    stretch.map((piece) => make("span", "part", plain(piece))),
+    places[at] ? make("span", "place", places[at]) : []));
+  const button = make("button", "row", { "aria-label": plain(note) }, make("span", "label", label),
+    share === null ? [] : bar, make("span", "stretches", stretches.length ? parts : plain(text)));
+  return { button, value: number };
 }

@@ -12,18 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from figures.attention import mass_on
-from figures.labels import show_token
 from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, widen
 from transformer.types import Floats
-from ui.components.packing import attention_look, deflate, still
+from ui.components.packing import (
+    Component,
+    attention_look,
+    deflate,
+    index_pair,
+    is_index,
+    labels,
+)
 
 #: Longer sides are shrunk before sending; no cell of the grid is wider.
 MAX_SIDE = 128
@@ -32,9 +38,16 @@ MAX_SIDE = 128
 #: tokens), in a message of at most 2 MB made in half a second.
 MOST_AT_ONCE = 6_000_000
 
-
 #: A cell: (layer, head), 0-based; None combines all of them.
 Cell = tuple[int | None, int | None]
+
+
+class GridChoice(NamedTuple):
+    """The choice in a grid: a cell, or the marked heads if there are any; and the current tab."""
+
+    cell: Cell
+    marks: tuple[Head, ...]
+    kind: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,108 +97,152 @@ def grid_sheet(
     Sides above `MAX_SIDE` are shrunk by taking the largest weight of each block.
     """
     wide = widen(maps, how)
-    rows, columns = wide.shape[:2]
     bands = [shrink(to_weight_bytes(band), dimmed_keys) for band in wide]
-    pooled = np.stack([band for band, _ in bands])
+    noted = {"notes": notes(wide, dimmed_keys, spread=how == "mean"), **attention_look()}
+    return make_sheet(
+        np.stack([band for band, _ in bands]), bands[0][1], query_tokens, key_tokens, how,
+        {"label": label, **noted},
+    )  # fmt: skip
+
+
+def make_sheet(
+    maps: NDArray[np.uint8],
+    dimmed: list[int],
+    query_tokens: Sequence[str],
+    key_tokens: Sequence[str],
+    how: How,
+    header: Mapping[str, Any],
+) -> Sheet:
+    """Return the sheet of shrunk maps [R, C, n, m], single and combined.
+
+    Args:
+        dimmed: columns covered in grey.
+        header: what it says beyond names, tokens and sizes.
+    """
+    rows, columns, queries, keys = maps.shape
     header = {
-        "label": label,
+        **header,
         "row_names": [*(f"Layer {i + 1}" for i in range(rows - 1)), how.capitalize()],
         "column_names": [*(f"Head {i + 1}" for i in range(columns - 1)), how.capitalize()],
-        "names": [
-            [name_of(row, column, rows, columns, how) for column in range(columns)]
-            for row in range(rows)
-        ],
-        "notes": notes(wide, dimmed_keys, spread=how == "mean"),
-        "query_tokens": [show_token(token) for token in query_tokens],
-        "key_tokens": [show_token(token) for token in key_tokens],
-        "queries": pooled.shape[-2],
-        "keys": pooled.shape[-1],
-        "dimmed": bands[0][1],
+        "names": names_of(rows, columns, how),
+        "query_tokens": labels(query_tokens),
+        "key_tokens": labels(key_tokens),
+        "queries": queries,
+        "keys": keys,
+        "dimmed": dimmed,
         "how": how,
-        **attention_look(),
     }
-    single, combined = fold(pooled, how)
+    single, combined = fold(maps, how)
     body = np.frombuffer(deflate(header, single.tobytes(), combined.tobytes()), dtype=np.uint8)
     return Sheet(body, rows, columns)
 
 
-def still_grid(shown: Sheet | Mapping[str, Tab], chosen: Cell, kind: str = "") -> bytes:
-    """Return the grid's message for an offline page; see `mount.attention_grid`.
+def grid_component(
+    shown: Sheet | Mapping[str, Tab],
+    chosen: Cell,
+    kind: str = "",
+    *,
+    marked: Sequence[Head] = (),
+    cell_width: int = 120,
+    markable: bool = False,
+) -> Component[GridChoice]:
+    """Return the grid as a component.
 
-    Views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` under tabs.
-    """
-    header, body = content(as_tabs(shown), cell_width=120, markable=False)
-    return still({**header, "still": True}, body, [*chosen, [], kind])
-
-
-def as_tabs(shown: Sheet | Mapping[str, Tab]) -> Mapping[str, Tab]:
-    """Return the tabs by name; a single kind is a nameless tab."""
-    return {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
-
-
-def content(
-    tabs: Mapping[str, Tab], *, cell_width: int, markable: bool
-) -> tuple[dict[str, Any], bytes]:
-    """Return the header and body of the grid's message, without the choice.
+    Offline views that follow the choice are named `[layer, head]`, or `[layer, head, kind]` under
+    tabs.
 
     Args:
+        shown: the maps of one kind, or several tabs by name.
+        chosen: the cell to outline if no heads are marked. A kind that lacks this layer or head
+            shows all of them combined, as with None.
+        kind: the name of the tab to show, which must have a sheet.
+        marked: heads to outline instead of the cell, if the kind has them.
         cell_width: largest width of a map in pixels.
         markable: whether heads can be marked.
     """
+    tabs = {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
     kinds = [
         [name, tab.title, tab.short, tab.sheet.body.nbytes if tab.sheet else 0]
         for name, tab in tabs.items()
     ]
-    body = b"".join(tab.sheet.body.tobytes() for tab in tabs.values() if tab.sheet)
-    return {"cell_width": cell_width, "markable": markable, "kinds": kinds}, body
+    header = {"cell_width": cell_width, "markable": markable, "kinds": kinds}
+    sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
+    # Choices made elsewhere may be reported back even if no kind has them.
+    sizes = [(sheet.rows - 1, sheet.columns - 1) for sheet in sheets]
+    sizes += [(layer + 1, head + 1) for layer, head in marked]
+    layers, heads = (
+        max([size[axis] for size in sizes] + [1 + at for at in (chosen[axis],) if at is not None])
+        for axis in (0, 1)
+    )
+
+    def parse(reported: Any) -> GridChoice | None:
+        if not isinstance(reported, list | tuple) or len(reported) != 4:
+            return None
+        cell, marks = (
+            parse_cell(reported[:2], layers, heads),
+            parse_marks(reported[2], layers, heads),
+        )
+        name = reported[3] if isinstance(reported[3], str) and reported[3] in tabs else None
+        if cell is None or marks is None or name is None:
+            return None
+        return GridChoice(cell, marks, name)
+
+    return Component(
+        "grid", header, b"".join(sheet.body.tobytes() for sheet in sheets),
+        choice=[*chosen, [list(head) for head in marked], kind], parse=parse,
+    )  # fmt: skip
 
 
-def parse_choice(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
+def parse_cell(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
     """Return the reported cell, or None if it is not valid for these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
-    for number, limit in zip(reported, (n_layers, n_heads), strict=True):
-        if number is None:
-            continue
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < limit:
-            return None
-    return reported[0], reported[1]
+    layer, head = reported
+    valid = all(
+        at is None or is_index(at, length) for at, length in ((layer, n_layers), (head, n_heads))
+    )
+    return (layer, head) if valid else None
 
 
 def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
     """Return the reported marked heads, or None if they are not valid for these sizes."""
     if not isinstance(reported, list | tuple) or len(reported) > n_layers * n_heads:
         return None
-    heads = []
-    for each in reported:
-        cell = parse_choice(each, n_layers, n_heads)
-        if cell is None or None in cell:
-            return None
-        heads.append((int(each[0]), int(each[1])))
-    return tuple(heads) if len(set(heads)) == len(heads) else None
+    heads = [index_pair(each, (n_layers, n_heads)) for each in reported]
+    found = tuple(head for head in heads if head is not None)
+    return found if len(set(found)) == len(heads) else None
 
 
 def shrink(
-    maps: NDArray[np.uint8], dimmed_keys: Sequence[int], side: int = MAX_SIDE
+    maps: NDArray[np.uint8], dimmed_keys: Sequence[int], side: int = MAX_SIDE, middle: int = 0
 ) -> tuple[NDArray[np.uint8], list[int]]:
-    """Shrink maps to at most `side` by `side`, keeping the largest weight of each block.
+    """Shrink maps to at most `side` by `side`, keeping the byte farthest from `middle` of a block.
 
     Dimmed columns are ignored, and a block of dimmed columns only is dimmed.
 
+    Args:
+        middle: the byte of no weight, or of no difference.
+
     Returns: the maps [..., n, m] and the dimmed columns among the m.
     """
-    n, m = maps.shape[-2:]
-    covered = np.zeros(m, dtype=bool)
+    covered = np.zeros(maps.shape[-1], dtype=bool)
     covered[list(dimmed_keys)] = True
-    if n <= side and m <= side:
-        return maps, np.flatnonzero(covered).tolist()
-    seen = np.where(covered, np.uint8(0), maps)
-    for axis, size in ((-2, n), (-1, m)):
-        if size > side:
-            starts = np.arange(side) * size // side
-            seen = np.maximum.reduceat(seen, starts, axis=axis)
-            if axis == -1:
-                covered = np.logical_and.reduceat(covered, starts)
+    large = max(maps.shape[-2:]) > side
+    seen = np.where(covered, np.uint8(middle), maps) if large else maps
+    for axis in (-2, -1):
+        size = maps.shape[axis]
+        if size <= side:
+            continue
+        starts = np.arange(side) * size // side
+        high = np.maximum.reduceat(seen, starts, axis=axis)
+        if middle:
+            low = np.minimum.reduceat(seen, starts, axis=axis)
+            high = np.where(
+                high.astype(np.int16) - middle >= middle - low.astype(np.int16), high, low
+            )
+        seen = high
+        if axis == -1:
+            covered = np.logical_and.reduceat(covered, starts)
     return seen, np.flatnonzero(covered).tolist()
 
 
@@ -236,6 +293,11 @@ def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[lis
             )
         lines.append(line)
     return lines
+
+
+def names_of(rows: int, columns: int, how: How) -> list[list[str]]:
+    """Return the name of every cell in a grid with combined maps."""
+    return [[name_of(r, c, rows, columns, how) for c in range(columns)] for r in range(rows)]
 
 
 def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -> str:

@@ -7,7 +7,7 @@
 // limit, and `said` holds the sentence about each cell.
 //
 // The choice is [layer, head, marks, kind], 0-based, null for all layers or heads combined; marks are
-// the heads marked with Shift, as [layer, head]. It is sent to Python (shared/held.js) and means the
+// the heads marked with Shift, as [layer, head]. It is sent to Python (shared/choice.js) and means the
 // same for every kind: a layer that one kind lacks is kept for one that has it. Another kind is drawn
 // at once and then reported. Offline, the report is the cell on screen, [layer, head], with the kind
 // if there are several.
@@ -16,16 +16,15 @@
 const STAY_MS = 400;
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".grid");
-  if (!root || !data?.byteLength) return undefined;
+  const given = received(component, "grid", true);
+  if (!given) return undefined;
+  const { root, header, body } = given;
   const turn = (root.turn = (root.turn ?? 0) + 1);
-  const { header, body } = unpack(data);
   const kinds = openKinds(header, body);
   const begin = () => {
     if (root.turn !== turn) return;
-    const shown = shownKind(kinds, agree(component, header).held);
-    const needed = header.still ? kinds : [shown]; // a page without a server answers at once
+    const shown = shownKind(kinds, syncChoice(component, header).value);
+    const needed = isOffline(header) ? kinds : [shown]; // a page without a server answers at once
     if (needed.every((kind) => kind.sheet)) mount(root, component, header, kinds);
     else Promise.all(needed.map((kind) => kind.open())).then(begin);
   };
@@ -39,24 +38,24 @@ export default function (component) {
 function mount(root, component, header, kinds) {
   root.unwatch?.();
   const { turn } = root;
-  const talk = agree(component, header);
+  const choice = syncChoice(component, header);
   const focused = root.getRootNode().activeElement?.dataset ?? {}; // building anew would lose it
   const stage = make("div", "stage");
-  const note = make("p", "note", "");
+  const note = make("p", "readout");
   let kind = null; // the one on screen
 
   const tell = (next) => {
-    if (!header.still) return talk.tell(next);
+    if (!isOffline(header)) return choice.set(next);
     const { sheet } = shownKind(kinds, next);
     const cell = cellAt(sheet, ...placeOf(next, sheet));
-    return talk.tell(next, kinds.length > 1 ? [...cell, next[3]] : cell);
+    return choice.set(next, kinds.length > 1 ? [...cell, next[3]] : cell);
   };
   const say = (row, column) => {
     note.textContent = plain(summary(kind.sheet, row, column));
   };
   const sayChosen = () => {
-    const marks = marksOf(talk.held, kind.sheet);
-    if (!marks.length) return say(...placeOf(talk.held, kind.sheet));
+    const marks = marksOf(choice.value, kind.sheet);
+    if (!marks.length) return say(...placeOf(choice.value, kind.sheet));
     const heads = marks.length === 1 ? "1 head is" : `${marks.length} heads are`;
     note.textContent = touching()
       ? `${heads} marked and combined. Combine adds one or takes it away; a tap reads one map again.`
@@ -65,32 +64,30 @@ function mount(root, component, header, kinds) {
     return undefined;
   };
   const outline = () => {
-    const chosen = selected(talk.held, kind.sheet);
+    const chosen = selected(choice.value, kind.sheet);
     kind.pane.cells.forEach((line, row) =>
-      line.forEach((button, column) =>
-        button.setAttribute("aria-selected", String(chosen(row, column))),
-      ),
+      line.forEach((button, column) => button.setAttribute("aria-selected", chosen(row, column))),
     );
   };
-  const hands = {
+  const actions = {
     markable: header.markable,
     say,
     sayChosen,
     choose: (row, column) => {
-      tell([...cellAt(kind.sheet, row, column), [], talk.held[3]]);
+      tell([...cellAt(kind.sheet, row, column), [], choice.value[3]]);
       outline();
     },
     mark: (row, column) => {
-      const marks = toggled(talk.held, row, column, kind.sheet);
-      tell([...talk.held.slice(0, 2), marks, talk.held[3]]);
+      const marks = toggled(choice.value, row, column, kind.sheet);
+      tell([...choice.value.slice(0, 2), marks, choice.value[3]]);
       outline();
       say(row, column);
     },
   };
   const show = () => {
-    const next = shownKind(kinds, talk.held);
-    if (tabs) tabs.mark(talk.held[3]);
-    stage.setAttribute("aria-busy", String(next.name !== talk.held[3]));
+    const next = shownKind(kinds, choice.value);
+    if (tabs) tabs.mark(choice.value[3]);
+    stage.setAttribute("aria-busy", String(next.name !== choice.value[3]));
     if (!next.sheet) {
       next.open().then(() => root.turn === turn && show());
       return;
@@ -98,9 +95,8 @@ function mount(root, component, header, kinds) {
     if (next !== kind) {
       if (kind) undraw(kind.pane);
       kind = next;
-      kind.pane ??= buildPane(kind.sheet, hands);
-      const [row, column] = placeOf(talk.held, kind.sheet);
-      reach(kind.pane.cells, row, column);
+      kind.pane ??= buildPane(kind.sheet, actions);
+      reach(kind.pane.cells, placeOf(choice.value, kind.sheet));
       stage.replaceChildren(kind.pane.table, note, kind.pane.scale);
     }
     outline();
@@ -108,8 +104,8 @@ function mount(root, component, header, kinds) {
     drawAll(root, kind.pane);
   };
   const tabs = kinds.length > 1 && buildTabs(kinds, (name) => {
-    if (name === talk.held[3]) return;
-    tell([...talk.held.slice(0, 3), name]);
+    if (name === choice.value[3]) return;
+    tell([...choice.value.slice(0, 3), name]);
     show();
   });
 
@@ -153,8 +149,8 @@ function selected(chosen, sheet) {
   const marks = marksOf(chosen, sheet);
   const [row, column] = placeOf(chosen, sheet);
   if (!marks.length) return (r, c) => r === row && c === column;
-  const held = new Set(marks.map(String));
-  return (r, c) => held.has(`${r},${c}`);
+  const marked = new Set(marks.map(String));
+  return (r, c) => marked.has(`${r},${c}`);
 }
 
 // The marks after a cell was pressed with Shift. The head shown before is marked too; a combined cell
@@ -177,88 +173,59 @@ function toggled(chosen, r, c, sheet) {
 
 // The table of one kind and its scale: a canvas that holds all maps, and before each of them a
 // button; `cells` is [row][column] -> button.
-function buildPane(sheet, hands) {
+function buildPane(sheet, actions) {
   const { row_names: rows, column_names: columns } = sheet;
-  const table = make("div", "table");
+  const canvas = make("canvas", "maps", { "aria-hidden": true });
+  const line = (...parts) => make("div", "line", { role: "row" }, ...parts);
+  const head = columns.map((name, i) => {
+    const isMean = i === columns.length - 1;
+    return heading("columnheader", name, isMean ? name : String(i + 1), isMean);
+  });
+  const cells = rows.map((_, row) => columns.map((_, column) => make("button", "map", {
+    "data-at": `${row} ${column}`, role: "gridcell", "aria-label": summary(sheet, row, column),
+  })));
+  const lines = rows.map((name, row) =>
+    line(heading("rowheader", name, name, row === rows.length - 1), cells[row]),
+  );
+  const about = { role: "grid", "aria-label": sheet.label };
+  const table = make("div", "table", about, canvas, line(make("span", "corner"), head), lines);
+  if (actions.markable) table.setAttribute("aria-multiselectable", "true");
   table.style.setProperty("--columns", columns.length);
-  table.setAttribute("role", "grid");
-  table.setAttribute("aria-label", sheet.label);
-  if (hands.markable) table.setAttribute("aria-multiselectable", "true");
-  const canvas = make("canvas", "maps");
-  canvas.setAttribute("aria-hidden", "true");
-  table.append(canvas);
-  const head = make("div", "line");
-  head.setAttribute("role", "row");
-  head.append(make("span", "corner"));
-  columns.forEach((name, i) => {
-    const short = i === columns.length - 1 ? name : String(i + 1);
-    head.append(heading("columnheader", name, short, i === columns.length - 1));
-  });
-  table.append(head);
-  const cells = rows.map((name, row) => {
-    const line = make("div", "line");
-    line.setAttribute("role", "row");
-    line.append(heading("rowheader", name, name, row === rows.length - 1));
-    table.append(line);
-    return columns.map((_, column) => {
-      const button = make("button", "map");
-      button.type = "button";
-      button.dataset.at = `${row} ${column}`;
-      button.setAttribute("role", "gridcell");
-      button.setAttribute("aria-label", summary(sheet, row, column));
-      if (row === rows.length - 1) button.classList.add("mean-row");
-      if (column === columns.length - 1) button.classList.add("mean-column");
-      line.append(button);
-      return button;
-    });
-  });
-  listen(cells, hands);
-  const scale = sheet.limit
-    ? buildScale(...signedEnds(sheet))
-    : buildWeightScale();
+  listen(cells, actions);
+  const scale = sheet.limit ? buildScale(...signedEnds(sheet)) : buildWeightScale();
   return { sheet, table, canvas, cells, scale };
 }
 
-// Makes a cell the grid's only tab stop.
-function reach(cells, row, column) {
+// Makes a cell the grid's only tab stop. Returns: the cell.
+function reach(cells, [row, column]) {
   for (const button of cells.flat()) button.tabIndex = -1;
   cells[row][column].tabIndex = 0;
+  return cells[row][column];
 }
 
 // Mouse and keyboard handling of a table.
-function listen(cells, hands) {
-  const moves = {
-    ArrowLeft: (r, c) => [r, c - 1],
-    ArrowRight: (r, c) => [r, c + 1],
-    ArrowUp: (r, c) => [r - 1, c],
-    ArrowDown: (r, c) => [r + 1, c],
-    Home: (r) => [r, 0],
-    End: (r) => [r, cells[r].length - 1],
-  };
-  const focus = (row, column) => {
-    reach(cells, row, column);
-    cells[row][column].focus();
-  };
+function listen(cells, actions) {
+  const last = cells[0].length - 1;
   cells.forEach((line, row) =>
     line.forEach((button, column) => {
       button.onclick = (event) => {
-        focus(row, column);
-        if (event.shiftKey && hands.markable) hands.mark(row, column);
-        else hands.choose(row, column);
+        reach(cells, [row, column]).focus();
+        if (event.shiftKey && actions.markable) actions.mark(row, column);
+        else actions.choose(row, column);
       };
-      button.onpointerenter = button.onfocus = () => hands.say(row, column);
-      button.onpointerleave = button.onblur = hands.sayChosen;
+      button.onpointerenter = button.onfocus = () => actions.say(row, column);
+      button.onpointerleave = button.onblur = actions.sayChosen;
       button.onkeydown = (event) => {
-        if (event.shiftKey && hands.markable && (event.key === "Enter" || event.key === " ")) {
+        if (event.shiftKey && actions.markable && (event.key === "Enter" || event.key === " ")) {
           event.preventDefault(); // also the click that would follow
-          hands.mark(row, column);
+          actions.mark(row, column);
           return;
         }
-        const move = moves[event.key];
-        if (!move || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+        const edge = modified(event) ? null : { Home: [row, 0], End: [row, last] }[event.key];
+        const next = edge ?? stepped(event, [row, column], cells.length, last + 1);
+        if (!next) return;
         event.preventDefault();
-        const [r, c] = move(row, column);
-        if (cells[r] && cells[r][c]) focus(r, c);
+        reach(cells, next).focus();
       };
     }),
   );
@@ -277,9 +244,6 @@ function summary(header, row, column) {
 }
 
 function heading(role, name, short, isMean) {
-  const element = make("span", isMean ? "heading mean" : "heading");
-  element.setAttribute("role", role);
-  element.setAttribute("aria-label", name);
-  element.append(make("span", "long", name), make("span", "short", short));
-  return element;
+  return make("span", isMean ? "heading mean" : "heading", { role, "aria-label": name },
+    make("span", "long", name), make("span", "short", short));
 }

@@ -34,41 +34,27 @@ function shownKind(kinds, [, , , name]) {
 // The tabs: `element`, `mark(name)` for the chosen one, `fit()` for the available width. They look
 // and work like Streamlit's segmented control: one tab stop, arrow keys choose.
 function buildTabs(kinds, choose) {
-  const element = make("div", "kinds");
-  element.setAttribute("role", "radiogroup");
-  element.setAttribute("aria-label", "Kind of attention");
-  const buttons = kinds.map(({ name, title, short }) => {
-    const button = make("button", "kind");
-    button.type = "button";
-    button.dataset.kind = name;
-    button.setAttribute("role", "radio");
-    button.setAttribute("aria-label", title);
-    button.append(make("span", "long", title), make("span", "short", short));
-    button.onclick = () => choose(name);
-    element.append(button);
-    return button;
-  });
+  const buttons = kinds.map(({ name, title, short }) => make("button", "kind",
+    { "data-kind": name, role: "radio", "aria-label": title, onclick: () => choose(name) },
+    make("span", "long", title), make("span", "short", short)));
+  const about = { role: "radiogroup", "aria-label": "Kind of attention" };
+  const element = make("div", "kinds", about, buttons);
   const last = buttons.length - 1;
-  const moves = {
-    ArrowLeft: (at) => (at ? at - 1 : last),
-    ArrowUp: (at) => (at ? at - 1 : last),
-    ArrowRight: (at) => (at < last ? at + 1 : 0),
-    ArrowDown: (at) => (at < last ? at + 1 : 0),
-    Home: () => 0,
-    End: () => last,
-  };
   element.onkeydown = (event) => {
-    const move = moves[event.key];
-    if (!move || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = buttons.indexOf(event.target.closest(".kind"));
+    const [before, after] = [at ? at - 1 : last, at < last ? at + 1 : 0];
+    const to = {
+      ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: last,
+    }[event.key];
+    if (to === undefined || modified(event)) return;
     event.preventDefault();
-    const next = buttons[move(buttons.indexOf(event.target.closest(".kind")))];
-    next.focus();
-    choose(next.dataset.kind);
+    buttons[to].focus();
+    choose(kinds[to].name);
   };
   const mark = (name) => {
     for (const button of buttons) {
       const chosen = button.dataset.kind === name;
-      button.setAttribute("aria-checked", String(chosen));
+      button.setAttribute("aria-checked", chosen);
       button.tabIndex = chosen ? 0 : -1;
     }
   };

@@ -77,6 +77,7 @@ function drawAll(root, pane) {
   const size = queries * keys;
   const middle = sheet.limit ? 128 : 0; // the byte of no weight, or of no difference
   const rank = Uint8Array.from({ length: 256 }, (_, value) => Math.abs(value - middle));
+  const covered = new Set(sheet.dimmed);
   const { columns, rows } = places;
   canvas.width = Math.max(...columns.map(([left, w]) => left + w));
   canvas.height = Math.max(...rows.map(([top, h]) => top + h));
@@ -86,9 +87,11 @@ function drawAll(root, pane) {
   rows.forEach(([top, h], row) =>
     columns.forEach(([left, w], column) => {
       const at = (row * columns.length + column) * size;
-      const image = new ImageData(w, h);
-      fill(image, sheet.maps.subarray(at, at + size), sheet, rank, words, cover);
-      pen.putImageData(image, left, top);
+      const map = sheet.maps.subarray(at, at + size);
+      const rankAt = (cell, key) => (covered.has(key) ? -1 : rank[map[cell]]);
+      const cells = pooled(queries, keys, h, w, rankAt);
+      const wordAt = (pixel) => (cells[pixel] < 0 ? cover : words[map[cells[pixel]]]);
+      pen.putImageData(imageOf(h, w, wordAt), left, top);
     }),
   );
   canvas.dataset.drawn = drawn;
@@ -112,44 +115,4 @@ function placesOf(cells, frame, ratio) {
 function undraw({ canvas }) {
   canvas.width = canvas.height = 0;
   delete canvas.dataset.drawn;
-}
-
-// Colours the pixels of one map. Each stands for one weight or for a block of them, and has the
-// colour of the byte in it that ranks highest: the largest weight, or the largest difference of
-// either sign. Covered columns go last.
-function fill(image, map, { queries, keys, dimmed }, rank, words, cover) {
-  const pixels = new Uint32Array(image.data.buffer);
-  const covered = new Uint8Array(keys);
-  for (const column of dimmed) covered[column] = 1;
-  const { width: w, height: h } = image;
-  const across = blocks(keys, w);
-  const down = blocks(queries, h);
-  for (let y = 0; y < h; y++) {
-    const [top, bottom] = [down[2 * y], down[2 * y + 1]];
-    if (y && top === down[2 * y - 2] && bottom === down[2 * y - 1]) {
-      pixels.copyWithin(y * w, (y - 1) * w, y * w);
-      continue;
-    }
-    for (let x = 0; x < w; x++) {
-      const [left, right] = [across[2 * x], across[2 * x + 1]];
-      let best = -1;
-      for (let i = top; i < bottom; i++) {
-        for (let j = left; j < right; j++) {
-          const value = map[i * keys + j];
-          if (!covered[j] && (best < 0 || rank[value] > rank[best])) best = value;
-        }
-      }
-      pixels[y * w + x] = best < 0 ? cover : words[best];
-    }
-  }
-}
-
-// The range of weights of each pixel: its first, and the one after its last.
-function blocks(weights, pixels) {
-  const bounds = new Uint32Array(2 * pixels);
-  for (let at = 0; at < pixels; at++) {
-    bounds[2 * at] = Math.floor((at * weights) / pixels);
-    bounds[2 * at + 1] = Math.max(bounds[2 * at] + 1, Math.floor(((at + 1) * weights) / pixels));
-  }
-  return bounds;
 }

@@ -14,18 +14,15 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
   const send = (go) => setTriggerValue("go", go);
 
-  const hint = make("button", "hint");
-  hint.type = "button";
-  hint.setAttribute("aria-label", "All keys");
-  hint.title = "All keys";
-  if (data.presenting) hint.append(make("span", "", data.title));
-  hint.append(make("kbd", "", "?"), make("span", "word", "keys"));
   const list = panel(data, send);
   const link = linkTo();
-  hint.onclick = () => {
+  const onclick = () => {
     link.box.close();
     toggle(list);
   };
+  const hint = make("button", "hint", { "aria-label": "All keys", title: "All keys", onclick },
+    data.presenting ? make("span", "", data.title) : [],
+    make("kbd", "", "?"), make("span", "word", "keys"));
   link.button.onclick = () => {
     list.close();
     link.toggle();
@@ -55,10 +52,10 @@ export default function ({ data, parentElement, setTriggerValue }) {
   };
   // Ahead of the components on the page, which use the arrows. This runs for every message and must
   // not listen twice.
-  root.deaf?.();
+  root.unlisten?.();
   document.addEventListener("keydown", onKey, { capture: true });
-  root.deaf = () => document.removeEventListener("keydown", onKey, { capture: true });
-  return root.deaf;
+  root.unlisten = () => document.removeEventListener("keydown", onKey, { capture: true });
+  return root.unlisten;
 }
 
 // Let Tab stop at what scrolls and holds nothing to stop at, so that arrows can scroll it: not every
@@ -111,17 +108,10 @@ function toggle(list) {
 
 // A button that copies the page's address, which says everything that is chosen, and shows it.
 function linkTo() {
-  const button = make("button", "link", "Link");
-  button.type = "button";
-  button.title = "Copy the link that opens this view again";
-  const box = make("dialog", "list");
-  box.setAttribute("aria-label", "Link to this view");
-  const said = make("p", "said");
-  said.setAttribute("role", "status");
-  const address = make("input", "address");
-  address.readOnly = true;
-  address.setAttribute("aria-label", "Address of this view");
-  box.append(said, address);
+  const button = make("button", "link", "Link", { title: "Copy the link that opens this view again" });
+  const said = make("p", "said", { role: "status" });
+  const address = make("input", "address", { readonly: "", "aria-label": "Address of this view" });
+  const box = make("dialog", "list", { "aria-label": "Link to this view" }, said, address);
   const show = (text) => {
     said.textContent = text;
     address.value = location.href;
@@ -145,20 +135,10 @@ function linkTo() {
 }
 
 function panel(data, send) {
-  const list = document.createElement("dialog");
-  list.className = "list all";
-  list.setAttribute("aria-label", "Keys");
-  for (const [, label, does, go] of data.keys) {
-    const row = make("button", "row");
-    row.type = "button";
-    row.append(make("kbd", "", label), make("span", "", does));
-    row.onclick = () => send(go);
-    list.append(row);
-  }
-  for (const [label, does] of [...data.more, ["?", "this list"], ["Esc", "close it"]]) {
-    const row = make("div", "row");
-    row.append(make("kbd", "", label), make("span", "", does));
-    list.append(row);
-  }
-  return list;
+  const row = (tag, label, does, ...more) =>
+    make(tag, "row", make("kbd", "", label), make("span", "", does), ...more);
+  const more = [...data.more, ["?", "this list"], ["Esc", "close it"]];
+  return make("dialog", "list all", { "aria-label": "Keys" },
+    data.keys.map(([, label, does, go]) => row("button", label, does, { onclick: () => send(go) })),
+    more.map(([label, does]) => row("div", label, does)));
 }

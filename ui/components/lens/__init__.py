@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from figures.attention import check_map, describe
 from figures.compare import describe_difference, scale_limit
-from figures.labels import show_token
-from figures.palette import THEMES, signed_table
 from transformer.types import Floats
-from ui.components.packing import attention_look, colours_as_text, still
+from ui.components.packing import (
+    Component,
+    attention_look,
+    floats,
+    is_index,
+    labels,
+    signed_colours,
+)
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
@@ -58,17 +61,21 @@ class Map:
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
 
-    def header(self, max_height: int) -> dict[str, Any]:
-        """Return the message's header, without the selection."""
+    def lens(
+        self, max_height: int = 640, selected: Selection | None = None
+    ) -> Component[Selection]:
+        """Return the map as a component.
+
+        Args:
+            max_height: largest height of labels and cells together, in pixels.
+            selected: tokens whose labels are marked; None makes labels inactive.
+        """
         tell = describe_difference if self.signed else describe
         described = tell(self.weights, self.query_tokens, self.key_tokens)
-        look = attention_look()
-        if self.signed:
-            look["colours"] = {theme: colours_as_text(signed_table(theme)) for theme in THEMES}
-        return {
+        header = {
             "label": f"{self.name}: {described}. Arrow keys read the values.",
-            "query_tokens": [show_token(token, 18) for token in self.query_tokens],
-            "key_tokens": [show_token(token, 18) for token in self.key_tokens],
+            "query_tokens": labels(self.query_tokens, 18),
+            "key_tokens": labels(self.key_tokens, 18),
             "query_title": f"query: {self.query_title}",
             "key_title": f"key: {self.key_title}",
             "dimmed": sorted(self.dimmed_keys),
@@ -76,17 +83,18 @@ class Map:
             "max_height": max_height,
             "limit": scale_limit(self.weights) if self.signed else 0,
             "ends": self.signed or [],
-            **look,
+            **attention_look(),
+            **({"colours": signed_colours()} if self.signed else {}),
+            "selectable": selected is not None,
         }
-
-    def body(self) -> bytes:
-        """Return the weights as float32, row by row."""
-        return np.ascontiguousarray(self.weights, dtype="<f4").tobytes()
-
-
-def still_lens(shown: Map, max_height: int = 640) -> bytes:
-    """Return the lens's message for an offline page."""
-    return still({**shown.header(max_height), "selectable": False}, shown.body(), [[], []])
+        body = floats([self.weights])
+        if selected is None:
+            return Component("lens", header, body)
+        sizes = self.weights.shape
+        return Component(
+            "lens", header, body, choice=[list(side) for side in selected],
+            parse=lambda reported: parse_selection(reported, *sizes),
+        )  # fmt: skip
 
 
 def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
@@ -97,7 +105,7 @@ def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
     for side, length in zip(reported, (queries, keys), strict=True):
         if not isinstance(side, list | tuple):
             return None
-        if not all(type(each) is int and 0 <= each < length for each in side):
+        if not all(is_index(each, length) for each in side):
             return None
         sides.append(tuple(sorted(set(side))))
     return sides[0], sides[1]

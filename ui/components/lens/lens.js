@@ -3,128 +3,90 @@
 // Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
 // the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
 // becomes textContent. If labels can be selected, [queries, keys] is sent to Python
-// (shared/held.js). With a limit above 0 the weights are differences, and the colours run from
+// (shared/choice.js). With a limit above 0 the weights are differences, and the colours run from
 // -limit to limit.
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_TYPE = 11; // px of the labels
-const SMALLEST_GAP = 12; // px of cell side below which cells touch and are drawn as one image
 const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".lens");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const map = read(data);
-  const talk = agree(component, map);
-  const parts = build(root, map, talk);
-  let cursor = null; // [row, column] under the pointer or the keyboard's cursor
-  let cell = 0;
-
-  const draw = () => {
-    const side = layOut(root, map, parts);
-    if (!side) return;
-    cell = side;
-    paint(root, map, parts, cell);
-    if (cursor) point(map, parts, cell, cursor);
-  };
-  const move = (next) => {
-    cursor = next;
-    point(map, parts, cell, cursor);
-  };
-
-  parts.canvas.onpointermove = parts.canvas.onpointerdown = (event) => {
-    const box = parts.canvas.getBoundingClientRect();
-    const row = Math.floor(((event.clientY - box.top) / box.height) * map.queries);
-    const column = Math.floor(((event.clientX - box.left) / box.width) * map.keys);
-    if (row >= 0 && column >= 0 && row < map.queries && column < map.keys) move([row, column]);
-  };
-  parts.canvas.onpointerleave = () => {
-    if (parts.plot.getRootNode().activeElement !== parts.plot) move(null);
-  };
-  parts.plot.onfocus = () => {
-    if (!cursor) move([0, 0]);
-  };
-  parts.plot.onblur = () => move(null);
-  parts.plot.onkeydown = (event) => {
-    const next = stepped(event, cursor ?? [0, 0], map.queries, map.keys);
-    if (!next) return;
-    event.preventDefault();
-    move(next);
-  };
-
-  return watch(root, draw);
-}
-
-function read(data) {
-  const { header, body } = unpack(data);
-  return {
+  const given = received(component, "lens");
+  if (!given) return undefined;
+  const { root, header, body } = given;
+  const map = {
     ...header,
-    weights: new Float32Array(body.slice().buffer), // a copy: float32 needs an aligned start
+    weights: floatsOf(body),
     queries: header.query_tokens.length,
     keys: header.key_tokens.length,
     covered: new Set(header.dimmed),
   };
+  const parts = build(root, map, syncChoice(component, map));
+  let cursor = null; // [row, column] under the pointer or the keyboard's cursor
+
+  cellCursor(parts.plot, [parts], {
+    rows: map.queries,
+    columns: map.keys,
+    show(at) {
+      cursor = at;
+      point(map, parts, cursor);
+    },
+  });
+  return watch(root, () => {
+    if (!root.clientWidth) return; // hidden
+    layOut(root, map, parts);
+    paint(root, map, parts);
+    point(map, parts, cursor);
+  });
 }
 
-// A label that selects its token if the map allows it; side 0 is queries, 1 is keys.
-function makeLabel(map, talk, side, token, at) {
-  const name = side === 0 ? "row-label" : "column-label";
-  const label = make(map.selectable ? "button" : "span", name);
+// A label that selects its token if the map allows it; axis 0 is queries, 1 is keys.
+function makeLabel(map, choice, axis, token, at) {
+  const label = make(map.selectable ? "button" : "span", axis === 0 ? "row-label" : "column-label");
   writeRow(label, token);
   if (!map.selectable) return label;
-  label.type = "button";
-  label.tabIndex = -1; // hundreds of stops; the page's own lists do the same for the keyboard
-  label.setAttribute("aria-label", `${side === 0 ? "query" : "key"} ${at + 1} ${plain(token)}`);
-  label.onclick = () => {
-    const held = talk.held.map((positions) => new Set(positions));
-    if (!held[side].delete(at)) held[side].add(at);
-    talk.tell(held.map((positions) => [...positions].sort((a, b) => a - b)));
-    label.setAttribute("aria-pressed", String(held[side].has(at)));
-  };
-  label.setAttribute("aria-pressed", String(talk.held[side].includes(at)));
-  return label;
+  return extend(label, {
+    tabindex: -1, // hundreds of stops; the page's own lists do the same for the keyboard
+    "aria-label": `${axis === 0 ? "query" : "key"} ${at + 1} ${plain(token)}`,
+    "aria-pressed": choice.value[axis].includes(at),
+    onclick() {
+      const selected = choice.value.map((positions) => new Set(positions));
+      if (!selected[axis].delete(at)) selected[axis].add(at);
+      choice.set(selected.map((positions) => [...positions].sort((a, b) => a - b)));
+      label.setAttribute("aria-pressed", selected[axis].has(at));
+    },
+  });
 }
 
-function build(root, map, talk) {
+function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
   map.hint = map.selectable ? `${hint}; ${click} tokens to add them up.` : `${hint}.`;
   const parts = {
-    scroller: make("div", "scroller"),
-    plot: make("div", "plot"),
-    margin: make("div", "margin"), // row labels and titles, which stay while the cells scroll
     keyTitle: make("div", "key-title", map.key_title),
     queryTitle: make("div", "query-title", map.query_title),
-    canvas: make("canvas", "cells"),
+    canvas: make("canvas", "cells", { "aria-hidden": true }),
+    cells: { ys: [], xs: [], side: 0 },
     cursor: make("div", "cursor"),
-    readout: make("p", "readout"),
-    rows: map.query_tokens.map((token, i) => makeLabel(map, talk, 0, token, i)),
-    columns: map.key_tokens.map((token, j) => makeLabel(map, talk, 1, token, j)),
+    readout: make("p", "readout", { role: "status" }),
+    rows: map.query_tokens.map((token, i) => makeLabel(map, choice, 0, token, i)),
+    columns: map.key_tokens.map((token, j) => makeLabel(map, choice, 1, token, j)),
+    scale: map.limit ? buildScale(...signedEnds(map)) : buildWeightScale(),
   };
-  parts.plot.tabIndex = 0;
-  parts.plot.setAttribute("role", "group");
-  parts.plot.setAttribute("aria-label", map.label);
-  parts.readout.setAttribute("role", "status");
-  parts.canvas.setAttribute("aria-hidden", "true");
   for (const column of map.dimmed) parts.columns[column].classList.add("covered");
-  parts.margin.append(parts.keyTitle, parts.queryTitle, ...parts.rows);
-  parts.plot.append(parts.margin, ...parts.columns, parts.canvas, parts.cursor);
-  parts.scroller.append(parts.plot);
-  root.replaceChildren(parts.scroller, parts.readout);
-  parts.scale = map.limit ? buildScale(...signedEnds(map)) : buildWeightScale();
-  root.append(parts.scale);
-  point(map, parts, 0, null);
+  // Row labels and titles, which stay while the cells scroll.
+  parts.margin = make("div", "margin", parts.keyTitle, parts.queryTitle, parts.rows);
+  parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": map.label },
+    parts.margin, parts.columns, parts.canvas, parts.cursor);
+  parts.scroller = make("div", "scroller", parts.plot);
+  root.replaceChildren(parts.scroller, parts.readout, parts.scale);
   return parts;
 }
 
-// Lays everything out. Returns: the side of a cell in px, 0 while hidden.
+// Lays everything out.
 function layOut(root, map, parts) {
-  const width = root.clientWidth;
-  if (!width) return 0;
   const style = getComputedStyle(root);
   const pen = parts.canvas.getContext("2d");
   const fontSize = parseFloat(style.fontSize);
@@ -137,9 +99,12 @@ function layOut(root, map, parts) {
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
   for (let size = fontSize; size > SMALLEST_TYPE; size -= 1) {
     const frame = frameOf(root, map, parts, wide, fontSize, size);
-    if (frame.side * 0.95 >= size) return place(map, parts, frame);
+    if (frame.side * 0.95 >= size) {
+      place(map, parts, frame);
+      return;
+    }
   }
-  return place(map, parts, frameOf(root, map, parts, wide, fontSize, SMALLEST_TYPE));
+  place(map, parts, frameOf(root, map, parts, wide, fontSize, SMALLEST_TYPE));
 }
 
 // The measures of a map whose labels have `size` px; `wide` measures text of `fontSize` px.
@@ -167,10 +132,11 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
-// Puts every part in its place. Returns: the side of a cell in px.
+// Puts every part in its place.
 function place(map, parts, frame) {
   const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
   const [w, h] = [side * map.keys, side * map.queries];
+  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, side), side };
   const height = top + Math.max(h, frame.titled);
   parts.queryTitle.textContent = frame.title;
   parts.plot.style.height = parts.margin.style.height = `${height}px`;
@@ -191,79 +157,43 @@ function place(map, parts, frame) {
     label.hidden = j % every !== 0;
     setBox(label, left + side * (j + 0.5), top - 4, longest + 6);
   });
-  return side;
 }
 
 // The height for labels and cells: what a window of 720 px gives, and in a taller one what it has
 // more, as long as the readout and the scale below stay in sight.
 function tallest(root, height) {
-  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
-  const below = window.innerHeight - (root.getBoundingClientRect().top + scrolled) - 110;
+  const below = window.innerHeight - pageTop(root) - 110;
   return Math.max(height, Math.min(height + window.innerHeight - 720, below));
 }
 
-function paint(root, map, parts, cell) {
-  const theme = themeOf(root);
-  const table = map.colours[theme];
-  const ratio = window.devicePixelRatio || 1;
-  const { canvas } = parts;
-  drawScale(parts.scale, wordsOf(table), map.reading[theme]);
-  canvas.width = Math.round(cell * map.keys * ratio);
-  canvas.height = Math.round(cell * map.queries * ratio);
-  const pen = canvas.getContext("2d");
-  pen.scale(ratio, ratio);
-  const style = getComputedStyle(root);
-  if (cell < SMALLEST_GAP) {
-    paintImage(pen, map, cell, wordsOf(table), wordsOf(map.cover[theme])[0], style.color);
-    return;
-  }
-  const written = cell >= ROOM_FOR_VALUES;
-  pen.font = `${Math.round(cell * 0.3)}px ${style.fontFamily}`;
+function paint(root, map, parts) {
+  const { theme, ink, font } = themed(root);
+  const words = wordsOf(map.colours[theme]);
+  const [cover] = wordsOf(map.cover[theme]);
+  const { queries, keys } = map;
+  const { side } = parts.cells;
+  drawScale(parts.scale, words, map.reading[theme]);
+  const pen = sharp(parts.canvas, side * keys, side * queries);
+  pen.font = `${Math.round(side * 0.3)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  for (let i = 0; i < map.queries; i++) {
-    for (let j = 0; j < map.keys; j++) {
-      const [x, y] = [j * cell, i * cell];
-      if (map.causal && j > i) {
-        mask(pen, x, y, cell, style.color);
-        continue;
-      }
-      const weight = map.weights[i * map.keys + j];
-      const covered = map.covered.has(j);
-      pen.fillStyle = covered ? `#${map.cover[theme]}` : colourOf(table, entryOf(map, weight));
-      pen.fillRect(x, y, cell - 1, cell - 1);
-      if (written && !covered && Math.abs(weight) >= 0.005) {
-        pen.fillStyle = inkOn(pen.fillStyle);
-        pen.fillText(number(map, weight, 2), x + cell / 2, y + cell / 2);
-      }
-    }
-  }
-}
-
-// Small cells in one image: half a million calls for a long text would take a second.
-function paintImage(pen, map, cell, words, cover, ink) {
-  const { queries, keys } = map;
-  const wordAt = (at) => {
-    const j = at % keys;
-    if (map.causal && j > Math.floor(at / keys)) return 0;
-    return map.covered.has(j) ? cover : words[entryOf(map, map.weights[at])];
-  };
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(setPixels(make("canvas", ""), queries, keys, wordAt), 0, 0, keys * cell, queries * cell);
-  if (!map.causal) return;
-  const every = Math.max(1, Math.ceil(6 / cell));
-  for (let i = 0; i < queries; i += every) {
-    for (let j = i + every; j < keys; j += every) mask(pen, j * cell, i * cell, cell, ink);
-  }
-}
-
-function mask(pen, x, y, cell, ink) {
-  drawDot(pen, x + cell / 2, y + cell / 2, Math.min(1.4, Math.max(0.5, cell / 8)), ink);
-}
-
-// The entry of the colour table.
-function entryOf(map, weight) {
-  return map.limit ? signedLevel(weight, map.limit) : weightLevel(weight);
+  drawCells(pen, {
+    ...parts.cells,
+    ink,
+    wordAt(at) {
+      const [row, column] = [Math.floor(at / keys), at % keys];
+      if (map.causal && column > row) return 0;
+      const weight = map.weights[at];
+      if (map.covered.has(column)) return cover;
+      return words[map.limit ? signedLevel(weight, map.limit) : weightLevel(weight)];
+    },
+    finish(at, x, y, colour) {
+      const weight = map.weights[at];
+      if (side < ROOM_FOR_VALUES || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
+      pen.fillStyle = inkOn(colour);
+      pen.fillText(number(map, weight, 2), x + side / 2, y + side / 2);
+    },
+  });
 }
 
 // A weight as text; differences are signed.
@@ -273,9 +203,9 @@ function number(map, weight, digits) {
   return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
 }
 
-function point(map, parts, cell, cursor) {
+function point(map, parts, cursor) {
   for (const label of [...parts.rows, ...parts.columns]) label.classList.remove("pointed");
-  parts.cursor.hidden = !cursor;
+  outlineCell(parts.cursor, parts, cursor);
   if (!cursor) {
     parts.readout.textContent = map.hint;
     return;
@@ -283,8 +213,6 @@ function point(map, parts, cell, cursor) {
   const [row, column] = cursor;
   parts.rows[row].classList.add("pointed");
   parts.columns[column].classList.add("pointed");
-  const left = parseFloat(parts.canvas.style.left) + column * cell;
-  setBox(parts.cursor, left, parseFloat(parts.canvas.style.top) + row * cell, cell, cell);
   const query = `query ${row + 1} ${map.query_tokens[row]}`;
   const key = `key ${column + 1} ${map.key_tokens[column]}`;
   const value =

@@ -13,11 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import show_token
 from figures.palette import THEMES, categorical
 from transformer.measures.heads import Head, information, kept_lines
 from transformer.types import Floats
-from ui.components.packing import still
+from ui.components.packing import Component, index_pair, is_index, labels
 
 #: A pinned token: its side and its position.
 Pin = tuple[Literal["query", "key"], int]
@@ -45,6 +44,22 @@ class Drawing:
     shape: tuple[int, int, int, int]
     lines: int
     share: float
+
+    def component(
+        self, pinned: Pin | None = None, max_height: int = 640
+    ) -> Component[tuple[tuple[Head, ...], Pin | None]]:
+        """Return the lines, with a legend that switches heads on and off, as a component.
+
+        Args:
+            pinned: the token whose lines alone are shown until another is hovered.
+            max_height: largest height of the tokens in pixels; beyond it they scroll.
+        """
+        heads = [list(head) for head in self.heads]
+        return Component(
+            "lines", {**self.header, "max_height": max_height}, self.body.tobytes(),
+            choice={"heads": heads, "pin": None if pinned is None else list(pinned)},
+            parse=lambda reported: parse_choice(reported, self.shape),
+        )  # fmt: skip
 
 
 def drawing(
@@ -86,8 +101,8 @@ def drawing(
         "heads": shape[1],
         "drawn": [list(head) for head in heads],
         "colours": {theme: [palettes[theme][slot] for slot in slots] for theme in THEMES},
-        "query_tokens": [show_token(token, 20) for token in query_tokens],
-        "key_tokens": [show_token(token, 20) for token in key_tokens],
+        "query_tokens": labels(query_tokens, 20),
+        "key_tokens": labels(key_tokens, 20),
         "query_title": f"query: {query_title}",
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),
@@ -98,12 +113,6 @@ def drawing(
     body = np.frombuffer(counts.tobytes() + packed.tobytes(), dtype=np.uint8)
     share = float(weights.sum(dtype=np.float64)) / total if total else 0.0
     return Drawing(header, body, tuple(heads), shape, int(keep.sum()), share)
-
-
-def still_lines(drawn: Drawing, pinned: Pin | None = None) -> bytes:
-    """Return the message for an offline page; its legend switches the heads that were sent."""
-    header = {**drawn.header, "max_height": 640, "fixed": True}
-    return still(header, drawn.body.tobytes(), choice(drawn, pinned))
 
 
 def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
@@ -123,35 +132,20 @@ def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
     return tuple(slots)
 
 
-def parse_held(
+def parse_choice(
     reported: Any, shape: tuple[int, int, int, int]
 ) -> tuple[tuple[Head, ...], Pin | None] | None:
     """Return the reported heads and pinned token, or None if they are not valid."""
     n_layers, n_heads, n, m = shape
     if not isinstance(reported, dict) or not isinstance(reported.get("heads"), list):
         return None
-    heads: list[Head] = []
-    for each in reported["heads"]:
-        if not (isinstance(each, list) and len(each) == 2 and all(type(i) is int for i in each)):
-            return None
-        if not (0 <= each[0] < n_layers and 0 <= each[1] < n_heads):
-            return None
-        heads.append((each[0], each[1]))
-    if len(set(heads)) != len(heads):
+    heads = [index_pair(each, (n_layers, n_heads)) for each in reported["heads"]]
+    chosen = tuple(head for head in heads if head is not None)
+    if len(set(chosen)) != len(heads):
         return None
     pin = reported.get("pin")
     if pin is None:
-        return tuple(heads), None
-    if not (isinstance(pin, list) and len(pin) == 2 and type(pin[1]) is int):
+        return chosen, None
+    if not isinstance(pin, list) or len(pin) != 2 or pin[0] not in ("query", "key"):
         return None
-    if pin[0] not in ("query", "key") or not 0 <= pin[1] < (n if pin[0] == "query" else m):
-        return None
-    return tuple(heads), (pin[0], pin[1])
-
-
-def choice(drawn: Drawing, pinned: Pin | None) -> dict[str, Any]:
-    """Return the choice as the browser reports it and `parse_held` reads it."""
-    return {
-        "heads": [list(head) for head in drawn.heads],
-        "pin": None if pinned is None else list(pinned),
-    }
+    return (chosen, (pin[0], pin[1])) if is_index(pin[1], n if pin[0] == "query" else m) else None

@@ -2,7 +2,7 @@
 //
 // Input: one message of ui/components/packing.py. The header holds tokens, colours and which heads
 // are drawn; the body the lines that hold most of each query's weight (see __init__.py). Token text
-// only ever becomes textContent. {heads, pin} is sent to Python (see shared/held.js).
+// only ever becomes textContent. {heads, pin} is sent to Python (see shared/choice.js).
 //
 // The canvas covers the visible part of the tokens and stays in place while they scroll. It is
 // redrawn every frame, so 512 tokens cost no more than those on screen.
@@ -11,22 +11,21 @@ const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest ar
 const LEVELS = 6; // steps of opacity: lines of one head and step are one path
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".lines");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const lines = read(data);
-  const talk = agree(component, lines);
-  const giveBack = remember(root, ".scroll, .chips");
+  const given = received(component, "lines");
+  if (!given) return undefined;
+  const { root } = given;
+  const lines = read(given);
+  const choice = syncChoice(component, lines);
+  const restore = remember(root, ".scroll, .chips");
   const parts = build(root, lines);
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
 
-  const chosen = () => view.hover ?? view.focus ?? talk.held.pin;
+  const chosen = () => view.hover ?? view.focus ?? choice.value.pin;
   // Several heads at once are a tangle: one query's lines stand out until all are asked for.
-  const leads = () => !chosen() && !root.whole && talk.held.heads.length > 1 && view.head === null;
+  const leads = () => !chosen() && !root.whole && choice.value.heads.length > 1 && view.head === null;
   const active = () => chosen() ?? (leads() ? ["query", lines.lead] : null);
   const shownHeads = () => {
-    const on = new Set(talk.held.heads.map(String));
+    const on = new Set(choice.value.heads.map(String));
     const all = lines.drawn.map((_, i) => i).filter((i) => on.has(String(lines.drawn[i])));
     return view.head === null || !all.includes(view.head) ? all : [view.head];
   };
@@ -35,8 +34,8 @@ export default function (component) {
     const heads = shownHeads();
     paint(root, lines, parts, view, heads, active(), leads());
     root.dataset.lines = countOf(lines, heads, active()); // in and out of the window
-    tell(lines, parts, heads, active(), talk.held);
-    parts.whole.hidden = Boolean(talk.held.pin) || talk.held.heads.length < 2;
+    describe(lines, parts, heads, active(), choice.value);
+    parts.whole.hidden = Boolean(choice.value.pin) || choice.value.heads.length < 2;
     parts.whole.textContent = root.whole
       ? "Show one query"
       : `Show the lines of all queries (${countOf(lines, heads, null)})`;
@@ -45,52 +44,44 @@ export default function (component) {
     if (!view.waiting) requestAnimationFrame(draw);
     view.waiting = true;
   };
-
-  const tokens = { query: parts.queries, key: parts.keys };
-  for (const side of ["query", "key"]) {
-    tokens[side].forEach((token, at) => {
-      const look = (name, value) => () => {
+  const pin = (at) => {
+    const same = String(choice.value.pin) === String(at);
+    choice.set({ ...choice.value, pin: same ? null : at });
+    soon();
+  };
+  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+    rove(tokens);
+    tokens.forEach((token, at) => {
+      const look = (name, value) => {
         view[name] = value;
         soon();
       };
-      token.onpointerenter = look("hover", [side, at]);
-      token.onpointerleave = look("hover", null);
-      token.onfocus = () => look("focus", token.matches(":focus-visible") ? [side, at] : null)();
-      token.onblur = look("focus", null);
+      token.onpointerenter = () => look("hover", [side, at]);
+      token.onpointerleave = () => look("hover", null);
+      token.onfocus = () => look("focus", token.matches(":focus-visible") ? [side, at] : null);
+      token.onblur = () => look("focus", null);
       token.onclick = () => pin([side, at]);
       token.onkeydown = (event) => {
-        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-        if (event.key === "Escape" && talk.held.pin) pin(talk.held.pin);
-        const next = tokens[side][at + (by ?? 0)];
-        if (!by || !next || event.ctrlKey || event.metaKey || event.altKey) return;
-        event.preventDefault();
-        token.tabIndex = -1;
-        next.tabIndex = 0;
-        next.focus();
+        if (event.key === "Escape" && choice.value.pin) pin(choice.value.pin);
       };
     });
   }
-  const pin = (at) => {
-    talk.tell({ ...talk.held, pin: String(talk.held.pin) === String(at) ? null : at });
-    soon();
-  };
   parts.scroll.onscroll = soon;
   parts.whole.onclick = () => {
     root.whole = !root.whole;
     soon();
   };
-  legend(lines, parts, talk, view, soon);
+  const recolour = buildLegend(root, lines, parts.legend, choice, view, soon);
   const stop = watch(root, () => {
     layOut(root, lines, parts, view);
-    colourLegend(root, lines, parts, talk);
+    recolour();
     draw();
   });
-  giveBack();
+  restore();
   return stop;
 }
 
-function read(data) {
-  const { header, body } = unpack(data);
+function read({ header, body }) {
   const words = new Uint32Array(body.slice().buffer);
   const [n, k] = [header.query_tokens.length, header.drawn.length];
   // starts[head * n + query] is the first line of that head and query.
@@ -100,35 +91,26 @@ function read(data) {
 }
 
 function build(root, lines) {
-  const token = (className) => (text, i) => {
+  const tokens = (texts, className) => texts.map((text) => {
     const element = make("button", className);
     writeRow(element, text);
-    element.type = "button";
-    element.tabIndex = i === 0 ? 0 : -1;
     return element;
-  };
+  });
   const parts = {
-    queries: lines.query_tokens.map(token("token query")),
-    keys: lines.key_tokens.map(token("token key")),
-    canvas: make("canvas", "strokes"),
-    scroll: make("div", "scroll"),
-    sheet: make("div", "sheet"),
-    titles: make("div", "titles"),
-    legend: make("div", "legend"),
-    said: make("p", "said"),
+    queries: tokens(lines.query_tokens, "token query"),
+    keys: tokens(lines.key_tokens, "token key"),
+    canvas: make("canvas", "strokes", { "aria-hidden": true }),
+    readout: make("p", "readout", { role: "status" }),
     whole: make("button", "whole"),
+    legend: make("div", "legend", { role: "group", "aria-label": "Heads shown" }),
   };
-  parts.titles.append(make("span", "", lines.query_title), make("span", "", lines.key_title));
-  parts.canvas.setAttribute("aria-hidden", "true");
-  parts.sheet.setAttribute("role", "group");
-  parts.sheet.setAttribute("aria-label", lines.label);
-  parts.said.setAttribute("role", "status");
   for (const at of lines.dimmed) parts.keys[at].classList.add("dimmed");
-  parts.sheet.append(parts.canvas, ...parts.queries, ...parts.keys);
-  parts.scroll.append(parts.sheet);
-  const drawing = make("div", "drawing");
-  parts.whole.type = "button";
-  drawing.append(parts.titles, parts.scroll, parts.whole, parts.said);
+  parts.sheet = make("div", "sheet", { role: "group", "aria-label": lines.label },
+    parts.canvas, parts.queries, parts.keys);
+  parts.scroll = make("div", "scroll", parts.sheet);
+  const titles = [make("span", "", lines.query_title), make("span", "", lines.key_title)];
+  const drawing = make("div", "drawing",
+    make("div", "titles", titles), parts.scroll, parts.whole, parts.readout);
   root.replaceChildren(drawing, parts.legend);
   return parts;
 }
@@ -262,11 +244,9 @@ function countOf(lines, heads, active) {
 }
 
 // Describes the hovered or pinned token, with numbers.
-function tell(lines, parts, heads, active, held) {
-  parts.queries.concat(parts.keys).forEach((token) => token.setAttribute("aria-pressed", "false"));
-  if (held.pin) {
-    const pinned = (held.pin[0] === "query" ? parts.queries : parts.keys)[held.pin[1]];
-    pinned?.setAttribute("aria-pressed", "true");
+function describe(lines, parts, heads, active, { pin }) {
+  for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
+    tokens.forEach((token, at) => token.setAttribute("aria-pressed", String(pin) === `${side},${at}`));
   }
   if (!active) {
     const left = parts.left_out
@@ -275,7 +255,7 @@ function tell(lines, parts, heads, active, held) {
     const how = touching()
       ? "Tap a token to see its lines alone."
       : "Point at a token to see its lines alone; click to keep them.";
-    parts.said.textContent = `${how}${left}`;
+    parts.readout.textContent = `${how}${left}`;
     return;
   }
   const [side, at] = active;
@@ -292,87 +272,65 @@ function tell(lines, parts, heads, active, held) {
     return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
   });
   const rest = said.filter(Boolean).join(" · ") || "no line is kept";
-  parts.said.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
+  parts.readout.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
 }
 
-// A switch for every head, one row per layer; offline only for the heads that were sent.
-function legend(lines, parts, talk, view, soon) {
+// Builds a switch for every head, one row per layer; offline only for the heads that were sent.
+// Returns: a function that gives the switches the current theme's colours.
+function buildLegend(root, lines, legend, choice, view, soon) {
   const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
-  const on = () => new Set(talk.held.heads.map(String));
+  const chips = [];
   const set = (heads) => {
-    talk.tell({ ...talk.held, heads });
+    choice.set({ ...choice.value, heads });
     refresh();
     soon();
   };
   const refresh = () => {
-    const now = on();
-    for (const { button, head } of parts.chips) {
-      button.setAttribute("aria-pressed", String(now.has(String(head))));
+    const on = new Set(choice.value.heads.map(String));
+    const colours = root.querySelector(".probe") ? lines.colours[themeOf(root)] : [];
+    for (const { button, head } of chips) {
+      const lit = on.has(String(head));
+      const colour = (lit && colours[drawn.get(String(head))]) || "";
+      button.setAttribute("aria-pressed", lit);
+      button.style.background = colour;
+      button.style.color = colour && inkOn(colour);
     }
-    parts.recolour?.();
   };
-  parts.chips = [];
-  const table = make("div", "chips");
-  for (let layer = 0; layer < lines.layers; layer++) {
-    const heads = Array.from({ length: lines.heads }, (_, head) => [layer, head]).filter(
-      (head) => !lines.fixed || drawn.has(String(head)),
-    );
-    if (!heads.length) continue;
-    const name = make("button", "layer", `Layer ${layer + 1}`);
-    name.type = "button";
-    name.title = "All heads of this layer, or none";
-    name.onclick = () => {
-      const now = on();
-      const others = talk.held.heads.filter((head) => head[0] !== layer);
-      const all = heads.every((head) => now.has(String(head)));
-      set(all ? others : others.concat(heads));
+  const chip = (head) => {
+    const key = String(head);
+    const alone = (value) => {
+      view.head = value;
+      soon();
     };
-    const line = make("div", "chip-row");
-    line.append(name);
-    for (const head of heads) {
-      const button = make("button", "chip", String(head[1] + 1));
-      button.type = "button";
-      button.setAttribute("aria-label", `Layer ${layer + 1}, head ${head[1] + 1}`);
-      button.onclick = () => {
-        const kept = talk.held.heads.filter((each) => String(each) !== String(head));
-        set(kept.length < talk.held.heads.length ? kept : kept.concat([head]));
-      };
-      const single = (value) => () => {
-        view.head = value;
-        soon();
-      };
-      button.onpointerenter = single(drawn.get(String(head)) ?? null);
-      button.onpointerleave = single(null);
-      parts.chips.push({ button, head });
-      line.append(button);
-    }
-    table.append(line);
-  }
-  const foot = make("div", "chip-row");
-  for (const [name, heads] of [["All", parts.chips.map(({ head }) => head)], ["Clear", []]]) {
-    const button = make("button", "layer", name);
-    button.type = "button";
-    button.setAttribute("aria-label", `${name} heads`);
-    button.onclick = () => set(heads);
-    foot.append(button);
-  }
-  foot.append(make("span", "limit", "16 colours are easy to tell apart"));
-  parts.legend.append(make("div", "legend-title", "Heads"), table, foot);
-  parts.legend.setAttribute("role", "group");
-  parts.legend.setAttribute("aria-label", "Heads shown");
-  refresh();
-}
-
-function colourLegend(root, lines, parts, talk) {
-  const drawn = new Map(lines.drawn.map((head, i) => [String(head), i]));
-  parts.recolour = () => {
-    const colours = lines.colours[themeOf(root)];
-    for (const { button, head } of parts.chips) {
-      const colour = colours[drawn.get(String(head))];
-      const lit = colour && talk.held.heads.some((each) => String(each) === String(head));
-      button.style.background = lit ? colour : "";
-      button.style.color = lit ? inkOn(colour) : "";
-    }
+    const button = make("button", "chip", String(head[1] + 1), {
+      "aria-label": `Layer ${head[0] + 1}, head ${head[1] + 1}`,
+      onclick() {
+        const kept = choice.value.heads.filter((each) => String(each) !== key);
+        set(kept.length < choice.value.heads.length ? kept : kept.concat([head]));
+      },
+      onpointerenter: () => alone(drawn.get(key) ?? null),
+      onpointerleave: () => alone(null),
+    });
+    chips.push({ button, head });
+    return button;
   };
-  parts.recolour();
+  const rows = Array.from({ length: lines.layers }, (_, layer) => {
+    const heads = Array.from({ length: lines.heads }, (_, head) => [layer, head]).filter(
+      (head) => !isOffline(lines) || drawn.has(String(head)),
+    );
+    if (!heads.length) return [];
+    const toggleLayer = () => {
+      const on = new Set(choice.value.heads.map(String));
+      const others = choice.value.heads.filter((head) => head[0] !== layer);
+      set(heads.every((head) => on.has(String(head))) ? others : others.concat(heads));
+    };
+    const about = { title: "All heads of this layer, or none", onclick: toggleLayer };
+    return make("div", "chip-row", make("button", "layer", `Layer ${layer + 1}`, about), heads.map(chip));
+  });
+  const all = (name, heads) =>
+    make("button", "layer", name, { "aria-label": `${name} heads`, onclick: () => set(heads) });
+  const foot = make("div", "chip-row", all("All", chips.map(({ head }) => head)), all("Clear", []),
+    make("span", "limit", "16 colours are easy to tell apart"));
+  legend.append(make("div", "legend-title", "Heads"), make("div", "chips", ...rows), foot);
+  return refresh;
 }

@@ -7,14 +7,12 @@ A click, or Enter on the cell under the cursor, chooses a pair.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ui.components.packing import attention_look, still
+from ui.components.packing import Component, attention_look, floats, index_pair
 
 #: A head of each model, both 0-based and counted through all layers.
 HeadPair = tuple[int, int]
@@ -45,10 +43,10 @@ class Likeness:
         if self.values.shape != expected or 0 in expected:
             raise ValueError(f"similarities of shape {self.values.shape}; expected {expected}")
 
-    def header(self) -> dict[str, Any]:
-        """Return the message's header, without the choice."""
+    def component(self, chosen: HeadPair) -> Component[HeadPair]:
+        """Return the similarities as a component; `chosen` is outlined if inside the matrix."""
         best = max(self.pairs, key=lambda pair: self.values[pair], default=(0, 0))
-        return {
+        header = {
             "label": f"How alike {self.names[0]} (rows) and {self.names[1]} (columns) are, head by "
             f"head{self.about}. The most alike of the {len(self.pairs)} matched pairs are "
             f"{head_name(best[0], self.shapes[0])} and {head_name(best[1], self.shapes[1])}, "
@@ -61,6 +59,11 @@ class Likeness:
             "ends": self.ends,
             **attention_look(),
         }
+        sizes = self.values.shape
+        return Component(
+            "match", header, floats([self.values]), choice=list(chosen),
+            parse=lambda reported: index_pair(reported, sizes),
+        )  # fmt: skip
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -69,27 +72,8 @@ class Likeness:
         low, high = math.floor(low * 100) / 100, math.ceil(high * 100) / 100
         return (low, high) if high - low >= 0.01 else (0.0, 1.0)
 
-    def body(self) -> bytes:
-        """Return the similarities as float32, row by row."""
-        return np.ascontiguousarray(self.values, dtype="<f4").tobytes()
-
 
 def head_name(at: int, shape: tuple[int, int]) -> str:
     """Return the name `layer.head`, both 1-based, of a head counted through all layers."""
     layer, head = divmod(at, shape[1])
     return f"{layer + 1}.{head + 1}"
-
-
-def still_matches(shown: Likeness, chosen: HeadPair) -> bytes:
-    """Return the message for an offline page."""
-    return still(shown.header(), shown.body(), list(chosen))
-
-
-def parse_pair(reported: Any, rows: int, columns: int) -> HeadPair | None:
-    """Return the reported pair, or None if it is not valid."""
-    if not isinstance(reported, Sequence) or isinstance(reported, str) or len(reported) != 2:
-        return None
-    for at, limit in zip(reported, (rows, columns), strict=True):
-        if type(at) is not int or not 0 <= at < limit:
-            return None
-    return reported[0], reported[1]

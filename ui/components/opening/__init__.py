@@ -18,7 +18,7 @@ from transformer.measures.referent import Referent
 from transformer.measures.words import group_labels, merge
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
-from ui.components.packing import attention_colours, pack
+from ui.components.packing import Component, attention_colours, labels
 
 #: Plain and strong text in turn, plain first.
 Runs = Sequence[str]
@@ -71,15 +71,15 @@ class Script:
     languages: tuple[tuple[str, str], tuple[str, str]]
 
 
-def encode(
+def opening_component(
     script: Script,
     first: Scene,
     second: Scene | None = None,
     missing: str = "",
     *,
     covers: bool = False,
-) -> bytes:
-    """Return the opening as one message (see `ui.components.packing`); all of it is the header.
+) -> Component[None]:
+    """Return the opening as a component.
 
     Args:
         second: None until it is asked for.
@@ -102,7 +102,7 @@ def encode(
         "covers": covers,
         "colours": attention_colours(),
     }
-    return pack(header, b"")
+    return Component("opening", header)
 
 
 def _scene(scene: Scene) -> Mapping[str, Any]:
@@ -110,7 +110,7 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
     written = merge(trace.cross.mean(axis=(0, 1)), None, referent.words)[: referent.step]
     end = len(trace.predicted_tokens) - trace.complete
     return {
-        "words": [show_token(word) for word in group_labels(trace.src_tokens, referent.words)],
+        "words": labels(group_labels(trace.src_tokens, referent.words)),
         "special": [group[0] in trace.src_special for group in referent.words],
         "pronoun": referent.pronoun,
         "nouns": list(referent.nouns),

@@ -52,7 +52,7 @@ class Opening {
       // A sandboxed frame has no cookies.
     }
     watch(this.root, () => this.dress());
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) {
+    if (calm()) {
       this.root.classList.add("still");
       this.ask();
     } else this.write();
@@ -72,57 +72,30 @@ class Opening {
 
   build(parent) {
     const { lead, source, target } = this.header;
-    this.root = make("section", "opening");
-    this.root.setAttribute("aria-label", "Opening");
-    const top = make("div", "top");
-    const skip = this.button("skip", "Skip", () => this.end());
-    skip.append(make("kbd", "", "Esc"));
-    top.append(make("p", "lead", lead), skip);
-    this.stage = make("div", "stage");
-    this.canvas = make("canvas", "rays");
-    this.canvas.setAttribute("aria-hidden", "true");
-    this.source = this.line(source);
-    this.target = this.line(target);
-    this.source.parentElement.classList.add("source");
-    this.stage.append(this.canvas, this.source.parentElement, this.target.parentElement);
+    const skip = make("button", "skip", { onclick: () => this.end() }, "Skip", make("kbd", "", "Esc"));
+    this.canvas = make("canvas", "rays", { "aria-hidden": true });
+    this.source = make("p", "sentence", { lang: source.code });
+    this.target = make("p", "sentence", { lang: target.code });
+    this.stage = make("div", "stage", this.canvas,
+      make("div", "line source", make("span", "name", source.name), this.source),
+      make("div", "line", make("span", "name", target.name), this.target));
     this.below = make("div", "below");
-    this.live = make("div", "unseen");
-    this.live.setAttribute("aria-live", "polite");
-    this.root.append(top, this.stage, this.below, this.live);
+    this.live = make("div", "unseen", { "aria-live": "polite" });
+    const top = make("div", "top", make("p", "lead", lead), skip);
+    const about = { "aria-label": "Opening" };
+    this.root = make("section", "opening component", about, top, this.stage, this.below, this.live);
     parent.append(this.root);
-  }
-
-  line({ name, code }) {
-    const row = make("div", "line");
-    const sentence = make("p", "sentence");
-    sentence.lang = code;
-    row.append(make("span", "name", name), sentence);
-    return sentence;
-  }
-
-  button(look, text, act) {
-    const button = make("button", look, text);
-    button.type = "button";
-    button.addEventListener("click", act);
-    return button;
   }
 
   /** Set both sentences of the scene; of the translation, what stands before the pronoun. */
   fill() {
     const { words, special, tokens, step } = this.scene;
     this.words = words.map((text, i) => {
-      const word = make("span", "word", text);
-      word.classList.toggle("special", special[i]);
-      if (special[i]) word.title = "the end of the sentence";
-      word.append(make("span", "share"));
-      return word;
+      const word = make("span", special[i] ? "word special" : "word", text, make("span", "share"));
+      return special[i] ? extend(word, { title: "the end of the sentence" }) : word;
     });
     this.source.replaceChildren(...this.words.flatMap((word) => [word, " "]));
-    this.tokens = tokens.map(({ text }) => {
-      const token = make("span", "token");
-      token.append(make("span", "text", text));
-      return token;
-    });
+    this.tokens = tokens.map(({ text }) => make("span", "token", make("span", "text", text)));
     this.target.replaceChildren(
       ...this.tokens.flatMap((token, i) => (tokens[i].apart && i ? [" ", token] : [token])),
     );
@@ -174,10 +147,9 @@ class Opening {
     this.shine(null, [], 0);
     this.tokens[this.scene.step].classList.add("slot");
     this.words[this.scene.pronoun].classList.add("asked");
-    const heading = make("h2", "", question);
-    heading.tabIndex = -1;
-    const answers = make("div", "choices");
-    nouns.forEach((noun, i) => answers.append(this.button("answer", noun, () => this.take(i))));
+    const heading = make("h2", "", question, { tabindex: -1 });
+    const answers = make("div", "choices",
+      nouns.map((noun, i) => make("button", "answer", { onclick: () => this.take(i) }, noun)));
     this.below.replaceChildren(heading, make("p", "", why), answers);
     if (document.activeElement === document.body) heading.focus({ preventScroll: true });
     else this.live.textContent = `${question} ${why}`;
@@ -222,14 +194,12 @@ class Opening {
     const { heading, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
-    const said = make("p", "verdict");
-    verdict.forEach((run, i) => said.append(make(i % 2 ? "strong" : "span", "", run)));
-    const choices = make("div", "choices");
-    const swap = this.button("answer swap", "", () => this.swap());
-    const [one, other] = this.at ? [changed[1], changed[0]] : changed;
-    swap.append("Swap ", make("strong", "", one), " for ", make("strong", "", other));
-    const explore = this.button("main", "Explore this sentence", () => this.end());
-    choices.append(...(missing ? [] : [swap]), explore);
+    const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
+    const said = make("p", "verdict", runs);
+    const [one, other] = (this.at ? [...changed].reverse() : changed).map((each) => make("strong", "", each));
+    const swap = make("button", "answer swap", { onclick: () => this.swap() }, "Swap ", one, " for ", other);
+    const explore = make("button", "main", { onclick: () => this.end() }, "Explore this sentence");
+    const choices = make("div", "choices", missing ? [] : swap, explore);
     const more = make("p", "detail", missing || detail);
     this.below.replaceChildren(reply, said, more, choices);
     if (focused) (missing ? explore : swap).focus({ preventScroll: true });

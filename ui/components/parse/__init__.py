@@ -15,7 +15,7 @@ from figures.parse_tree import node_label, node_text
 from transformer.parsing.reading import Reading, bracket_weights
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.components.packing import attention_look, still
+from ui.components.packing import Component, attention_look, floats, is_index, labels
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,17 @@ class Drawing:
     where: str
     glosses: dict[str, str]
 
+    def component(self, chosen: int) -> Component[int]:
+        """Return the tree as a component; its body is each node's weights on words and `</s>`."""
+        weights = np.nan_to_num(bracket_weights(self.reading, self.weights), nan=-1)
+        n_nodes = len(self.reading.nodes)
+        return Component(
+            "parse", _header(self), floats([weights]), choice=chosen,
+            parse=lambda reported: reported if is_index(reported, n_nodes) else None,
+        )  # fmt: skip
 
-def content(drawing: Drawing) -> tuple[dict[str, Any], bytes]:
-    """Return the message's header and body: the weights of every node on the words and `</s>`."""
+
+def _header(drawing: Drawing) -> dict[str, Any]:
     reading, trace = drawing.reading, drawing.trace
     nodes = [
         {
@@ -52,24 +60,10 @@ def content(drawing: Drawing) -> tuple[dict[str, Any], bytes]:
         }
         for node in reading.nodes
     ]  # fmt: skip
-    header = {
+    return {
         "label": f"Tree of the sentence: {str(reading.parse.tree)[:400]}. Arrow keys move in it.",
-        "words": [show_token(word, 24) for word in drawing.words],
+        "words": labels(drawing.words),
         "nodes": nodes,
         "where": drawing.where,
         **attention_look(),
     }
-    weights = bracket_weights(reading, drawing.weights)
-    return header, np.nan_to_num(weights, nan=-1).astype("<f4").tobytes()
-
-
-def still_parse(drawing: Drawing, chosen: int) -> bytes:
-    """Return the message for an offline page."""
-    return still(*content(drawing), chosen)
-
-
-def parse_chosen(reported: Any, n_nodes: int) -> int | None:
-    """Return the reported node, or None if there is none of this number."""
-    if type(reported) is not int or not 0 <= reported < n_nodes:
-        return None
-    return reported

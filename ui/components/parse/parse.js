@@ -1,4 +1,4 @@
-// A sentence under its tree. The chosen bracket (header.held, a node) lights the words that the
+// A sentence under its tree. The chosen bracket (header.choice, a node) lights the words that the
 // model looked at when it wrote that bracket; the panel beside names them.
 //
 // Input: one message of ui/components/packing.py; the body has one row of float32 a node, over the
@@ -8,33 +8,21 @@ const LEVEL = 2.6; // from one level of the tree to the next, in em
 const [SMALLEST, LARGEST] = [0.8, 1.45]; // of an em, to fit the view; a longer sentence scrolls
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".parse");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const { header, body } = unpack(data);
-  const weights = new Float32Array(body.slice().buffer);
-  const agreed = agree(component, header);
-  const view = { root, header, weights, shown: null };
-  const inside = (at) => (Number.isInteger(at) && header.nodes[at] ? at : 0);
-  view.held = inside(agreed.held);
+  const given = received(component, "parse");
+  if (!given) return undefined;
+  const { root, header, body } = given;
+  const choice = syncChoice(component, header);
+  const picture = make("div", "picture");
+  const panel = make("div", "panel", { "aria-live": "polite" });
+  root.replaceChildren(make("div", "parts", picture, panel));
+  const view = { root, header, picture, panel, weights: floatsOf(body), shown: null };
+  view.chosen = header.nodes[choice.value] ? choice.value : 0;
   view.choose = (at) => {
-    if (at !== view.held) agreed.tell(at);
-    view.held = at;
+    if (at !== view.chosen) choice.set(at);
+    view.chosen = at;
     show(view, at);
   };
-  build(view);
   return watch(root, () => root.clientWidth && draw(view));
-}
-
-function build(view) {
-  const { root } = view;
-  view.picture = make("div", "picture");
-  view.panel = make("div", "panel");
-  view.panel.setAttribute("aria-live", "polite");
-  const parts = make("div", "parts");
-  parts.append(view.picture, view.panel);
-  root.replaceChildren(parts);
 }
 
 // The size of an em at which the tree fills the view, as far as it may grow.
@@ -78,55 +66,43 @@ function draw(view) {
   const { header, picture } = view;
   const unit = fitting(view);
   const plan = (view.plan = placed(view, unit));
-  const svg = shape("svg", { width: plan.width, height: plan.height, role: "group" });
-  svg.setAttribute("aria-label", header.label);
-  svg.style.fontSize = `${unit}px`;
-  const lines = shape("g", { class: "lines" });
+  const words = [...header.words, "</s>"];
   view.lines = header.nodes.map((node, at) => {
     if (node.parent < 0) return null;
     const [from, to] = [plan.places[node.parent], plan.places[at]];
     // Right angles: a word far from its phrase would else cross the phrases between.
     const d = `M${from.x} ${from.y + 0.4 * unit}v${0.35 * unit}H${to.x}V${to.y - 0.95 * unit}`;
-    const line = shape("path", { d });
-    lines.append(line);
-    return line;
+    return shape("path", { d });
   });
-  svg.append(lines);
-  view.cells = [...header.words, "</s>"].map((word, at) => {
-    const { x, width } = at < header.words.length ? plan.columns[at] : plan.end;
-    const cell = shape("g", { class: at < header.words.length ? "word" : "word end" });
-    const box = shape("rect", { x: x - width / 2, y: plan.height - 2.6 * unit, width, height: 1.75 * unit, rx: 4 });
-    const text = shape("text", { x, y: plan.height - 1.4 * unit, "text-anchor": "middle" });
-    text.textContent = word;
-    cell.append(box, text);
-    svg.append(cell);
+  view.cells = words.map((word, at) => {
+    const { x, width } = plan.columns[at] ?? plan.end;
+    const [top, bottom] = [plan.height - 2.6 * unit, plan.height - 1.4 * unit];
+    const box = shape("rect", { x: x - width / 2, y: top, width, height: 1.75 * unit, rx: 4 });
+    const text = shape("text", { x, y: bottom, "text-anchor": "middle" }, word);
     return { box, text, word };
   });
   view.marks = header.nodes.map((node, at) => {
     const { x, y } = plan.places[at];
-    const mark = shape("g", { class: node.word ? "node tag" : "node", role: "button", tabindex: -1 });
-    mark.setAttribute("aria-label", [node.label, node.gloss, `“${node.text}”`].filter(Boolean).join(", "));
     const width = (0.7 + 0.62 * Math.max(1.6, node.label.length)) * unit;
-    mark.append(shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }));
-    const text = shape("text", { x, y, "text-anchor": "middle" });
-    text.textContent = node.label;
-    mark.append(text);
-    // Moves only: a node that is drawn anew under a resting mouse is not pointed at.
-    mark.onpointermove = (event) => event.pointerType === "mouse" && view.shown !== at && show(view, at);
-    mark.onpointerleave = (event) => event.pointerType === "mouse" && show(view, view.held);
-    mark.onclick = () => view.choose(at);
-    mark.onkeydown = (event) => walk(view, at, event);
-    svg.append(mark);
-    return mark;
+    return shape("g", {
+      class: node.word ? "node tag" : "node", role: "button", tabindex: -1,
+      "aria-label": [node.label, node.gloss, `“${node.text}”`].filter(Boolean).join(", "),
+      // Moves only: a node that is drawn anew under a resting mouse is not pointed at.
+      onpointermove: (event) => event.pointerType === "mouse" && view.shown !== at && show(view, at),
+      onpointerleave: (event) => event.pointerType === "mouse" && show(view, view.chosen),
+      onclick: () => view.choose(at),
+      onkeydown: (event) => walk(view, at, event),
+    }, shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }),
+    shape("text", { x, y, "text-anchor": "middle" }, node.label));
   });
+  const cells = view.cells.map(({ box, text }, at) =>
+    shape("g", { class: at < header.words.length ? "word" : "word end" }, box, text));
+  const about = { width: plan.width, height: plan.height, role: "group", "aria-label": header.label };
+  const lines = shape("g", { class: "lines" }, view.lines.filter(Boolean));
+  const svg = shape("svg", about, lines, cells, view.marks);
+  svg.style.fontSize = `${unit}px`;
   picture.replaceChildren(svg);
-  show(view, view.held);
-}
-
-function shape(tag, attributes) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
+  show(view, view.chosen);
 }
 
 // Arrows: up to the phrase around, down into it, left and right to its neighbours.
@@ -169,8 +145,8 @@ function show(view, at) {
   view.lines.forEach((line, child) => line?.classList.toggle("on", child !== at && below(child)));
   view.marks.forEach((mark, each) => {
     mark.classList.toggle("on", each === at);
-    mark.setAttribute("aria-pressed", String(each === view.held));
-    mark.setAttribute("tabindex", each === view.held ? 0 : -1);
+    mark.setAttribute("aria-pressed", String(each === view.chosen));
+    mark.setAttribute("tabindex", each === view.chosen ? 0 : -1);
   });
   fill(view, at, written ? row : null);
 }
@@ -184,21 +160,17 @@ function fill(view, at, row) {
   } else {
     const what = node.word ? "tag" : "bracket";
     parts.push(make("p", "", `To write this ${what} (probability ${(100 * node.p).toFixed(0)}%) it looked at`));
-    const list = make("table", "looks");
     const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
-    for (const j of order) {
-      const line = make("tr", "");
-      const name = make("th", "");
-      name.append(make("bdi", "", view.cells[j].word));
-      const bar = make("td", "bar");
-      bar.append(make("i", ""));
-      bar.firstChild.style.width = `${100 * row[j]}%`;
-      line.append(name, bar, make("td", "share", `${(100 * row[j]).toFixed(0)}%`));
-      list.append(line);
-    }
-    const note = make("p", "quiet", `${view.header.where}; the row `);
-    note.append(make("bdi", "", plain(node.row)), ".");
-    parts.push(list, note);
+    const lines = order.map((j) => {
+      const share = `${(100 * row[j]).toFixed(0)}%`;
+      const bar = make("i");
+      bar.style.width = `${100 * row[j]}%`;
+      const word = make("bdi", "", view.cells[j].word);
+      return make("tr", "", make("th", "", word), make("td", "bar", bar), make("td", "share", share));
+    });
+    const label = make("bdi", "", plain(node.row));
+    parts.push(make("table", "looks", lines),
+      make("p", "quiet", `${view.header.where}; the row `, label, "."));
   }
   view.panel.replaceChildren(...parts);
 }

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import show_token
-from figures.palette import THEMES, signed_table
 from transformer.types import Floats
-from ui.components.packing import colours_as_text, pack
+from ui.components.packing import Component, floats, labels, signed_colours
 
 
-def parts_message(
+def parts_component(
     parts: Mapping[str, Floats],
     total: Floats,
     rows: Sequence[str],
@@ -26,8 +24,8 @@ def parts_message(
     *,
     label: str,
     total_name: str,
-) -> bytes:
-    """Return the message: a header, the parts and the total as float32 [n, n], row by row.
+) -> Component[None]:
+    """Return the component; its body is the parts and the total as float32, then the mask.
 
     Args:
         parts: by name, each [n, n]; rows are queries, columns keys.
@@ -47,11 +45,10 @@ def parts_message(
     header: dict[str, Any] = {
         "label": f"{label}. Arrow keys move from cell to cell.",
         "names": [*parts, total_name],
-        "rows": [show_token(row, 18) for row in rows],
-        "tokens": [show_token(token, 18) for token in tokens],
+        "rows": labels(rows, 18),
+        "tokens": labels(tokens, 18),
         "causal": not mask.all(),
         "limit": max(float(np.abs(array[mask]).max()) for array in arrays),
-        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+        "signed": signed_colours(),
     }
-    body = b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
-    return pack(header, body + mask.astype(np.uint8).tobytes())
+    return Component("parts", header, floats(arrays) + mask.astype(np.uint8).tobytes())

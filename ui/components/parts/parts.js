@@ -9,101 +9,46 @@ const LONGEST_TOKEN = 96; // px
 const LONGEST_ROW = 170; // px
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".parts");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const view = read(data);
-  const maps = build(root, view);
-  const draw = () => {
-    if (!root.clientWidth) return;
-    view.look = look(root, view.header);
-    const sizes = layOut(root, view);
-    maps.forEach((map, i) => paint(view, map, i, sizes));
-    point();
-  };
-  const point = () => {
-    for (const map of maps) mark(view, map);
-    root.querySelector(".readout").textContent = plain(said(view));
-  };
-  const n = view.header.tokens.length;
-  maps.forEach((map) => {
-    map.canvas.onpointermove = map.canvas.onpointerdown = (event) => {
-      const box = map.canvas.getBoundingClientRect();
-      const column = Math.floor((event.clientX - box.left - map.left) / map.cell);
-      const line = Math.floor((event.clientY - box.top - map.top) / map.cell);
-      const inside = Math.min(line, column) >= 0 && Math.max(line, column) < n;
-      view.at = inside ? [line, column] : null;
-      point();
-    };
-    map.canvas.onpointerleave = () => {
-      view.at = null;
-      point();
-    };
-  });
-  root.onkeydown = (event) => {
-    const next = stepped(event, view.at ?? [0, 0], n, n);
-    if (!next) return;
-    event.preventDefault();
-    view.at = view.at ? next : [0, 0];
-    point();
-  };
-  root.onblur = () => {
-    view.at = null;
-    point();
-  };
-  return watch(root, draw);
-}
-
-function read(data) {
-  const { header, body } = unpack(data);
+  const given = received(component, "parts");
+  if (!given) return undefined;
+  const { root, header, body } = given;
   const n = header.tokens.length;
-  const size = n * n;
-  const numbers = new Float32Array(body.slice(0, 4 * size * header.names.length).buffer);
-  const maps = header.names.map((_, i) => numbers.subarray(i * size, (i + 1) * size));
-  return { header, maps, mask: body.subarray(4 * numbers.length), at: null };
-}
-
-function build(root, view) {
-  const { header } = view;
-  const small = make("div", "small");
-  const large = make("div", "large");
-  const maps = header.names.map((name, i) => {
-    const isSum = i === header.names.length - 1;
-    const figure = make("figure", isSum ? "map sum" : "map");
-    const title = make("figcaption", "", `${isSum ? "= " : i ? "+ " : ""}${name}`);
-    const frame = make("div", "frame");
-    const canvas = make("canvas", "");
-    const cursor = make("div", "cursor");
-    canvas.setAttribute("aria-hidden", "true");
-    cursor.hidden = true;
-    frame.append(canvas, cursor);
-    figure.append(title, frame);
-    (isSum ? large : small).append(figure);
-    return { canvas, cursor, isSum };
-  });
-  const readout = make("p", "readout");
-  readout.setAttribute("role", "status");
-  root.tabIndex = 0;
-  root.setAttribute("role", "group");
-  root.setAttribute("aria-label", header.label);
-  const both = make("div", "both");
-  both.append(small, large);
-  root.replaceChildren(both, readout);
-  return maps;
-}
-
-function look(root, header) {
-  const style = getComputedStyle(root);
-  const table = header.signed[themeOf(root)];
-  const words = wordsOf(table);
-  return {
-    ink: style.color,
-    font: style.fontFamily,
-    size: parseFloat(style.fontSize),
-    colour: (value) => colourOf(table, signedLevel(value, header.limit)),
-    word: (value) => words[signedLevel(value, header.limit)],
+  const numbers = floatsOf(body);
+  const mapAt = (i) => numbers.subarray(i * n * n, (i + 1) * n * n);
+  const mask = body.subarray(4 * n * n * header.names.length);
+  const view = { header, mask, values: header.names.map((_, i) => mapAt(i)), at: null };
+  const [maps, readout] = build(root, header);
+  const point = (at) => {
+    view.at = at;
+    for (const map of maps) outlineCell(map.cursor, map, at);
+    readout.textContent = plain(described(view));
   };
+  cellCursor(root, maps, { rows: n, columns: n, show: point });
+  return watch(root, () => {
+    if (!root.clientWidth) return; // hidden
+    view.look = themed(root);
+    const sizes = layOut(root, view);
+    maps.forEach((map, i) => paint(view, map, view.values[i], sizes));
+    point(view.at);
+  });
+}
+
+// The maps, the last of them large, as [{canvas, cursor, isSum, cells}], and the line below them.
+function build(root, { names, label }) {
+  const places = [make("div", "small"), make("div", "large")];
+  const maps = names.map((name, i) => {
+    const isSum = i === names.length - 1;
+    const canvas = make("canvas", "", { "aria-hidden": true });
+    const cursor = make("div", "cursor", { hidden: "" });
+    places[Number(isSum)].append(make("figure", isSum ? "map sum" : "map",
+      make("figcaption", "", `${isSum ? "= " : i ? "+ " : ""}${name}`),
+      make("div", "frame", canvas, cursor)));
+    return { canvas, cursor, isSum, cells: { ys: [], xs: [], side: 0 } };
+  });
+  const readout = make("p", "readout", { role: "status" });
+  extend(root, { tabindex: 0, role: "group", "aria-label": label });
+  root.replaceChildren(make("div", "both", places), readout);
+  return [maps, readout];
 }
 
 // Cells of the small maps and of the sum, and the room for the sum's labels, in px.
@@ -126,70 +71,42 @@ function layOut(root, view) {
   return { small: whole(smallSide, 24), large: whole(largeSide, LARGEST_SUM_CELL), label, columns };
 }
 
-function paint(view, map, index, sizes) {
-  const { header, look: colours } = view;
+function paint(view, map, values, sizes) {
+  const { header, look } = view;
   const n = header.tokens.length;
-  map.cell = map.isSum ? sizes.large : sizes.small;
-  map.left = map.isSum ? sizes.columns.width + 8 : 1;
-  map.top = map.isSum ? sizes.label * 0.87 + colours.size * 0.5 : 1;
-  const side = map.cell * n;
+  const side = map.isSum ? sizes.large : sizes.small;
+  const left = map.isSum ? sizes.columns.width + 8 : 1;
+  const top = map.isSum ? sizes.label * 0.87 + look.size * 0.5 : 1;
   const lean = map.isSum ? sizes.label * 0.5 : 0; // the last column's label leans out
-  const [width, height] = [map.left + side + 2 + lean, map.top + side + 2];
-  const pen = sharp(map.canvas, width, height);
-  const values = view.maps[index];
-  if (map.cell < 12) {
-    pen.imageSmoothingEnabled = false;
-    const wordAt = (cell) => (view.mask[cell] ? colours.word(values[cell]) : 0); // masked: nothing
-    pen.drawImage(setPixels(make("canvas", ""), n, n, wordAt), map.left, map.top, side, side);
-  }
-  for (let i = 0; i < n && map.cell >= 6; i++) {
-    for (let j = 0; j < n; j++) {
-      const [x, y] = [map.left + j * map.cell, map.top + i * map.cell];
-      if (!view.mask[i * n + j]) {
-        drawDot(pen, x + map.cell / 2, y + map.cell / 2, 1.2, colours.ink);
-      } else if (map.cell >= 12) {
-        pen.fillStyle = colours.colour(values[i * n + j]);
-        pen.fillRect(x, y, map.cell - 1, map.cell - 1);
-      }
-    }
-  }
+  map.cells = { ys: startsOf(n, side, top), xs: startsOf(n, side, left), side };
+  const pen = sharp(map.canvas, left + side * n + 2 + lean, top + side * n + 2);
+  const words = wordsOf(header.signed[look.theme]);
+  const wordAt = (at) => (view.mask[at] ? words[signedLevel(values[at], header.limit)] : 0);
+  drawCells(pen, { ...map.cells, ink: look.ink, wordAt });
   pen.globalAlpha = 0.2;
-  pen.strokeStyle = colours.ink;
-  pen.strokeRect(map.left - 0.5, map.top - 0.5, side + 1, side + 1);
+  pen.strokeStyle = look.ink;
+  pen.strokeRect(left - 0.5, top - 0.5, side * n + 1, side * n + 1);
   pen.globalAlpha = 1;
-  if (map.isSum) labels(pen, view, map, sizes.columns);
+  if (map.isSum) labels(pen, view, map.cells, sizes.columns);
 }
 
-function labels(pen, view, map, columns) {
+function labels(pen, view, { ys, xs, side }, columns) {
   const { tokens, rows } = view.header;
-  const size = Math.min(view.look.size, Math.max(10, map.cell * 0.9));
+  const size = Math.min(view.look.size, Math.max(10, side * 0.9));
   pen.font = `${size}px ${view.look.font}`;
   pen.fillStyle = view.look.ink;
   pen.textBaseline = "middle";
-  const every = Math.ceil((size * 1.05) / map.cell);
+  const every = Math.ceil((size * 1.05) / side);
   tokens.forEach((token, i) => {
     if (i % every) return;
-    const text = fitted(pen, plain(token), LONGEST_TOKEN);
-    drawRow(pen, rows[i], columns, map.left - 6, map.top + (i + 0.5) * map.cell);
-    pen.save();
-    pen.translate(map.left + (i + 0.5) * map.cell, map.top - 5);
-    pen.rotate(-Math.PI / 3);
-    pen.textAlign = "left";
-    pen.fillText(text, 0, 0);
-    pen.restore();
+    drawRow(pen, rows[i], columns, xs[0] - 6, ys[i] + 0.5 * side);
+    drawSlanted(pen, fitted(pen, plain(token), LONGEST_TOKEN), xs[i] + 0.5 * side, ys[0] - 5);
   });
 }
 
-function mark(view, map) {
-  map.cursor.hidden = !view.at;
-  if (!view.at) return;
-  const [line, column] = view.at;
-  setBox(map.cursor, map.left + column * map.cell, map.top + line * map.cell, map.cell, map.cell);
-}
-
 // The sum at the hovered cell, written out.
-function said(view) {
-  const { header, maps, mask, at } = view;
+function described(view) {
+  const { header, values: maps, mask, at } = view;
   if (!at) {
     return `One scale for all maps, from −${fourDigits(header.limit)} (blue) to ` +
       `${fourDigits(header.limit)} (orange). ${touching() ? "Tap" : "Point at"} a cell to see its sum.`;

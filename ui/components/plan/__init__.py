@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from figures.labels import show_token
-from figures.palette import THEMES, signed_table
 from transformer.config import ModelConfig
 from transformer.trace.records import StackName, StackStream, Stream, Trace
 from transformer.types import AttentionKind, Floats
-from ui.components.packing import colours_as_text, still
+from ui.components.packing import Component, floats, is_index, labels, signed_colours
 from ui.components.plan.words import words_for
 
 #: The blocks whose view stands below the drawing.
@@ -76,9 +74,9 @@ def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
     if not isinstance(reported, Mapping) or reported.get("block") not in BLOCKS:
         return None
     layer, source, row = (reported.get(name) for name in ("layer", "source", "row"))
-    if not (_index(layer, limits.layers) and _index(source, limits.sources)):
+    if not (is_index(layer, limits.layers) and is_index(source, limits.sources)):
         return None
-    if not _index(row, limits.rows):
+    if not is_index(row, limits.rows):
         return None
     return PlanChoice(layer, source, row, reported["block"])
 
@@ -92,7 +90,7 @@ def parse_opened(reported: Any, limits: Limits) -> Opened | None:
         return None
     if reported.get("stack") not in ("encoder", "decoder"):
         return None
-    if not (_index(layer, limits.layers) and _index(head, limits.heads)):
+    if not (is_index(layer, limits.layers) and is_index(head, limits.heads)):
         return None
     return Opened(reported["page"], reported["stack"], str(kind), layer, head)
 
@@ -119,8 +117,13 @@ def strongest(maps: Floats) -> Floats:
     return np.stack([best // n_keys, best % n_keys, weights], axis=-1).astype(np.float32)
 
 
-def content(stream: Stream, trace: Trace, config: ModelConfig) -> tuple[dict[str, Any], bytes]:
-    """Return the header, and the arrays in the order that `read` in plan.js expects."""
+def plan_component(
+    stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice
+) -> Component[PlanChoice]:
+    """Return the drawing as a component; `parse_opened` reads its event `open`.
+
+    The body holds the arrays in the order that `read` in plan.js expects.
+    """
     stacks = []
     numbers, strips = [], []
     kinds: dict[StackName, tuple[AttentionKind, ...]] = {
@@ -134,7 +137,7 @@ def content(stream: Stream, trace: Trace, config: ModelConfig) -> tuple[dict[str
             "depth": depth,
             "blocks": list(held.blocks),
             "kinds": list(of),
-            "tokens": [show_token(token, 18) for token in held.tokens],
+            "tokens": labels(held.tokens, 18),
             "strip": min(STRIP, d_model),
         })  # fmt: skip
         looks = np.stack([strongest(trace.attention(kind)) for kind in of], axis=1)
@@ -149,25 +152,18 @@ def content(stream: Stream, trace: Trace, config: ModelConfig) -> tuple[dict[str
         f"{len(stream.decoder.hidden)} decoder layers",
         "pre": stream.pre_norm,
         "stacks": stacks,
-        "predicted": [show_token(token, 18) for token in trace.predicted_tokens],
+        "predicted": labels(trace.predicted_tokens, 18),
         "probabilities": np.exp(trace.log_probs).round(4).tolist(),
         "words": {name: asdict(each) for name, each in words_for(config).items()},
         "d_model": config.d_model,
         "neurons": [config.d_ff, config.decoder_inner],
-        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+        "signed": signed_colours(),
     }
-    body = b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in numbers)
-    return header, body + b"".join(strips)
-
-
-def choice(chosen: PlanChoice) -> dict[str, Any]:
-    """Return the choice as the browser reports it."""
-    return asdict(chosen)
-
-
-def still_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> bytes:
-    """Return the message for an offline page."""
-    return still(*content(stream, trace, config), choice(chosen))
+    limits = limits_of(stream, trace)
+    return Component(
+        "plan", header, floats(numbers) + b"".join(strips), choice=asdict(chosen),
+        parse=lambda reported: parse_choice(reported, limits),
+    )  # fmt: skip
 
 
 def _strips(held: StackStream) -> bytes:
@@ -180,7 +176,3 @@ def _strips(held: StackStream) -> bytes:
     limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
     levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
     return levels.astype(np.uint8).tobytes()
-
-
-def _index(value: Any, limit: int) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < limit

@@ -39,16 +39,13 @@ function showBlock(view, id) {
     mark.setAttribute("tabindex", name === id ? 0 : -1);
   }
   const words = view.header.words[block.words];
-  const { header, held } = view;
-  const token = make("p", "of");
-  token.append("for ", make("bdi", "", plain(header.stacks[block.stack].tokens[positionIn(view, block.stack)])));
-  if (block.stack === 1) token.append(" → ", make("bdi", "", plain(header.predicted[held.row])));
-  const facts = make("table", "facts");
-  for (const [name, value] of factsOf(view, block)) {
-    const row = make("tr", "");
-    row.append(make("th", "", name), make("td", "", value));
-    facts.append(row);
-  }
+  const { header, chosen } = view;
+  const own = header.stacks[block.stack].tokens[positionIn(view, block.stack)];
+  const token = make("p", "of", "for ", make("bdi", "", plain(own)));
+  if (block.stack === 1) token.append(" → ", make("bdi", "", plain(header.predicted[chosen.row])));
+  const rows = factsOf(view, block).map(([name, value]) =>
+    make("tr", "", make("th", "", name), make("td", "", value)));
+  const facts = make("table", "facts", rows);
   const opens = view.alive || block.words === "layer" ? [make("p", "opens", words.opens)] : [];
   view.details.replaceChildren(
     make("h3", "", titleOf(view, block)),
@@ -64,22 +61,21 @@ function showBlock(view, id) {
 function factsOf(view, block) {
   const { header } = view;
   const stack = header.stacks[block.stack];
-  const long = (value) => fourDigits(value);
   const shapes = [["tensor", `${stack.tokens.length} × ${header.d_model}`]];
   if (block.words === "linear" || block.words === "softmax") {
-    const p = header.probabilities[view.held.row];
-    const next = plain(header.predicted[view.held.row]);
-    const leaving = view.numbers[1].leaving[view.held.row];
-    if (block.words === "linear") return [...shapes, ["length in", long(leaving)]];
+    const p = header.probabilities[view.chosen.row];
+    const next = plain(header.predicted[view.chosen.row]);
+    const leaving = view.numbers[1].leaving[view.chosen.row];
+    if (block.words === "linear") return [...shapes, ["length in", fourDigits(leaving)]];
     return [["predicts", next], ["probability", `${(100 * p).toFixed(1)}%`]];
   }
   if (block.look === "main") {
     const facts = [
       ...shapes,
-      ["length in", long(normOf(view, block.stack, block.step))],
-      ["length added", long(numberOf(view, block, "added"))],
+      ["length in", fourDigits(normOf(view, block.stack, block.step))],
+      ["length added", fourDigits(numberOf(view, block, "added"))],
       ["share of the sum", `${(100 * numberOf(view, block, "shares")).toFixed(1)}%`],
-      ["length out", long(normOf(view, block.stack, block.step + 1))],
+      ["length out", fourDigits(normOf(view, block.stack, block.step + 1))],
     ];
     if (block.kind === undefined) {
       const fired = numberOf(view, block, "fired");
@@ -90,10 +86,10 @@ function factsOf(view, block) {
   if (block.look === "ports") return [["looks most", mostSeen(view, block)]];
   if (block.ends && block.words === "final") {
     const out = view.numbers[block.stack].leaving[positionIn(view, block.stack)];
-    return [...shapes, ["length in", long(normOf(view, block.stack, block.step))], ["length out", long(out)]];
+    return [...shapes, ["length in", fourDigits(normOf(view, block.stack, block.step))], ["length out", fourDigits(out)]];
   }
   if (block.step === undefined) return shapes;
-  return [...shapes, ["length", long(normOf(view, block.stack, block.step))]];
+  return [...shapes, ["length", fourDigits(normOf(view, block.stack, block.step))]];
 }
 
 function mostSeen(view, block) {
@@ -111,8 +107,7 @@ function stripOf(view, block) {
   const step = block.look === "main" ? block.step + 1 : block.step;
   const from = (step * stack.n + positionIn(view, block.stack)) * strip;
   const table = view.header.signed[themeOf(view.root)];
-  const canvas = make("canvas", "strip");
-  canvas.setAttribute("aria-hidden", "true");
+  const canvas = make("canvas", "strip", { "aria-hidden": true });
   const words = wordsOf(table);
   setPixels(canvas, 1, strip, (i) => words[stack.strips[from + i]]);
   const all = view.header.d_model;

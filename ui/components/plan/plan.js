@@ -1,28 +1,26 @@
 // Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers.
 //
 // Input: one message of ui/components/packing.py; `read` has the order of the body. A choice of
-// layer, token or view redraws here and is reported through shared/held.js; a click on a block with
+// layer, token or view redraws here and is reported through shared/choice.js; a click on a block with
 // a page of its own is reported as "open". Token text only ever becomes textContent. Positions are
 // computed in layout.js, the numbers beside the drawing in panel.js, the motion in travel.js.
 
 const SCALES = [1.35, 1.25, 1.15, 1.05, 1, 0.95, 0.9, 0.85, 0.8, 0.75]; // of type, largest first
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".plan");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
+  const given = received(component, "plan");
+  if (!given) return undefined;
+  const { root, header, body } = given;
   root.halt?.();
-  const { header, body } = unpack(data);
   const view = { root, header, numbers: read(header, body), shown: null };
-  const agreed = agree(component, header);
-  view.held = clamped(header, agreed.held);
-  view.alive = header.session !== "still"; // an offline page has no other pages to open
+  const choice = syncChoice(component, header);
+  view.chosen = clamped(header, choice.value);
+  view.alive = !isOffline(header); // an offline page has no other pages to open
   view.choose = (change) => {
-    const next = clamped(header, { ...view.held, ...change });
-    const same = Object.keys(next).every((name) => next[name] === view.held[name]);
-    view.held = next;
-    if (!same) agreed.tell(next);
+    const next = clamped(header, { ...view.chosen, ...change });
+    const same = Object.keys(next).every((name) => next[name] === view.chosen[name]);
+    view.chosen = next;
+    if (!same) choice.set(next);
     draw();
   };
   view.open = (block) => component.setTriggerValue?.("open", targetOf(view, block));
@@ -46,7 +44,7 @@ export default function (component) {
 
 // The arrays of the body, by stack, with functions that find a number.
 function read(header, body) {
-  const floats = new Float32Array(body.slice(0, body.length - (body.length % 4)).buffer);
+  const floats = floatsOf(body);
   let at = 0;
   const take = (length) => floats.subarray(at, (at += length));
   const stacks = header.stacks.map(({ depth, blocks, kinds, tokens }) => {
@@ -71,70 +69,59 @@ function read(header, body) {
 }
 
 // The choice, within what there is.
-function clamped({ stacks }, held) {
+function clamped({ stacks }, chosen) {
   const inside = (value, length) =>
     Number.isInteger(value) ? Math.min(length - 1, Math.max(0, value)) : 0;
   return {
-    layer: inside(held?.layer, Math.max(...stacks.map((stack) => stack.depth))),
-    source: inside(held?.source, stacks[0].tokens.length),
-    row: inside(held?.row, stacks[1].tokens.length),
-    block: held?.block ?? "decoder_ffn",
+    layer: inside(chosen?.layer, Math.max(...stacks.map((stack) => stack.depth))),
+    source: inside(chosen?.source, stacks[0].tokens.length),
+    row: inside(chosen?.row, stacks[1].tokens.length),
+    block: chosen?.block ?? "decoder_ffn",
   };
 }
 
 // The position of the chosen token of a stack, and its opened layer.
 function positionIn(view, s) {
-  return s === 0 ? view.held.source : view.held.row;
+  return s === 0 ? view.chosen.source : view.chosen.row;
 }
 
 function openIn(view, s) {
-  return Math.min(view.held.layer, view.header.stacks[s].depth - 1);
+  return Math.min(view.chosen.layer, view.header.stacks[s].depth - 1);
 }
 
 // The elements that stay: rows of tokens, the drawing, the panel.
 function build(view) {
   const { root, header } = view;
-  root.setAttribute("role", "group");
-  root.setAttribute("aria-label", header.label);
-  const picture = make("div", "picture");
+  extend(root, { role: "group", "aria-label": header.label });
   view.svg = shape("svg", { role: "group", "aria-label": "Arrow keys move from block to block." });
   view.rows = [
     tokenRow(view, "predicted", "Predicted tokens", "row", header.predicted),
     tokenRow(view, "source", "Source tokens", "source", header.stacks[0].tokens),
     tokenRow(view, "target", "What the decoder reads", "row", header.stacks[1].tokens),
   ];
-  const inputs = make("div", "inputs");
-  inputs.append(view.rows[1], view.rows[2]);
-  picture.append(view.rows[0], view.svg, inputs);
-  view.panel = make("div", "panel");
-  view.play = make("button", "play", "");
-  view.play.onclick = () => (view.travel ? view.halt() : travel(view));
+  const inputs = make("div", "inputs", view.rows[1], view.rows[2]);
+  view.play = make("button", "play", { onclick: () => (view.travel ? view.halt() : travel(view)) });
   view.details = make("div", "details");
-  view.panel.append(view.play, view.details);
   view.end = make("i", "end");
-  const parts = make("div", "parts");
-  parts.append(picture, view.panel);
-  root.replaceChildren(parts, view.end);
+  const picture = make("div", "picture", view.rows[0], view.svg, inputs);
+  const panel = make("div", "panel", view.play, view.details);
+  root.replaceChildren(make("div", "parts", picture, panel), view.end);
   labelPlay(view);
 }
 
 // A row of tokens to choose from: one stop of the Tab key, arrows move.
 function tokenRow(view, name, label, field, tokens) {
-  const row = make("div", `tokens ${name}`);
-  row.setAttribute("role", "group");
-  row.setAttribute("aria-label", label);
-  tokens.forEach((token, i) => {
-    const button = make("button", "token");
-    button.append(make("bdi", "", plain(token)));
-    button.onclick = () => view.choose({ [field]: i });
-    row.append(button);
+  const buttons = tokens.map((token, i) => {
+    const onclick = () => view.choose({ [field]: i });
+    return make("button", "token", make("bdi", "", plain(token)), { onclick });
   });
+  const row = make("div", `tokens ${name}`, { role: "group", "aria-label": label }, buttons);
   row.onkeydown = (event) => {
-    const next = stepped(event, [0, view.held[field]], 1, tokens.length);
+    const next = stepped(event, [0, view.chosen[field]], 1, tokens.length);
     if (!next || event.key.endsWith("Up") || event.key.endsWith("Down")) return;
     event.preventDefault();
     view.choose({ [field]: next[1] });
-    row.children[next[1]].focus();
+    buttons[next[1]].focus();
   };
   row.field = field;
   return row;
@@ -143,8 +130,8 @@ function tokenRow(view, name, label, field, tokens) {
 function drawTokens(view) {
   for (const row of view.rows) {
     [...row.children].forEach((button, i) => {
-      const chosen = i === view.held[row.field];
-      button.setAttribute("aria-pressed", String(chosen));
+      const chosen = i === view.chosen[row.field];
+      button.setAttribute("aria-pressed", chosen);
       button.tabIndex = chosen ? 0 : -1;
       if (chosen && row.scrollHeight > row.clientHeight + 1) {
         row.scrollTop = button.offsetTop - row.offsetTop - button.offsetHeight - 2; // whole lines
@@ -160,8 +147,7 @@ function fitWindow(view) {
   root.style.fontSize = "";
   const whole = rows[1].parentElement.parentElement; // the drawing with its tokens
   if (onPhone() || whole.offsetWidth > 0.9 * root.clientWidth) return;
-  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
-  const room = window.innerHeight - (root.getBoundingClientRect().top + scrolled) - 12;
+  const room = window.innerHeight - pageTop(root) - 12;
   const own = parseFloat(getComputedStyle(root).fontSize);
   const heightAt = (scale) => {
     root.style.fontSize = `${own * scale}px`;
@@ -177,9 +163,8 @@ function drawPlan(view) {
   const unit = parseFloat(getComputedStyle(root).fontSize) / 14;
   const focused = svg.contains(root.getRootNode().activeElement) ? view.shown : null;
   const plan = (view.plan = layOut(view, svg.parentElement.clientWidth, unit));
-  svg.setAttribute("width", plan.width);
-  svg.setAttribute("height", plan.height);
-  svg.setAttribute("viewBox", `0 0 ${plan.width} ${plan.height}`);
+  const { width, height } = plan;
+  extend(svg, { width, height, viewBox: `0 0 ${width} ${height}` });
   const lines = plan.lines.map((line) => shape("path", { class: `line ${line.name}`, d: line.d }));
   const frames = plan.frames.map((frame) =>
     shape("rect", { class: "frame", x: frame.x, y: frame.y, width: frame.w, height: frame.h, rx: 8 }),
@@ -189,8 +174,8 @@ function drawPlan(view) {
   );
   view.dot = shape("circle", { class: "dot", r: 8 * unit });
   view.marks = new Map(plan.blocks.map((block) => [block.id, drawBlock(view, block, unit)]));
-  const texts = shape("g", { class: "texts", "aria-hidden": "true" });
-  for (const block of plan.blocks) texts.append(...labels(view, block, unit));
+  const names = plan.blocks.map((block) => labels(view, block, unit));
+  const texts = shape("g", { class: "texts", "aria-hidden": true }, names);
   svg.replaceChildren(...frames, ...lines, ...notes, ...view.marks.values(), view.dot, texts);
   if (!plan.blocks.some((block) => block.id === view.shown)) view.shown = blockOf(view);
   svg.onpointerleave = () => !view.travel && showBlock(view, blockOf(view));
@@ -200,19 +185,18 @@ function drawPlan(view) {
 
 function drawBlock(view, block, unit) {
   const words = view.header.words[block.words];
-  const mark = shape("g", { class: `block ${block.look}`, role: "button", tabindex: -1 });
-  mark.setAttribute("aria-label", `${titleOf(view, block)}. ${words.opens}`);
   const { x, y, w, h } = block;
-  mark.append(shape("rect", { class: "box", x, y, width: w, height: h, rx: Math.min(6, h / 3) }));
+  const box = shape("rect", { class: "box", x, y, width: w, height: h, rx: Math.min(6, h / 3) });
+  const show = () => !view.travel && showBlock(view, block.id);
+  const mark = shape("g", {
+    class: `block ${block.look}`, role: "button", tabindex: -1,
+    "aria-label": `${titleOf(view, block)}. ${words.opens}`,
+    onpointerenter: show, onfocus: show, onclick: () => act(view, block),
+  }, box);
   if (block.k !== undefined && block.look === "main") {
-    const share = numberOf(view, block, "shares");
-    mark.append(
-      shape("rect", { class: "share", x, y: y + h - 3 * unit, width: w * share, height: 3 * unit }),
-    );
+    const [width, height] = [w * numberOf(view, block, "shares"), 3 * unit];
+    mark.append(shape("rect", { class: "share", x, y: y + h - height, width, height }));
   }
-  mark.onpointerenter = () => !view.travel && showBlock(view, block.id);
-  mark.onfocus = () => !view.travel && showBlock(view, block.id);
-  mark.onclick = () => act(view, block);
   return mark;
 }
 
@@ -256,8 +240,8 @@ function act(view, block) {
     view.choose({ layer: block.layer });
   } else if (block.below) {
     view.choose({ block: `${view.header.stacks[block.stack].name}_${block.below}` });
-    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    if (view.alive) view.end.scrollIntoView({ block: "center", behavior: calm ? "auto" : "smooth" });
+    const behavior = calm() ? "auto" : "smooth";
+    if (view.alive) view.end.scrollIntoView({ block: "center", behavior });
   } else if (view.alive) {
     view.open(block);
   }
@@ -277,7 +261,7 @@ function targetOf(view, block) {
 
 // The block whose view is below.
 function blockOf(view) {
-  const [stack, below] = view.held.block.split("_");
+  const [stack, below] = view.chosen.block.split("_");
   const found = view.plan.blocks.filter(
     (block) => view.header.stacks[block.stack].name === stack && block.below === below,
   );
@@ -288,7 +272,7 @@ function blockOf(view) {
 function walk(view, event) {
   const blocks = view.plan.blocks;
   const now = blocks.find((block) => block.id === view.shown);
-  if (!now || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (!now || modified(event)) return;
   if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
     act(view, now);
@@ -307,12 +291,4 @@ function walk(view, event) {
   } else return;
   event.preventDefault();
   if (next) view.marks.get(next.id).focus();
-}
-
-// An SVG element; text becomes textContent.
-function shape(tag, attributes, text) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  if (text !== undefined) element.textContent = text;
-  return element;
 }

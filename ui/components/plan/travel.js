@@ -21,10 +21,6 @@ function wayOf(view) {
   ];
 }
 
-function calm() {
-  return matchMedia("(prefers-reduced-motion: reduce)").matches;
-}
-
 function labelPlay(view) {
   const still = calm() ? "Step" : "Play";
   view.play.textContent = view.travel && !calm() ? "Stop" : still;

@@ -20,7 +20,7 @@ from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import Bools
-from ui.components.packing import attention_look, pack
+from ui.components.packing import attention_look, is_index, labels, pack
 
 #: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
@@ -68,7 +68,7 @@ def place_in(held: Any, trace_id: str) -> PlayerPlace | None:
 
 def _place(said: Mapping[str, Any]) -> PlayerPlace | None:
     step, layer, head = (said.get(name) for name in ("step", "layer", "head"))
-    if not _is_index(step) or not all(value is None or _is_index(value) for value in (layer, head)):
+    if not _is_number(step) or not all(at is None or _is_number(at) for at in (layer, head)):
         return None
     return PlayerPlace(step, layer, head, said.get("shifted") is True)
 
@@ -80,7 +80,7 @@ def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()
     """
     said = _reported(held, "steer", trace_id)
     place, token = _place(said), said.get("token")
-    if place is None or place.step > len(trace.predicted_ids) or not _is_index(token):
+    if place is None or place.step > len(trace.predicted_ids) or not _is_number(token):
         return None
     if token not in trace.top_ids[place.step - 1].tolist() or token in never:
         return None
@@ -143,9 +143,9 @@ def encode(
         },
         "shape": list(trace.cross.shape),
         "bits": bits,
-        "input": _shown(trace.tgt_tokens),
-        "rows": _shown(query_labels(trace, "cross")),
-        "predicted": _shown(trace.predicted_tokens),
+        "input": labels(trace.tgt_tokens),
+        "rows": labels(query_labels(trace, "cross")),
+        "predicted": labels(trace.predicted_tokens),
         "ids": list(trace.predicted_ids),
         "complete": trace.complete,
         "forced": trace.forced,
@@ -191,8 +191,8 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
     unknown, special = set(trace.src_unknown), set(trace.src_special)
     return {
         "units": "words" if words else "tokens",
-        "source": _shown(group_labels(trace.src_tokens, sources) if words else trace.src_tokens),
-        "keys": _shown(group_labels(trace.tgt_tokens, keys) if words else trace.tgt_tokens),
+        "source": labels(group_labels(trace.src_tokens, sources) if words else trace.src_tokens),
+        "keys": labels(group_labels(trace.tgt_tokens, keys) if words else trace.tgt_tokens),
         "sourceSpans": _spans(sources),
         "keySpans": _spans(keys),
         "laneSpans": _spans(lanes),
@@ -203,10 +203,6 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
 
 def _spans(groups: Groups) -> list[list[int]]:
     return [[group[0], group[-1] + 1] for group in groups]
-
-
-def _shown(tokens: Sequence[str]) -> list[str]:
-    return [show_token(token) for token in tokens]
 
 
 def _alternatives(trace: Trace) -> list[list[list[Any]]]:
@@ -240,5 +236,5 @@ def _reported(held: Any, name: str, trace_id: str) -> Mapping[str, Any]:
     return said if isinstance(said, Mapping) and said.get("trace") == trace_id else {}
 
 
-def _is_index(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 10_000_000
+def _is_number(value: object) -> TypeGuard[int]:
+    return is_index(value, 10_000_000) and value > 0

@@ -1,37 +1,17 @@
-// DOM helpers: elements with attributes, tokens, icons, scrolling lists.
-
-function el(tag, className = "", attributes = {}) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
-}
+// DOM helpers: tokens, icons, scrolling lists.
 
 /** A token as text, its word-start mark in a muted colour. */
 function write(element, token) {
-  element.replaceChildren();
   element.dir = "auto";
-  if (token.startsWith("▁")) {
-    const mark = el("span", "mark");
-    mark.textContent = "▁";
-    element.append(mark, token.slice(1));
-  } else {
-    element.textContent = token;
-  }
+  const marked = token.startsWith("▁");
+  element.replaceChildren(...(marked ? [make("span", "mark", "▁"), token.slice(1)] : [token]));
 }
 
 /** A named row of tokens. Returns: its list. */
 function lane(parent, name, role, label) {
-  const row = el("div", "lane");
-  const title = el("div", "lane-name");
-  const what = el("span");
-  what.textContent = name;
-  const part = el("span", "faint");
-  part.textContent = role;
-  title.append(what, part);
-  const list = el("ol", "tokens", { "aria-label": label });
-  row.append(title, list);
-  parent.append(row);
+  const list = make("ol", "tokens", { "aria-label": label });
+  const title = make("div", "lane-name", make("span", "", name), make("span", "faint", role));
+  parent.append(make("div", "lane", title, list));
   return list;
 }
 
@@ -45,16 +25,8 @@ const ICONS = {
 };
 
 function icon(name) {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  for (const d of ICONS[name]) {
-    const path = document.createElementNS(space, "path");
-    path.setAttribute("d", d);
-    svg.append(path);
-  }
-  return svg;
+  const paths = ICONS[name].map((d) => shape("path", { d }));
+  return shape("svg", { viewBox: "0 0 24 24", "aria-hidden": true }, paths);
 }
 
 /** Scroll a list, never the page, until an item is visible. */

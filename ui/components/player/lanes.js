@@ -8,12 +8,11 @@ Object.assign(Player.prototype, {
     const T = predicted.length;
     this.source.replaceChildren(
       ...source.map((text, s) => {
-        const item = el("li");
-        const chip = el("span", "chip");
+        const chip = make("span", "chip");
         write(chip, text);
         chip.classList.toggle("unknown", unknown.includes(s));
         chip.classList.toggle("special", special.includes(s));
-        item.append(chip, el("span", "weight"));
+        const item = make("li", "", chip, make("span", "weight"));
         this.explainOn(item, chip, () => ({ kind: "cross", column: s }));
         return item;
       }),
@@ -21,7 +20,7 @@ Object.assign(Player.prototype, {
     // Position j of the decoder's input: <s>, then the translation.
     const chips = [input[0], ...predicted].map((text, j) => {
       const first = j === 0;
-      const chip = el(first ? "span" : "button", "chip", first ? {} : { type: "button" });
+      const chip = make(first ? "span" : "button", "chip");
       write(chip, text);
       chip.classList.toggle("special", first || (j === T && complete));
       const given = !first && j <= nForced;
@@ -30,8 +29,8 @@ Object.assign(Player.prototype, {
         chip.title = "given, not chosen by the model";
       }
       if (!first) {
-        chip.setAttribute("aria-label", `Step ${j}: ${plain(rows[j - 1])}${given ? ", given" : ""}`);
-        chip.addEventListener("click", () => this.go(j - 1));
+        const label = `Step ${j}: ${plain(rows[j - 1])}${given ? ", given" : ""}`;
+        extend(chip, { "aria-label": label, onclick: () => this.go(j - 1) });
       }
       return chip;
     });
@@ -39,10 +38,8 @@ Object.assign(Player.prototype, {
     this.steps = chips.slice(1);
     this.target.replaceChildren(
       ...laneSpans.map(([first, end], c) => {
-        const item = el("li", end - first > 1 ? "word" : "");
-        const pieces = el("span", "pieces");
-        pieces.append(...chips.slice(first, end));
-        item.append(pieces, el("span", "weight"));
+        const pieces = make("span", "pieces", chips.slice(first, end));
+        const item = make("li", end - first > 1 ? "word" : "", pieces, make("span", "weight"));
         this.explainOn(item, pieces, () => (first <= this.step ? { kind: "own", column: c } : null));
         return item;
       }),
@@ -114,7 +111,7 @@ Object.assign(Player.prototype, {
     const from = now.getBoundingClientRect();
     const x0 = from.left + from.width / 2 - box.left;
     const y0 = from.top - box.top;
-    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-primary-color");
+    ctx.strokeStyle = this.look.accent;
     ctx.lineCap = "round";
     const row = this.row("cross");
     [...this.source.children].forEach((item, s) => {

@@ -60,22 +60,6 @@ function rowOf(map, t, columns) {
   return map.subarray(t * columns, (t + 1) * columns);
 }
 
-/** A map shrunk to at most `rows` x `columns`: every cell keeps the strongest weight it covers. */
-function shrink(map, T, S, rows, columns) {
-  if (T <= rows && S <= columns) return { map, T, S };
-  const t = Math.min(T, rows);
-  const s = Math.min(S, columns);
-  const small = new Float32Array(t * s);
-  for (let i = 0; i < T; i += 1) {
-    const row = Math.floor((i * t) / T) * s;
-    for (let j = 0; j < S; j += 1) {
-      const cell = row + Math.floor((j * s) / S);
-      if (map[i * S + j] > small[cell]) small[cell] = map[i * S + j];
-    }
-  }
-  return { map: small, T: t, S: s };
-}
-
 function strongest(row) {
   let best = 0;
   for (let i = 1; i < row.length; i += 1) if (row[i] > row[best]) best = i;

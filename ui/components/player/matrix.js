@@ -57,9 +57,7 @@ Object.assign(Player.prototype, {
   /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
    * labels, never more than `enough`. */
   matrixHeight(needed, enough) {
-    const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
-    const above = this.matrix.getBoundingClientRect().top + scrolled;
-    const room = Math.max(220, Math.min(enough, window.innerHeight - above - 14));
+    const room = Math.max(220, Math.min(enough, window.innerHeight - pageTop(this.matrix) - 14));
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
@@ -83,14 +81,14 @@ Object.assign(Player.prototype, {
     this.matrix.dataset.frame = JSON.stringify({
       left, top, w: cell.w, h: cell.h, own: blocks[1].left,
     });
-    const ink = getComputedStyle(this.root).getPropertyValue("--st-text-color");
+    const { ink, accent } = this.look;
     let shrunk = false;
     this.drawRowLabels(ctx, frame, ink);
     ctx.save();
     if (this.scroller.scrollLeft) ctx.rect(left - 2, 0, width, height), ctx.clip(); // labels stay
     for (const block of blocks) shrunk = this.drawBlock(ctx, frame, block) || shrunk;
     for (const block of blocks) this.drawColumnLabels(ctx, frame, block, ink);
-    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-primary-color");
+    ctx.strokeStyle = accent;
     ctx.lineWidth = 2;
     for (const block of blocks) {
       const w = cell.w * block.labels.length;
@@ -111,23 +109,17 @@ Object.assign(Player.prototype, {
       : "";
   },
 
-  /** One map. Returns: whether it has more cells than pixels. */
+  /** One map. Returns: true if it has more cells than pixels. */
   drawBlock(ctx, { T, top, cell }, { kind, labels, left }) {
     const n = labels.length;
-    const w = cell.w * n;
-    const h = cell.h * T;
-    const ratio = window.devicePixelRatio || 1;
-    const most = [h, w].map((side) => Math.max(1, Math.floor(side * ratio)));
-    const small = shrink(this.shown()[kind], T, n, ...most);
-    const shrunk = small.T < T || small.S < n;
-    ctx.imageSmoothingEnabled = false;
+    const [w, h] = [cell.w * n, cell.h * T];
+    const map = this.shown()[kind];
     // A position cannot attend to later ones: there is no weight, not a weight of 0.
     const { keySpans } = this.message.header;
-    const exists = kind === "cross" || shrunk ? () => true : (t, c) => keySpans[c][0] <= t;
-    const wordAt = (at) =>
-      exists(Math.floor(at / small.S), at % small.S) ? this.words[weightLevel(small.map[at])] : 0;
-    ctx.drawImage(setPixels(make("canvas", ""), small.T, small.S, wordAt), left, top, w, h);
-    ctx.strokeStyle = getComputedStyle(this.root).getPropertyValue("--st-border-color");
+    const exists = (at) => kind === "cross" || keySpans[at % n][0] <= Math.floor(at / n);
+    const wordAt = (at) => (exists(at) ? this.words[weightLevel(map[at])] : 0);
+    const shrunk = drawMap(ctx, T, n, [left, top, w, h], wordAt, (at) => map[at]);
+    ctx.strokeStyle = this.look.border;
     ctx.lineWidth = 1;
     ctx.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
     return shrunk;
@@ -165,13 +157,11 @@ Object.assign(Player.prototype, {
     ctx.globalAlpha = columnsFit ? 0.72 : 1;
     const step = columnsFit ? 1 : every(n, cell.w * n);
     for (let c = 0; c < n; c += step) {
-      ctx.save();
-      ctx.translate(left + (c + 0.5) * cell.w, top - 6);
-      if (columnsFit) ctx.rotate(-Math.PI / 4);
-      else ctx.textAlign = "center";
-      const text = columnsFit ? fitted(ctx, plain(labels[c]), (top - 1.64 * this.labelSize()) / 0.72) : String(c + 1);
-      ctx.fillText(text, 0, 0);
-      ctx.restore();
+      const text = columnsFit
+        ? fitted(ctx, plain(labels[c]), (top - 1.64 * this.labelSize()) / 0.72)
+        : String(c + 1);
+      const [angle, align] = columnsFit ? [Math.PI / 4, "left"] : [0, "center"];
+      drawSlanted(ctx, text, left + (c + 0.5) * cell.w, top - 6, angle, align);
     }
     ctx.globalAlpha = 0.72;
     ctx.fillText(fitted(ctx, `${title} (keys) →`, Math.max(60, room - left)), left, 0.64 * this.labelSize());
@@ -208,19 +198,12 @@ Object.assign(Player.prototype, {
       const labels = this.columns(hover.kind);
       const weight = this.shown()[hover.kind][hover.t * labels.length + hover.column];
       const what = hover.kind === "cross" ? "cross-attention" : "self-attention";
-      const line = (parts) => {
-        const row = el("div");
-        for (const [kind, text] of parts) {
-          const part = el("span", kind);
-          part.textContent = plain(text);
-          row.append(part);
-        }
-        return row;
-      };
+      const line = (...parts) =>
+        make("div", "", parts.map(([kind, text]) => make("span", kind, plain(text))));
       this.tip.replaceChildren(
-        line([["strong", weight.toFixed(bits === 16 ? 4 : 2)], ["faint", ` ${what}`]]),
-        line([["faint", "query "], ["", `${hover.t + 1} ${rows[hover.t]}`]]),
-        line([["faint", "key "], ["", `${hover.column + 1} ${labels[hover.column]}`]]),
+        line(["strong", weight.toFixed(bits === 16 ? 4 : 2)], ["faint", ` ${what}`]),
+        line(["faint", "query "], ["", `${hover.t + 1} ${rows[hover.t]}`]),
+        line(["faint", "key "], ["", `${hover.column + 1} ${labels[hover.column]}`]),
       );
       const box = this.root.getBoundingClientRect();
       const at = hover.chip ? hover.chip.getBoundingClientRect() : null;

@@ -3,31 +3,24 @@
 
 Object.assign(Player.prototype, {
   buildNext() {
-    const next = el("div", "panel next");
-    this.nextTitle = el("h3");
+    this.nextTitle = make("h3");
     // Beside what was clicked; the sidebar, which has it too, is folded up on a phone.
-    this.undo = el("button", "undo", { type: "button", title: "Take the last steer back" });
-    this.undo.textContent = "Undo";
-    this.undo.addEventListener("click", () => this.send({ undo: true }));
-    const title = el("div", "next-title");
-    title.append(this.nextTitle, this.undo);
-    this.bars = el("ol", "bars");
-    this.facts = el("p", "note facts");
-    this.rule = el("p", "note");
-    const recorded = el("details", "note badge");
-    const summary = el("summary");
-    summary.textContent = "How it was recorded";
-    this.badge = el("span");
-    recorded.append(summary, this.badge);
-    next.append(title, this.bars, this.facts, this.rule, recorded);
-    return next;
+    const about = { title: "Take the last steer back", onclick: () => this.send({ undo: true }) };
+    this.undo = make("button", "undo", "Undo", about);
+    this.bars = make("ol", "bars");
+    this.facts = make("p", "note facts");
+    this.rule = make("p", "note");
+    this.badge = make("span");
+    const recorded = make("summary", "", "How it was recorded");
+    return make("div", "panel next", make("div", "next-title", this.nextTitle, this.undo), this.bars,
+      this.facts, this.rule, make("details", "note badge", recorded, this.badge));
   },
 
   drawNext() {
     const { top, input, ids, chosen, predicted, nForced, forced, steerable } = this.message.header;
     this.undo.hidden = !steerable || this.steer === null || !(nForced || forced);
     const t = this.step;
-    const token = el("span", "quote");
+    const token = make("span", "quote");
     write(token, input[t]);
     const given = t < nForced;
     const how = !given ? "" : forced ? " (as given)" : " (given)";
@@ -47,35 +40,26 @@ Object.assign(Player.prototype, {
   bar({ text, probability, id, cut, taken }) {
     const { steerable, never } = this.message.header;
     const possible = steerable && !taken && this.steer !== null && !never.includes(id);
-    const item = el("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim());
-    const line = el(possible ? "button" : "div", "candidate", possible ? { type: "button" } : {});
-    const name = el("span", "name");
+    const name = make("span", "name");
     write(name, text);
-    const track = el("span", "track");
-    const fill = el("span", "fill");
+    const fill = make("span", "fill");
     fill.style.width = `${100 * probability}%`;
-    track.append(fill);
-    const value = el("span", "value");
-    value.textContent = percent(probability);
-    const about = [`${text}: probability ${probability.toPrecision(4)}`];
-    if (taken) about.push("taken");
-    if (cut) about.push("cut off, could not be drawn");
-    if (possible) about.push("choose it to take it instead");
-    line.title = about.join("; ");
+    const title = [`${text}: probability ${probability.toPrecision(4)}`];
+    if (taken) title.push("taken");
+    if (cut) title.push("cut off, could not be drawn");
+    if (possible) title.push("choose it to take it instead");
+    const line = make(possible ? "button" : "div", "candidate", { title: title.join("; ") },
+      name, make("span", "track", fill), make("span", "value", percent(probability)));
     if (possible) {
-      line.setAttribute("aria-label", `Take ${text} instead, probability ${percent(probability)}`);
-      line.addEventListener("click", () => this.take(id));
+      extend(line, {
+        "aria-label": `Take ${text} instead, probability ${percent(probability)}`,
+        onclick: () => this.send({ token: id }),
+      });
     }
-    line.append(name, track, value);
-    item.append(line);
-    return item;
+    return make("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim(), line);
   },
 
-  /** Ask Python to continue with this token at the current step. */
-  take(id) {
-    this.send({ token: id });
-  },
-
+  /** Ask Python to continue with a token at the current step, or to take the last one back. */
   send(what) {
     if (this.steer === null) return;
     this.stop();
@@ -89,13 +73,9 @@ Object.assign(Player.prototype, {
       ? "Columns are words: the weights of their pieces added up. Steps stay tokens."
       : "";
     const t = this.step;
-    const fact = (name, entry, value, unit, title) => {
-      const part = el("span", "fact", { title });
-      const number = el("b");
-      number.textContent = value;
-      part.append(entry ? term(name, entry) : name, " ", number, unit);
-      return part;
-    };
+    const fact = (name, entry, value, unit, title) =>
+      make("span", "fact", { title },
+        entry ? term(name, entry) : name, " ", make("b", "", value), unit);
     const penalised = running[t] / ((5 + t + 1) / 6) ** alpha;
     const parts = [
       fact("entropy", "entropy", entropy[t].toFixed(2), " bit",

@@ -50,42 +50,38 @@ class Player {
   }
 
   build(parent) {
-    this.root = el("section", "player", { tabindex: "0", role: "group" });
-    this.root.setAttribute("aria-label", "Decoding player: arrow keys step, space plays");
-    this.stage = el("div", "stage");
-    this.rays = el("canvas", "rays", { "aria-hidden": "true" });
+    this.root = make("section", "player component", {
+      tabindex: 0, role: "group", "aria-label": "Decoding player: arrow keys step, space plays",
+    });
+    this.stage = make("div", "stage");
+    this.rays = make("canvas", "rays", { "aria-hidden": true });
     this.source = lane(this.stage, "Source", "cross-attention", "Source tokens");
-    this.stage.append(el("div", "gap"));
+    this.stage.append(make("div", "gap"));
     this.target = lane(
       this.stage, "Translation", "self-attention", "Target tokens, choose one to go there",
     );
     this.stage.prepend(this.rays);
     this.buildShift();
-    const lens = el("div", "panel lens");
-    this.choosers = el("div", "choosers");
-    this.matrix = el("canvas", "matrix", { role: "img" });
-    this.matrixNote = el("p", "note");
+    this.choosers = make("div", "choosers");
+    this.matrix = make("canvas", "matrix", { role: "img" });
+    this.matrixNote = make("p", "note");
     // On a phone the maps are wider than the screen: the scroller moves what the canvas shows.
-    this.scroller = el("div", "scroller");
-    this.whole = el("div", "whole");
-    this.scroller.append(this.whole, this.matrix);
-    lens.append(this.choosers, this.scroller, this.matrixNote);
-    const lower = el("div", "lower");
-    lower.append(this.buildNext(), lens);
-    this.tip = el("div", "tip", { "aria-hidden": "true" });
-    this.live = el("div", "unseen", { "aria-live": "polite" });
+    this.whole = make("div", "whole");
+    this.scroller = make("div", "scroller", this.whole, this.matrix);
+    const lens = make("div", "panel lens", this.choosers, this.scroller, this.matrixNote);
+    this.tip = make("div", "tip", { "aria-hidden": true });
+    this.live = make("div", "unseen", { "aria-live": "polite" });
+    const lower = make("div", "lower", this.buildNext(), lens);
     this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live);
     parent.append(this.root);
-    for (const part of [this.source, this.target]) {
-      part.addEventListener("scroll", () => this.drawRays());
-    }
-    this.scroller.addEventListener("scroll", () => this.drawMatrix());
-    this.matrix.addEventListener("mousemove", (event) => this.overMatrix(event));
-    this.matrix.addEventListener("mouseleave", () => this.setHover(null));
-    this.matrix.addEventListener("click", (event) => {
+    this.source.onscroll = this.target.onscroll = () => this.drawRays();
+    this.scroller.onscroll = () => this.drawMatrix();
+    this.matrix.onmousemove = (event) => this.overMatrix(event);
+    this.matrix.onmouseleave = () => this.setHover(null);
+    this.matrix.onclick = (event) => {
       const cell = this.cellAt(event);
       if (cell) this.go(cell.t);
-    });
+    };
   }
 
   /** Take a message. The place is kept while the trace is the same and no other place is requested. */
@@ -118,8 +114,14 @@ class Player {
 
   /** Read the theme's colours and the available space, and draw. */
   dress() {
-    this.table = this.message.header.colours[themeOf(this.root)];
+    this.look = themed(this.root);
+    const { colours, reading } = this.message.header;
+    this.table = colours[this.look.theme];
     this.words = wordsOf(this.table);
+    drawScale(this.scale, this.words);
+    const high = `1 · ${reading[this.look.theme]}`;
+    this.scale.lastChild.textContent = high;
+    extend(this.scale, { role: "img", "aria-label": `Colours: weight 0 to ${high}` });
     this.fit();
     this.draw();
   }
@@ -138,10 +140,7 @@ class Player {
 
   /** A row of buttons, "mean 1 2 3", or a drop-down if there are many. */
   chooser(name, count, get, set) {
-    const box = el("div", "chooser", { role: "group", "aria-label": name });
-    const label = el("span", "label");
-    label.textContent = name;
-    box.append(label);
+    const box = make("div", "chooser", { role: "group", "aria-label": name }, make("span", "label", name));
     const values = [null, ...range(count)];
     const text = (value) => (value === null ? "mean" : String(value + 1));
     const choose = (value) => {
@@ -149,25 +148,19 @@ class Player {
       this.changed();
     };
     if (count > MOST_BUTTONS) {
-      const select = el("select", "", { "aria-label": name });
-      for (const value of values) select.add(new Option(text(value), text(value)));
-      select.addEventListener("change", () => choose(values[select.selectedIndex]));
+      const options = values.map((value) => new Option(text(value), text(value)));
+      const select = make("select", "", { "aria-label": name }, options);
+      select.onchange = () => choose(values[select.selectedIndex]);
       box.show = () => { select.selectedIndex = values.indexOf(get()); };
-      box.append(select);
-    } else {
-      const buttons = values.map((value) => {
-        const button = el("button", "choice", { type: "button" });
-        button.textContent = text(value);
-        button.setAttribute("aria-label", `${name} ${text(value)}`);
-        button.addEventListener("click", () => choose(value));
-        return button;
-      });
-      box.show = () => buttons.forEach((button, i) => {
-        button.setAttribute("aria-pressed", String(values[i] === get()));
-      });
-      box.append(...buttons);
+      return extend(box, select);
     }
-    return box;
+    const buttons = values.map((value) => make("button", "choice", text(value), {
+      "aria-label": `${name} ${text(value)}`, onclick: () => choose(value),
+    }));
+    box.show = () => buttons.forEach((button, i) => {
+      button.setAttribute("aria-pressed", values[i] === get());
+    });
+    return extend(box, buttons);
   }
 
   go(step) {
@@ -185,11 +178,11 @@ class Player {
     this.draw();
     this.call();
     clearTimeout(this.reportTimer);
-    if (this.timer === null) this.reportTimer = setTimeout(() => this.tell(), REPORT_MS);
+    if (this.timer === null) this.reportTimer = setTimeout(() => this.reportPlace(), REPORT_MS);
   }
 
   /** Report the place to Python for the link; steps are 1-based there. */
-  tell() {
+  reportPlace() {
     this.report(this.place());
   }
 

@@ -6,35 +6,28 @@ const DROP_MS = 450;
 Object.assign(Player.prototype, {
   /** Build the strip, and the button in the lane's name that opens it. */
   buildShift() {
-    this.shift = el("div", "shift");
-    this.positions = el("ol", "positions", { "aria-label": "Decoder positions, what each reads and predicts" });
-    this.shiftNote = el("p", "note");
-    const names = el("div", "shift-names", { "aria-hidden": "true" });
-    for (const name of ["predicts", "reads"]) {
-      names.append(el("span"));
-      names.lastChild.textContent = name;
-    }
-    const row = el("div", "lane");
-    row.append(names, this.positions);
-    this.shift.append(row, this.shiftNote);
-    this.opener = el("button", "opener", { type: "button" });
-    this.opener.addEventListener("click", () => {
+    const label = "Decoder positions, what each reads and predicts";
+    this.positions = make("ol", "positions", { "aria-label": label });
+    this.shiftNote = make("p", "note");
+    const names = ["predicts", "reads"].map((name) => make("span", "", name));
+    const title = make("div", "shift-names", { "aria-hidden": true }, names);
+    this.shift = make("div", "shift", make("div", "lane", title, this.positions), this.shiftNote);
+    const onclick = () => {
       this.shifted = !this.shifted;
       this.changed();
-    });
+    };
+    this.opener = make("button", "opener", { onclick });
     this.target.previousSibling.append(this.opener);
   },
 
   fillShift() {
     const { input, predicted, rows } = this.message.header;
     this.positions.replaceChildren(...rows.map((label, t) => {
-      const item = el("li", "position", { "aria-label": `${t + 1}: ${plain(label)}` });
-      const [output, way, read] = [el("span", "chip output"), el("span", "way"), el("span", "chip input")];
+      const [output, read] = [make("span", "chip output"), make("span", "chip input")];
       write(output, predicted[t]);
       write(read, input[t]);
-      way.textContent = "\u2191";
-      item.append(output, way, read);
-      return item;
+      const about = { "aria-label": `${t + 1}: ${plain(label)}` };
+      return make("li", "position", about, output, make("span", "way", "\u2191"), read);
     }));
     this.dropped = null;
   },
@@ -66,7 +59,7 @@ Object.assign(Player.prototype, {
 
   /** Let the token that was written drop into its place in the input, then show the next one. */
   drop(from, to) {
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (calm()) return;
     const [here, there] = [from.firstChild, to.lastChild].map((chip) => chip.getBoundingClientRect());
     const written = `${here.left - there.left}px ${here.top - there.top}px`;
     to.lastChild.animate(

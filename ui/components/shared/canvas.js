@@ -19,3 +19,13 @@ function fitted(pen, text, width) {
   while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > width) letters.pop();
   return `${letters.join("")}…`;
 }
+
+// Writes text that leans to the right by an angle and begins, or ends, at (x, y).
+function drawSlanted(pen, text, x, y, angle = Math.PI / 3, align = "left") {
+  pen.save();
+  pen.translate(x, y);
+  pen.rotate(-angle);
+  pen.textAlign = align;
+  pen.fillText(text, 0, 0);
+  pen.restore();
+}

@@ -20,6 +20,11 @@ function colourOf(table, level) {
   return `#${table.slice(6 * level, 6 * level + 6)}`;
 }
 
+// A pixel value as "#rrggbb".
+function cssOf(word) {
+  return `#${[0, 8, 16].map((shift) => ((word >> shift) & 255).toString(16).padStart(2, "0")).join("")}`;
+}
+
 // A table as 32-bit pixel values: little-endian RGBA.
 function wordsOf(table) {
   return Uint32Array.from({ length: table.length / 6 }, (_, level) => {
@@ -28,12 +33,26 @@ function wordsOf(table) {
   });
 }
 
-// Writes one pixel per cell into a canvas, row by row; `wordAt(cell)` is the colour, 0 for none.
-function setPixels(canvas, rows, columns, wordAt) {
-  [canvas.width, canvas.height] = [columns, rows];
+// An image of one pixel per cell, row by row; `wordAt(cell)` is the colour, 0 for none.
+function imageOf(rows, columns, wordAt) {
   const image = new ImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
   for (let cell = 0; cell < pixels.length; cell++) pixels[cell] = wordAt(cell);
-  canvas.getContext("2d").putImageData(image, 0, 0);
+  return image;
+}
+
+// Makes a canvas such an image. Returns: the canvas.
+function setPixels(canvas, rows, columns, wordAt) {
+  [canvas.width, canvas.height] = [columns, rows];
+  canvas.getContext("2d").putImageData(imageOf(rows, columns, wordAt), 0, 0);
   return canvas;
+}
+
+// Black or white, whichever reads better on a colour "#rrggbb": by relative luminance (WCAG 2.2).
+function inkOn(colour) {
+  const [r, g, b] = [1, 3, 5].map((at) => {
+    const share = parseInt(colour.slice(at, at + 2), 16) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }

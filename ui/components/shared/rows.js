@@ -17,8 +17,8 @@ function writeRow(element, label) {
     return;
   }
   element.classList.add("both-sides");
-  element.title = plain(label);
-  element.append(make("span", "reads", reads), make("span", "to", "\u2192"), make("span", "predicts", predicts));
+  const sides = [make("span", "reads", reads), make("span", "to", "\u2192"), make("span", "predicts", predicts)];
+  extend(element, { title: plain(label) }, sides);
 }
 
 // The width of the longest label, written in full.

@@ -1,10 +1,8 @@
 // The scale below a map: its colours and the labels of both ends.
 
 function buildScale(low, high, ...more) {
-  const scale = make("div", "scale");
-  scale.setAttribute("aria-hidden", "true");
-  scale.append(make("span", "", low), make("canvas", ""), make("span", "", high), ...more);
-  return scale;
+  const ends = [make("span", "", low), make("canvas"), make("span", "", high)];
+  return make("div", "scale", { "aria-hidden": "true" }, ...ends, ...more);
 }
 
 // The scale of attention weights, the same below every map.

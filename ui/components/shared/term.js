@@ -2,10 +2,8 @@
 // have no glossary. `IN_APP` comes from whoever mounts the component.
 function term(text, entry) {
   if (!IN_APP) return make("span", "", text);
-  const link = make("a", "term", text);
-  link.href = `glossary?word=${encodeURIComponent(entry)}`;
-  link.target = "_blank";
-  link.rel = "noopener";
+  const href = `glossary?word=${encodeURIComponent(entry)}`;
+  const link = make("a", "term", text, { href, target: "_blank", rel: "noopener" });
   link.style.cssText = "color:inherit;text-decoration:underline dotted;text-underline-offset:0.2em";
   return link;
 }

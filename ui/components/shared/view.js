@@ -9,11 +9,42 @@ function unpack(data) {
   return { header, body: data.subarray(4 + length) };
 }
 
-// An element with plain text: tokens are never markup.
-function make(tag, className, text) {
+// A component's {root, header, body}, `root` being its element of this class; null without a message.
+// A root that was watched is no longer, unless the old picture stays for a while.
+function received({ data, parentElement }, className, stays = false) {
+  const root = parentElement.querySelector(`.${className}`);
+  if (!root || !data?.byteLength) return null;
+  if (!stays) root.unwatch?.();
+  return { root, ...unpack(data) };
+}
+
+// Bytes as float32; a copy, since float32 needs an aligned start.
+function floatsOf(body) {
+  return new Float32Array(body.slice(0, body.length - (body.length % 4)).buffer);
+}
+
+// An element with parts: strings become plain text (tokens are never markup), objects attributes and
+// handlers (`onclick`), elements children.
+function make(tag, className, ...parts) {
   const element = document.createElement(tag);
-  element.className = className;
-  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  if (tag === "button") element.type = "button";
+  return extend(element, ...parts);
+}
+
+// The same for an SVG element.
+function shape(tag, ...parts) {
+  return extend(document.createElementNS("http://www.w3.org/2000/svg", tag), ...parts);
+}
+
+function extend(element, ...parts) {
+  for (const part of parts.flat(2)) {
+    if (typeof part === "string" || part instanceof Node) element.append(part);
+    else for (const [name, value] of Object.entries(part ?? {})) {
+      if (typeof value === "function") element[name] = value;
+      else element.setAttribute(name, value);
+    }
+  }
   return element;
 }
 
@@ -32,14 +63,25 @@ function onPhone() {
   return window.innerWidth <= 640;
 }
 
+// True where the reader asks for less motion.
+function calm() {
+  return matchMedia("(prefers-reduced-motion: reduce)").matches;
+}
+
+// The distance of an element from the top of the page, in px, however far the page is scrolled.
+function pageTop(element) {
+  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
+  return element.getBoundingClientRect().top + scrolled;
+}
+
 // How many times as tall as a window of 720 px this one is, at least 1: heights are made for 720.
 function tallness() {
   return Math.max(1, window.innerHeight / 720);
 }
 
 // Calls `draw` now, and again when `root` or the window's height is resized, when the theme or the
-// pixel ratio changes, and when a font has loaded. Streamlit changes its CSS variables without calling the component again;
-// the probe's colour follows them through a short transition, whose end is an event. Replaces an
+// pixel ratio changes, and when a font has loaded. Streamlit changes its CSS variables without calling
+// the component again; the probe's colour follows them through a short transition, whose end is an event. Replaces an
 // earlier watch of the same root. Returns: a function that stops.
 function watch(root, draw) {
   root.unwatch?.();
@@ -80,6 +122,22 @@ function themeOf(root) {
   const probe = root.querySelector(".probe");
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
+}
+
+// Colours and type of the current theme.
+function themed(root) {
+  const style = getComputedStyle(root);
+  const value = (name) => style.getPropertyValue(`--st-${name}`).trim();
+  return {
+    theme: themeOf(root),
+    ink: style.color,
+    accent: value("primary-color"),
+    paper: value("background-color"),
+    panel: value("secondary-background-color"),
+    border: value("border-color"),
+    font: style.fontFamily,
+    size: parseFloat(style.fontSize),
+  };
 }
 
 // Records which element has the focus in a view that is about to be rebuilt, and how far its lists

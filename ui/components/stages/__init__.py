@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from figures.labels import plain_token, show_token
-from figures.palette import THEMES, signed_table
 from transformer.trace.records import HeadStages
-from ui.components.packing import colours_as_text, still
+from ui.components.packing import Component, floats, is_index, labels, signed_colours
 
 
 @dataclass(frozen=True)
@@ -120,20 +117,12 @@ class Chosen:
     divisor: float | None = None
 
 
-def still_stages(
-    stages: HeadStages, *, names: tuple[str, str], difference: float, chosen: Chosen
-) -> bytes:
-    """Return the message for an offline page; `names` as in `content`."""
-    header, body = content(stages, names, difference)
-    return still(header, body, choice(chosen))
-
-
 def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
     """Return the reported choice, or None if it is not valid."""
     if not isinstance(reported, Mapping):
         return None
     key, divisor = reported.get("key"), reported.get("divisor")
-    if type(key) is not int or not 0 <= key < n_keys:
+    if not is_index(key, n_keys):
         return None
     if divisor is None:
         return Chosen(key)
@@ -142,20 +131,23 @@ def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
     return Chosen(key, float(divisor))
 
 
-def choice(chosen: Chosen) -> dict[str, Any]:
-    """Return the choice as the browser reports it and `parse_choice` reads it."""
-    return {"key": chosen.key, "divisor": chosen.divisor}
-
-
-def content(
-    stages: HeadStages, names: tuple[str, str], difference: float
-) -> tuple[dict[str, Any], bytes]:
-    """Return the header, and the arrays as consecutive float32, as `read` in stages.js expects.
+def stages_component(
+    stages: HeadStages,
+    *,
+    names: tuple[str, str],
+    difference: float,
+    chosen: Chosen,
+    group: str = "",
+) -> Component[Chosen]:
+    """Return the stages as a component.
 
     Args:
         names: the label of the query's row, and the text that the keys come from ("source").
+        difference: largest difference of the weights from the trace's, shown below the stages.
+        group: views of one group stand side by side, stage by stage, with less text.
 
     q, K, V and W_O are enough; the browser multiplies them. The model's weights are for comparison.
+    The body holds the arrays in the order that `read` in stages.js expects.
     """
     header = {
         "label": f"Stages of attention for the query {plain_token(names[0])}",
@@ -163,7 +155,7 @@ def content(
         "stages": [vars(stage) for stage in STAGES],
         "unmasked": UNMASKED.get(stages.kind, ""),
         "query": show_token(names[0], 18),
-        "keys": [show_token(token, 18) for token in stages.key_tokens],
+        "keys": labels(stages.key_tokens, 18),
         "key_title": names[1],
         "mask": stages.mask.astype(int).tolist(),
         "sizes": [len(stages.x_query), *stages.keys.shape, stages.values.shape[1]],
@@ -172,10 +164,15 @@ def content(
         "gate": stages.gate,
         "relative": None if stages.relative is None else stages.relative.tolist(),
         "difference": difference,
-        "signed": {theme: colours_as_text(signed_table(theme)) for theme in THEMES},
+        "signed": signed_colours(),
+        "group": group,
     }
     arrays = (
         stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
         stages.scaled.weights, stages.w_o, stages.block_output,
     )  # fmt: skip
-    return header, b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
+    n_keys = len(stages.key_tokens)
+    return Component(
+        "stages", header, floats(arrays), choice={"key": chosen.key, "divisor": chosen.divisor},
+        parse=lambda reported: parse_choice(reported, n_keys),
+    )  # fmt: skip

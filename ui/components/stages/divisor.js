@@ -45,12 +45,10 @@ function divisorName({ header, divisor }) {
 // The slider and the three divisors that have names. Returns: {input, show}.
 function divisorSlider(place, view, { move, choose }) {
   const { root, sizes } = view.header;
-  const shown = make("output", "", "");
-  const label = make("label", "");
-  const input = make("input", "divisor");
-  Object.assign(input, { type: "range", min: 1, max: 2 * root, step: "any" });
-  input.setAttribute("aria-label", "Divide q · k by");
-  label.append(make("span", "", "Divide q · k by "), shown, input);
+  const shown = make("output");
+  const range = { type: "range", min: 1, max: 2 * root, step: "any" };
+  const input = make("input", "divisor", range, { "aria-label": "Divide q · k by" });
+  const label = make("label", "", make("span", "", "Divide q · k by "), shown, input);
   const near = SNAP * (2 * root - 1);
   let dragged = false; // keys step past the model's divisor, a pointer stays on it
   const read = () => {
@@ -65,14 +63,10 @@ function divisorSlider(place, view, { move, choose }) {
   };
   input.oninput = () => move(read());
   input.onchange = () => choose({ divisor: read() });
-  const marks = make("div", "marks");
-  for (const [text, value] of [["1", 1], [`√${sizes[2]}`, root], [`2√${sizes[2]}`, 2 * root]]) {
-    const mark = make("button", "mark", text);
-    mark.type = "button";
-    mark.setAttribute("aria-label", `Divide by ${text}`);
-    mark.onclick = () => choose({ divisor: value });
-    marks.append(mark);
-  }
+  const named = [["1", 1], [`√${sizes[2]}`, root], [`2√${sizes[2]}`, 2 * root]];
+  const marks = make("div", "marks", named.map(([text, divisor]) => make("button", "mark", text, {
+    "aria-label": `Divide by ${text}`, onclick: () => choose({ divisor }),
+  })));
   marks.style.setProperty("--own", (root - 1) / (2 * root - 1));
   place.append(label, marks);
   return {

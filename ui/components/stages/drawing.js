@@ -33,11 +33,10 @@ function strip(row, pen, at, { name, label, values, y, h, limit }) {
   row.areas.push({ name, x: at.left, y, w, h, columns: values.length, rows: 1 });
 }
 
-// A matrix of cells; cells narrower than a pixel share it with their neighbours.
+// A matrix of cells; a pixel that holds several shows the largest number.
 function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
   const wordAt = (cell) => at.look.signed[signedLevel(values[cell], limit)];
-  pen.imageSmoothingEnabled = false;
-  pen.drawImage(setPixels(make("canvas", ""), rows, columns, wordAt), x, y, w, h);
+  drawMap(pen, rows, columns, [x, y, w, h], wordAt, (cell) => Math.abs(values[cell]));
   pen.strokeStyle = at.look.ink;
   pen.globalAlpha = 0.16;
   pen.lineWidth = 1;
@@ -67,13 +66,10 @@ function labels(pen, at, y) {
   at.header.keys.forEach((token, j) => {
     const chosen = j === at.key;
     if (!chosen && (j % every !== 0 || Math.abs(j - at.key) < every)) return;
-    pen.save();
-    pen.translate(at.left + (j + 0.5) * column + 3, y + 6);
-    pen.rotate(-Math.PI / 3);
-    put(pen, at, clipped(pen, at, token), 0, 0, {
-      align: "right", weight: chosen ? 600 : 400, colour: chosen ? at.look.accent : at.look.ink,
-    });
-    pen.restore();
+    const text = clipped(pen, at, token);
+    pen.font = fontOf(at, chosen ? 600 : 400);
+    pen.fillStyle = chosen ? at.look.accent : at.look.ink;
+    drawSlanted(pen, text, at.left + (j + 0.5) * column + 3, y + 6, Math.PI / 3, "right");
   });
 }
 

@@ -220,11 +220,8 @@ pens.bench = pens.softmax;
 function facts(table, at) {
   const names = [["entropy", "entropy", " bit"], ["largest", "largest weight", ""],
                  ["slope", "slope, Σ a(1 − a)", ""]];
-  const line = (cells, tag) => {
-    const row = make("tr", "");
-    row.append(...cells.map(([text, used]) => make(tag, used ? "used" : "", text)));
-    return row;
-  };
+  const line = (cells, tag) =>
+    make("tr", "", cells.map(([text, used]) => make(tag, used ? "used" : "", text)));
   const now = spreadOf(at.used.weights);
   const other = spreadOf(at.own ? weighed(at, 1).weights : at.numbers.weights);
   table.replaceChildren(

@@ -2,20 +2,17 @@
 //
 // Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
 // `read`. Choosing a key or moving the divisor redraws every stage here and is reported
-// to Python through shared/held.js. Token text only ever becomes textContent or is drawn on a
+// to Python through shared/choice.js. Token text only ever becomes textContent or is drawn on a
 // canvas. Each stage's picture is in pictures.js, its equation in equations.js, and what another
 // divisor makes of the logits in divisor.js.
 
 export default function (component) {
-  const { data, parentElement } = component;
-  const root = parentElement.querySelector(".stages");
-  if (!root || !data?.byteLength) return undefined;
-  root.unwatch?.();
-  const { header, body } = unpack(data);
+  const given = received(component, "stages");
+  if (!given) return undefined;
+  const { root, header, body } = given;
+  const choice = syncChoice(component, header);
   const numbers = read(header, body);
-  const view = { root, header, numbers, pointed: null, ...lookedAt(header, {}) };
-  const agreed = agree(component, header);
-  Object.assign(view, lookedAt(header, agreed.held));
+  const view = { root, header, numbers, pointed: null, ...clamped(header, choice.value) };
   const sliding = root.getRootNode().activeElement?.matches("input.divisor");
   const rows = build(root, view);
 
@@ -33,7 +30,7 @@ export default function (component) {
   };
   const choose = (next) => {
     Object.assign(view, next);
-    agreed.tell({ key: view.key, divisor: view.divisor === header.root ? null : view.divisor });
+    choice.set({ key: view.key, divisor: view.divisor === header.root ? null : view.divisor });
     draw();
   };
   view.chooseKey = (key) => {
@@ -51,7 +48,7 @@ export default function (component) {
     if (event.target === slider.input) return;
     const steps = { ArrowLeft: -1, ArrowRight: 1 };
     const step = steps[event.key];
-    if (!step || event.shiftKey || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!step || modified(event)) return;
     event.preventDefault();
     view.chooseKey(view.key + step);
   };
@@ -61,7 +58,7 @@ export default function (component) {
 // The arrays of the body, by name.
 function read(header, body) {
   const [model, keys, k, v] = header.sizes;
-  const all = new Float32Array(body.slice().buffer); // a copy: float32 needs an aligned start
+  const all = floatsOf(body);
   let at = 0;
   const take = (length) => all.subarray(at, (at += length));
   return {
@@ -78,44 +75,37 @@ function read(header, body) {
 }
 
 // The choice, clamped to range.
-function lookedAt(header, held) {
-  const key = Number.isInteger(held?.key) && held.key < header.keys.length ? held.key : 0;
-  return { key, divisor: divisorOf(header, held?.divisor) };
+function clamped(header, choice) {
+  const key = Number.isInteger(choice?.key) && choice.key < header.keys.length ? choice.key : 0;
+  return { key, divisor: divisorOf(header, choice?.divisor) };
 }
 
 // The section of every stage. Returns: [{draw}].
 function build(root, view) {
   const { header } = view;
-  const list = make("div", "list");
-  const rows = [header.bench, ...header.stages].map((stage, i) => {
-    const section = make("section", `stage ${stage.id}`);
-    const words = make("div", "words");
-    const title = make("h3", "", i ? `${i}  ${stage.title}` : stage.title);
+  const rows = [];
+  const sections = [header.bench, ...header.stages].map((stage, i) => {
     const skipped = stage.id === "mask" && header.unmasked;
-    words.append(title);
-    if (skipped || !header.group) words.append(make("p", "", skipped ? header.unmasked : stage.text));
-    words.append(...equations(stage.id, header));
-    if (stage.id === "bench") words.append(make("div", "divide-by"));
-    if (!header.group) words.append(make("p", "source", stage.section));
+    const words = make("div", "words", make("h3", "", i ? `${i}  ${stage.title}` : stage.title),
+      skipped || !header.group ? make("p", "", skipped ? header.unmasked : stage.text) : [],
+      equations(stage.id, header), stage.id === "bench" ? make("div", "divide-by") : [],
+      header.group ? [] : make("p", "source", stage.section));
     const picture = make("div", "picture");
-    section.append(words, picture);
-    list.append(section);
-    if (skipped) return { draw() {} };
-    const canvas = make("canvas", "");
-    canvas.setAttribute("role", "img");
-    const readout = make("p", "readout");
-    const cursor = make("div", "cursor");
-    cursor.hidden = true;
-    picture.append(canvas, cursor, readout);
-    if (["bench", "softmax"].includes(stage.id)) picture.append(make("table", "facts"));
-    const row = { view, stage: stage.id, canvas, cursor, readout, picture, areas: [] };
-    listen(row);
-    return { draw: () => drawStage(row) };
+    if (!skipped) {
+      const canvas = make("canvas", "", { role: "img" });
+      const readout = make("p", "readout");
+      const cursor = make("div", "cursor", { hidden: "" });
+      const table = ["bench", "softmax"].includes(stage.id) ? make("table", "facts") : [];
+      extend(picture, canvas, cursor, readout, table);
+      const row = { view, stage: stage.id, canvas, cursor, readout, picture, areas: [] };
+      listen(row);
+      rows.push({ draw: () => drawStage(row) });
+    }
+    return make("section", `stage ${stage.id}`, words, picture);
   });
-  root.tabIndex = 0;
-  root.setAttribute("role", "group");
-  root.setAttribute("aria-label", `${header.label}. Left and right arrow keys choose the key.`);
-  root.replaceChildren(list, make("p", "check"));
+  const label = `${header.label}. Left and right arrow keys choose the key.`;
+  extend(root, { tabindex: 0, role: "group", "aria-label": label });
+  root.replaceChildren(make("div", "list", sections), make("p", "check"));
   return rows;
 }
 
@@ -168,19 +158,10 @@ function listen(row) {
 
 // Colours and fonts of the current theme.
 function look(root, header) {
-  const theme = themeOf(root);
-  const style = getComputedStyle(root);
-  const signed = header.signed[theme];
-  return {
-    ink: style.color,
-    accent: style.getPropertyValue("--st-primary-color").trim(),
-    paper: style.getPropertyValue("--st-background-color").trim(),
-    font: style.fontFamily,
-    size: parseFloat(style.fontSize),
-    negative: colourOf(signed, 40),
-    positive: colourOf(signed, 215),
-    signed: wordsOf(signed),
-  };
+  const themes = themed(root);
+  const signed = header.signed[themes.theme];
+  const [negative, positive] = [colourOf(signed, 40), colourOf(signed, 215)];
+  return { ...themes, negative, positive, signed: wordsOf(signed) };
 }
 
 function check({ header }) {

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from figures.labels import show_token
-from ui.components.packing import pack
+from ui.components.packing import Component, labels
 
 
-def strip_message(
+def strip_component(
     tokens: Sequence[str],
     log_probs: Sequence[float],
     differing: Sequence[int] = (),
@@ -18,8 +17,8 @@ def strip_message(
     parts_at: int | None = None,
     one_line: bool = False,
     lead: str = "",
-) -> bytes:
-    """Return the message.
+) -> Component[None]:
+    """Return the component.
 
     Args:
         tokens: any text.
@@ -37,11 +36,11 @@ def strip_message(
     marked = set(differing)
     header: dict[str, Any] = {
         "label": label,
-        "tokens": [show_token(token, 28) for token in tokens],
+        "tokens": labels(tokens, 28),
         "log_probs": [round(max(float(value), -1e6), 4) for value in log_probs],
         "differing": [at in marked for at in range(len(tokens))],
         "parting": -1 if parts_at is None else parts_at,
         "line": one_line,
         "lead": lead,
     }
-    return pack(header, b"")
+    return Component("strip", header)

@@ -1,28 +1,24 @@
 // Words or tokens in a row, each above its log-probability. Those the other side lacks are
 // underlined; the first difference is marked. Token text only ever becomes textContent.
 
-export default function ({ data, parentElement }) {
-  const root = parentElement.querySelector(".strip");
-  if (!root || !data?.byteLength) return undefined;
-  const { header } = unpack(data);
-  const row = make("div", header.line ? "row line" : "row");
-  row.setAttribute("role", "list");
-  row.setAttribute("aria-label", header.label);
-  header.tokens.forEach((token, i) => {
-    const box = make("span", "token");
-    box.setAttribute("role", "listitem");
-    if (header.differing[i]) box.classList.add("differs");
-    if (header.parting === i) box.classList.add("parting");
-    box.append(make("bdi", "text", plain(token)));
+export default function (component) {
+  const given = received(component, "strip");
+  if (!given) return undefined;
+  const { root, header } = given;
+  const tokens = header.tokens.map((token, i) => {
+    const box = make("span", "token", { role: "listitem" }, make("bdi", "text", plain(token)));
+    box.classList.toggle("differs", header.differing[i]);
+    box.classList.toggle("parting", header.parting === i);
     const value = header.log_probs[i];
-    if (value !== undefined) {
-      box.append(make("span", "log", signed(value)));
-      box.title = `${i + 1} ${token}: log p ${value} nats, p ${(100 * Math.exp(value)).toFixed(1)}%`;
-      box.style.setProperty("--p", Math.exp(value).toFixed(3));
-      box.classList.add("scored");
-    }
-    row.append(box);
+    if (value === undefined) return box;
+    const p = Math.exp(value);
+    box.style.setProperty("--p", p.toFixed(3));
+    box.classList.add("scored");
+    const title = `${i + 1} ${token}: log p ${value} nats, p ${(100 * p).toFixed(1)}%`;
+    return extend(box, make("span", "log", signed(value)), { title });
   });
+  const about = { role: "list", "aria-label": header.label };
+  const row = make("div", header.line ? "row line" : "row", about, tokens);
   root.classList.toggle("led", header.lead !== "");
   root.replaceChildren(...(header.lead ? [make("span", "lead", header.lead)] : []), row);
   return header.line ? oneLine(root, row) : undefined;

@@ -1,8 +1,7 @@
 """The tree of a beam search on a canvas: columns are steps, rows are ranks; click or use arrows.
 
-`encode` turns a tree into one message; `mount.beam_tree_view` puts it on a page. Moving, zooming,
-hiding what was dropped, and choosing nodes A and B happen in the browser; Python is told once the
-user pauses.
+Moving, zooming, hiding dropped candidates, and choosing nodes A and B happen in the browser, which
+reports the choice once the user pauses.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from figures.labels import show_token
 from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
-from ui.components.packing import pack
+from ui.components.packing import Component, is_index
 
 _KINDS = tuple(OUTCOMES)
 
@@ -50,22 +49,15 @@ def choice_in(held: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
     if not isinstance(view, Mapping) or view.get("tree") != tree_id:
         return None
     a, b, dropped = view.get("a"), view.get("b"), view.get("dropped")
-    for index in (a, b):
-        if index is None:
-            continue
-        if not isinstance(index, int) or isinstance(index, bool):
-            return None
-        if not 0 <= index < len(tree.nodes):
-            return None
-    if not isinstance(dropped, bool):
+    if not all(index is None or is_index(index, len(tree.nodes)) for index in (a, b)):
         return None
-    return TreeChoice(a, b, dropped)
+    return TreeChoice(a, b, dropped) if isinstance(dropped, bool) else None
 
 
-def encode(
+def tree_component(
     tree: Tree, tree_id: str, start: TreeChoice, label: str, nonce: int = 0, *, single: bool = False
-) -> bytes:
-    """Return everything the view shows of a tree as one message (see `ui.components.packing`).
+) -> Component[None]:
+    """Return a tree as a component; `choice_in` reads its reports, the state `view`.
 
     Args:
         tree_id: identifies the tree in every report.
@@ -101,11 +93,11 @@ def encode(
     }
     if single:
         header["single"] = True
-    return pack(header, b"")
+    return Component("tree", header)
 
 
-def encode_branches(comparison: Comparison) -> bytes:
-    """Return the message that `branches` draws."""
+def branches_component(comparison: Comparison) -> Component[None]:
+    """Return two paths as rows of tokens with log-probabilities; the shared prefix once."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
         return [[_shown(node.token), _finite(node.log_prob)] for node in nodes]
@@ -116,7 +108,7 @@ def encode_branches(comparison: Comparison) -> bytes:
         "shared": comparison.shared,
         "colours": {theme: branch_colours(theme) for theme in THEMES},
     }
-    return pack(header, b"")
+    return Component("branches", header)
 
 
 @lru_cache(maxsize=4096)

@@ -268,27 +268,15 @@ function shortened(pen, view, text, font, room) {
 }
 
 /** The colours of the current theme, also as variables for the bar above the tree. */
-function inkOf(root, style, header) {
-  const value = (name) => style.getPropertyValue(name).trim();
-  const [text, paper] = [value("--st-text-color"), value("--st-background-color")];
-  const accent = value("--st-primary-color");
-  const over = (colour, share) => solid(`color-mix(in srgb, ${colour} ${share}%, ${paper})`);
-  const [a, b] = header.colours[themeOf(root)];
-  root.style.setProperty("--a", a);
-  root.style.setProperty("--b", b);
-  root.style.setProperty("--on-a", inkOn(a));
-  root.style.setProperty("--on-b", inkOn(b));
-  return {
-    a,
-    b,
-    accent,
-    text,
-    paper,
-    panel: value("--st-secondary-background-color"),
-    rule: over(text, 22),
-    quiet: over(text, 66),
-    lit: over(accent, 16),
-  };
+function inkOf(root, header) {
+  const look = themed(root);
+  const over = (colour, share) => solid(`color-mix(in srgb, ${colour} ${share}%, ${look.paper})`);
+  const [a, b] = header.colours[look.theme];
+  for (const [name, value] of Object.entries({ a, b, "on-a": inkOn(a), "on-b": inkOn(b) })) {
+    root.style.setProperty(`--${name}`, value);
+  }
+  const [rule, quiet, lit] = [over(look.ink, 22), over(look.ink, 66), over(look.accent, 16)];
+  return { ...look, a, b, text: look.ink, rule, quiet, lit };
 }
 
 /** Any CSS colour as "#rrggbb", the fastest for a canvas; cached. */
@@ -300,8 +288,8 @@ function solid(colour) {
     const pen = canvas.getContext("2d");
     pen.fillStyle = colour;
     pen.fillRect(0, 0, 1, 1);
-    const rgb = [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-    solids.set(colour, `#${rgb.map((value) => value.toString(16).padStart(2, "0")).join("")}`);
+    const [word] = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer);
+    solids.set(colour, cssOf(word));
   }
   return solids.get(colour);
 }

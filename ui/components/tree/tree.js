@@ -1,6 +1,6 @@
 // The view of a search tree: what is chosen, hidden, zoomed to and scrolled to.
 //
-// Input: one message of ui/components/packing.py, see `encode` in __init__.py. The choice is
+// Input: one message of ui/components/packing.py, see `tree_component` in __init__.py. The choice is
 // sent to Python as the state `view` once the user pauses. Token text is only ever drawn on the
 // canvas or set as textContent.
 
@@ -15,16 +15,17 @@ const MOST_HEIGHT = 430; // px of tree before it scrolls
 const chosenBefore = (window[Symbol.for("headlight.tree")] ??= new Map());
 const views = new WeakMap();
 
-export default function ({ data, key, parentElement, setStateValue }) {
-  const root = parentElement.querySelector(".tree");
-  if (!root || !data?.byteLength) return undefined;
+export default function (component) {
+  const given = received(component, "tree", true);
+  if (!given) return undefined;
+  const { root, header } = given;
   let view = views.get(root);
   if (!view) {
-    view = new TreeView(root, key);
+    view = new TreeView(root, component.key);
     views.set(root, view);
   }
-  view.tell = (value) => setStateValue("view", value);
-  view.receive(unpack(data).header);
+  view.report = (value) => component.setStateValue("view", value);
+  view.receive(header);
   return () => {
     view.close();
     views.delete(root);
@@ -50,56 +51,33 @@ class TreeView {
   }
 
   build() {
-    const bar = make("div", "bar");
-    this.slots = { a: this.button(bar, "A", "What is chosen becomes A (key A)") };
-    this.slots.b = this.button(bar, "B", touching() ? "What is chosen becomes B" : "What is chosen becomes B (key B, or shift and click)");
-    this.slots.a.onclick = () => this.use("a");
-    this.slots.b.onclick = () => this.use("b");
-    this.slots.a.classList.add("slot", "slot-a");
-    this.slots.b.classList.add("slot", "slot-b");
-    this.clear = this.button(bar, "Clear B", "Compare no more (Escape)");
-    this.clear.onclick = () => this.choose("b", null);
-    this.toggle = this.button(bar, "", "Show or hide what the search dropped (key D)");
-    this.toggle.onclick = () => this.setDropped(!this.state.dropped);
-    const legend = make("span", "legend");
-    const sample = (name, text) => {
-      const item = make("span", `sample ${name}`);
-      item.append(make("i", ""), make("span", "", text));
-      legend.append(item);
+    const button = (text, title, onclick, className = "") =>
+      make("button", className, text, { title, "aria-label": title, onclick });
+    const second = touching() ? "" : " (key B, or shift and click)";
+    this.slots = {
+      a: button("A", "What is chosen becomes A (key A)", () => this.use("a"), "slot slot-a"),
+      b: button("B", `What is chosen becomes B${second}`, () => this.use("b"), "slot slot-b"),
     };
-    sample("won", "winner");
-    sample("other", "also finished");
-    sample("dead", "abandoned");
-    const numbers = make("span", "numbers", "numbers: ");
-    numbers.append(term("log P", "log-probability"), " · ", term("score", "score"));
-    legend.append(numbers);
-    bar.append(legend);
-    const zooms = make("span", "zooms");
-    this.button(zooms, "−", "Smaller (key −)").onclick = () => this.zoomBy(-1);
-    this.button(zooms, "+", "Larger (key +)").onclick = () => this.zoomBy(1);
-    this.button(zooms, "Fit", "All steps in sight (key F)").onclick = () => this.fit();
-    bar.append(zooms);
-    this.view = make("div", "view");
-    this.view.tabIndex = 0;
-    this.view.setAttribute("role", "application");
-    this.space = make("div", "space");
-    this.canvas = make("canvas", "nodes");
-    this.canvas.setAttribute("aria-hidden", "true");
-    this.space.append(this.canvas);
-    this.view.append(this.space);
-    this.said = make("p", "said", "");
-    this.said.setAttribute("role", "status");
-    this.root.replaceChildren(bar, this.view, this.said);
+    this.clear = button("Clear B", "Compare no more (Escape)", () => this.choose("b", null));
+    this.toggle = button("", "Show or hide what the search dropped (key D)",
+      () => this.setDropped(!this.state.dropped));
+    const sample = (name, text) =>
+      make("span", `sample ${name}`, make("i"), make("span", "", text));
+    const numbers = make("span", "numbers", "numbers: ",
+      term("log P", "log-probability"), " · ", term("score", "score"));
+    const legend = make("span", "legend", sample("won", "winner"),
+      sample("other", "also finished"), sample("dead", "abandoned"), numbers);
+    const zooms = make("span", "zooms", button("−", "Smaller (key −)", () => this.zoomBy(-1)),
+      button("+", "Larger (key +)", () => this.zoomBy(1)),
+      button("Fit", "All steps in sight (key F)", () => this.fit()));
+    const { a, b } = this.slots;
+    const bar = make("div", "bar", a, b, this.clear, this.toggle, legend, zooms);
+    this.canvas = make("canvas", "nodes", { "aria-hidden": true });
+    this.space = make("div", "space", this.canvas);
+    this.view = make("div", "view", this.space, { tabindex: 0, role: "application" });
+    this.readout = make("p", "readout", { role: "status" });
+    this.root.replaceChildren(bar, this.view, this.readout);
     this.listen();
-  }
-
-  button(parent, text, title) {
-    const button = make("button", "", text);
-    button.type = "button";
-    button.title = title;
-    button.setAttribute("aria-label", title);
-    parent.append(button);
-    return button;
   }
 
   receive(header) {
@@ -123,13 +101,13 @@ class TreeView {
       this.places = new Map(header.step.map((step, i) => [`${step} ${header.rank[i]}`, i]));
     }
     this.view.setAttribute("aria-label", `${header.label}. Arrow keys move between nodes.`);
-    this.settle();
+    this.derive();
     watch(this.root, () => this.layOut());
     this.reveal(this.state[this.state.slot] ?? this.state.a);
   }
 
   /** Derive from the choice which nodes are shown and which paths are marked. */
-  settle() {
+  derive() {
     const { header, state } = this;
     this.shown = [];
     for (let i = 0; i < header.step.length; i += 1) {
@@ -144,7 +122,7 @@ class TreeView {
     this.toggle.textContent = `${state.dropped ? "Hide" : "Show"} ${hidden} ${what}`;
     this.toggle.hidden = hidden === 0;
     for (const name of ["a", "b"]) {
-      this.slots[name].setAttribute("aria-pressed", String(state.slot === name));
+      this.slots[name].setAttribute("aria-pressed", state.slot === name);
     }
     this.clear.hidden = state.b === null;
     this.slots.a.hidden = this.slots.b.hidden = Boolean(header.single);
@@ -160,10 +138,9 @@ class TreeView {
   /** Sizes that depend on the window, the zoom and the theme; then paint. */
   layOut() {
     if (!this.view.clientWidth) return; // hidden
-    const style = getComputedStyle(this.root);
-    this.type = parseFloat(style.getPropertyValue("--hl-scale")) || 1;
-    this.font = style.fontFamily;
-    this.ink = inkOf(this.root, style, this.header);
+    this.type = parseFloat(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
+    this.ink = inkOf(this.root, this.header);
+    this.font = this.ink.font;
     this.zoom ??= Math.min(1, Math.max(LEAST_ZOOM, this.fitting()));
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
@@ -236,7 +213,7 @@ class TreeView {
         const [dx, dy] = [event.clientX - grip.x, event.clientY - grip.y];
         if (grip.moved || Math.hypot(dx, dy) > 4) {
           grip.moved = true;
-          view.classList.add("held");
+          view.classList.add("dragged");
           view.scrollTo(grip.left - dx, grip.top - dy);
         }
         return;
@@ -256,7 +233,7 @@ class TreeView {
     view.onclick = (event) => {
       const dragged = grip?.moved;
       grip = null;
-      view.classList.remove("held");
+      view.classList.remove("dragged");
       if (dragged) return;
       const index = this.at(event);
       if (index !== null) this.choose(event.shiftKey ? "b" : this.state.slot, index);
@@ -310,7 +287,7 @@ class TreeView {
   use(slot) {
     if (this.header.single) return;
     this.state.slot = slot;
-    this.settle();
+    this.derive();
     this.layOut();
     this.view.focus({ preventScroll: true });
   }
@@ -330,12 +307,12 @@ class TreeView {
   }
 
   changed() {
-    this.settle();
+    this.derive();
     this.layOut();
     const { a, b, dropped } = this.state;
     chosenBefore.set(this.key, { mark: this.mark, a, b, dropped });
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.tell({ tree: this.header.tree, a, b, dropped }), REST_MS);
+    this.timer = setTimeout(() => this.report({ tree: this.header.tree, a, b, dropped }), REST_MS);
   }
 
   zoomBy(by) {
@@ -387,12 +364,12 @@ class TreeView {
 
   say(index) {
     if (index === null || index === undefined) {
-      this.said.textContent = "Choose a node, also with the arrow keys.";
+      this.readout.textContent = "Choose a node, also with the arrow keys.";
       return;
     }
     const { header } = this;
     const log = header.log_prob[index];
-    this.said.textContent =
+    this.readout.textContent =
       `Step ${header.step[index] + 1}, rank ${header.rank[index] + 1}: ` +
       `${plain(header.texts[header.text[index]])} · ${header.outcomes[header.kind[index]]} · ` +
       `log p ${signed(log)} (${(100 * Math.exp(log)).toFixed(1)}%) · ` +

@@ -1,0 +1,18 @@
+"""Messages of components, read as the browser reads them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+
+def unpack(message: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the body of a message of `ui.components.packing.pack`."""
+    end = 4 + int.from_bytes(message[:4], "little")
+    return json.loads(message[4:end]), message[end:]
+
+
+def inflate(deflated: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the same of a message of `ui.components.packing.deflate`."""
+    return unpack(zlib.decompress(deflated, wbits=-15))
