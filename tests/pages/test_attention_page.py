@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.factories import make_trace
 from tests.pages.links import said
-from transformer.arrays.trace_file import save_arrays
 from transformer.measures.heads import kept_lines
 from transformer.measures.patterns import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
@@ -59,13 +57,6 @@ def test_a_link_reopens_any_view_and_its_hidden_mass_is_true(
     assert expected.items() <= app.query_params.items()
 
 
-def test_depths_differ_and_a_missing_layer_falls_back_to_the_mean(run_app: RunApp) -> None:
-    # Two encoder layers, three decoder layers.
-    assert "Layer 3, head 1" in name(open_page(run_app, kind="cross", layer="3", head="1"))
-    app = open_page(run_app, kind="encoder_self", layer="3", head="1")
-    assert "Head 1, mean over layers" in name(app)
-
-
 def test_examples_stand_in_place_of_an_empty_page_and_one_click_takes_one(run_app: RunApp) -> None:
     app = open_page(run_app, sentence="", prefix="5.6", layer="2")
     chips = [each for each in app.main.button if str(each.key).startswith("example ")]
@@ -76,14 +67,6 @@ def test_examples_stand_in_place_of_an_empty_page_and_one_click_takes_one(run_ap
     assert not app.exception and not app.info
     assert app.sidebar.text_area[0].value == examples_for("alpha").items[1].sentence
     assert "prefix" not in app.query_params  # another sentence's
-
-
-def test_a_long_sentence_moves_to_a_chart_that_zooms(run_app: RunApp) -> None:
-    long = "the cat sat on the mat " * 8
-    app = open_page(run_app, sentence=long, kind="encoder_self", display="matrix")
-    assert len(app.get("plotly_chart")) == 1
-    short = open_page(run_app, kind="encoder_self", display="matrix")
-    assert not short.get("plotly_chart")
 
 
 def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace) -> None:
@@ -159,7 +142,7 @@ def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Tra
     assert not app.exception
 
 
-def test_weight_on_chosen_tokens_is_said_with_its_definition(run_app: RunApp, trace: Trace) -> None:
+def test_weight_on_chosen_tokens_is_summed(run_app: RunApp, trace: Trace) -> None:
     app = open_page(run_app, display="matrix", keys="1-3", queries="2")
     values = trace.cross[:, :, 1][..., [0, 2]].sum(axis=-1)
     layer, head = np.unravel_index(values.argmax(), values.shape)
@@ -227,10 +210,3 @@ def test_the_head_on_screen_can_be_opened(
     assert named == label
     wanted = {"kind": "decoder_self", "sentence": SENTENCE, "checkpoint": "alpha", **asks}
     assert {name: asked.get(name) for name in wanted} == wanted
-
-
-def test_no_head_is_opened_where_a_file_has_no_inside(run_app: RunApp, tmp_path: Path) -> None:
-    save_arrays(make_trace(S=6, T=4), tmp_path / "both.npz")
-    app = run_app(root=tmp_path, at="attention", checkpoint="both.npz", layer="1", head="1")
-    assert name(app).startswith("**Layer 1, head 1")
-    assert not ways_in(app)

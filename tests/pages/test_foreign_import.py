@@ -19,12 +19,10 @@ from transformer.catalogue import inspect_entry
 
 RunApp = Callable[..., AppTest]
 
-#: Models by name: format and shape. Post- and pre-norm of both kinds.
+#: Models by name: format and shape.
 MODELS = {
-    "joeynmt-post": ("joeynmt", "post-norm, separate"),
     "joeynmt-pre": ("joeynmt", "pre-norm, other ids"),
     "fairseq-post": ("fairseq", "post-norm, all shared"),
-    "fairseq-pre": ("fairseq", "pre-norm, nothing shared"),
 }
 WEIGHTS = {"joeynmt": "7.ckpt", "fairseq": "checkpoint_best.pt"}
 KEYS = {"joeynmt": "model_state", "fairseq": "model"}
@@ -133,7 +131,7 @@ def test_what_cannot_be_read_is_one_line_and_leaves_nothing(
 
 
 def test_a_file_that_a_safe_load_refuses_can_be_converted(run_app: RunApp, root: Path) -> None:
-    name, kind = "joeynmt-post", "joeynmt"
+    name, kind = "joeynmt-pre", "joeynmt"
     _class_of_elsewhere(root / "foreign" / name)
     app = filled(run_app, root, name)
     app.button(key="import_button").click().run()
@@ -151,8 +149,9 @@ def test_a_model_outside_the_roots_is_not_opened(
     run_app: RunApp, root: Path, theirs: Path, kind: str
 ) -> None:
     """By a link to a file of it; links to folders and paths are tested with the form."""
-    shutil.copytree(theirs / f"{kind}-pre", root.parent / "out")
-    inside = Path(shutil.copytree(theirs / f"{kind}-pre", root / "foreign" / "inside"))
+    name = next(name for name in MODELS if name.startswith(kind))
+    shutil.copytree(theirs / name, root.parent / "out")
+    inside = Path(shutil.copytree(theirs / name, root / "foreign" / "inside"))
     (inside / WEIGHTS[kind]).unlink()
     (inside / WEIGHTS[kind]).symlink_to(root.parent / "out" / WEIGHTS[kind])
     app = opened(run_app, root, format=kind, folder="foreign/inside", **{"as": "x"})

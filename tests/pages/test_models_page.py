@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import struct
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -257,22 +256,11 @@ def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) ->
     def copy(name: str) -> Path:
         return Path(shutil.copytree(root / "alpha", root / name))
 
-    os.mkfifo(copy("a-pipe") / "more")
-    (root / "a-pipe" / "config.json").unlink()
+    (copy("a-pipe") / "config.json").unlink()
     os.mkfifo(root / "a-pipe" / "config.json")
-    folder = copy("deep")
-    (folder / "config.json").write_text("[" * 100_000)
-    folder = copy("layers")
-    values = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(values | {"n_encoder_layers": 10**9}))
-    (copy("header") / "model.safetensors").write_bytes(struct.pack("<Q", 2**60) + b"{}")
+    (copy("deep") / "config.json").write_text("[" * 100_000)
     (copy("link") / "model.safetensors").unlink()
     (root / "link" / "model.safetensors").symlink_to("/dev/zero")
-    (copy("loop") / "tokenizer.model").unlink()
-    (root / "loop" / "tokenizer.model").symlink_to("tokenizer.model")
-    folder = copy("pieces")
-    data = (folder / "tokenizer.model").read_bytes().replace("▁".encode(), b"\xe2\x96\xff", 1)
-    (folder / "tokenizer.model").write_bytes(data)
     (copy("<b>*name*\n$x$") / "config.json").write_text("{")
     copy("same")
     (root / "to-same").symlink_to("same")
@@ -280,8 +268,7 @@ def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) ->
     said = text_of(app)
     for line in (
         "config.json: a pipe, socket or device", "config.json: not valid JSON: nested too deeply",
-        "parameters; at most", "model.safetensors: not a whole", "link that leads outside",
-        "tokenizer.model: a link to itself", "a piece is not UTF-8", "<b>*name* $x$",
+        "link that leads outside", "<b>*name* $x$",
     ):  # fmt: skip
         assert line in said, line
     assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]

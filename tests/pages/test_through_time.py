@@ -64,27 +64,19 @@ def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
     assert "run of 20 updates" in said(app)
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
-    assert "After 3 of 20 updates. On validation text" in said(app)
-    assert "a probability of 0.7% (geometric mean; loss 5.00 nats)" in said(app)  # exp(-5)
+    assert "After 3 of 20 updates." in said(app) and "0.7%" in said(app)  # exp(-5)
     expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
     assert trace_of(app).tgt_ids == expected.tgt_ids
     assert translation(app) == (expected.text or "(empty)")
     slider(app).set_value(0).run()
-    assert "every weight is as it was drawn at random" in said(app)
     press(app, "close_time")
     assert not app.main.select_slider and app.query_params["checkpoint"] == "alpha"
     assert app.query_params["time"] == "off"
-
-
-def test_the_last_snapshot_is_left_out_where_it_is_the_finished_model(
-    open_page: Callable[..., AppTest],
-) -> None:
+    # The last snapshot is left out where it is the finished model, and a link may name none.
     app = open_page(checkpoint="own", time="on")
     assert slider(app).options == ["untrained", "3 updates", "finished"]
-    assert "The finished model, after 20 updates." in said(app)
-    assert "loss 2.00 nats" in said(app)
-    # A link to it shows it all the same.
-    assert slider(open_page(checkpoint="own@20")).value is None
+    app = open_page(checkpoint="alpha@4")
+    assert "alpha@4" in app.toast[0].value and app.query_params["checkpoint"] == "alpha"
 
 
 def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
@@ -109,16 +101,6 @@ def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
     assert app.button(key="play_time").label == "Stop"
 
 
-def test_stop_stays_at_the_moment(open_page: Callable[..., AppTest]) -> None:
-    app = press(press(open_page(checkpoint="alpha@3"), "play_time"), "play_time")
-    assert app.button(key="play_time").label == "Play"
-    assert app.query_params["checkpoint"] == "alpha@3"
-    # So does a hand on the slider.
-    press(app, "play_time")
-    slider(app).set_value(20).run()
-    assert app.button(key="play_time").label == "Play"
-
-
 def test_a_held_translation_is_read_by_every_moment(open_page: Callable[..., AppTest]) -> None:
     app = open_page(time="on")
     held = trace_of(app)
@@ -131,15 +113,6 @@ def test_a_held_translation_is_read_by_every_moment(open_page: Callable[..., App
     assert np.abs(trace_of(app).cross - held.cross).max() > 1e-3
 
 
-def test_a_link_to_a_moment_that_is_not_there_opens_the_checkpoint(
-    open_page: Callable[..., AppTest],
-) -> None:
-    app = open_page(checkpoint="alpha@4")
-    assert "alpha@4" in app.toast[0].value and "is not here" in app.toast[0].value
-    assert app.query_params["checkpoint"] == "alpha"
-    assert not app.main.select_slider
-
-
 def test_a_model_of_one_stack_is_seen_in_time_too(
     run_app: RunApp, family: Path, tmp_path: Path
 ) -> None:
@@ -147,7 +120,7 @@ def test_a_model_of_one_stack_is_seen_in_time_too(
     write_snapshots(found / "reader")
     app = run_app(found, at="family", checkpoint="reader@3", sentence=CAT)
     assert slider(app).value == 3
-    assert "gives the right hidden token a probability of 0.7%" in said(app)
+    assert "0.7%" in said(app)
     assert not [each for each in app.button if each.key == "hold_time"]
     (model,) = (each for each in app.main.button_group if each.label == "Model")
     assert model.value == "reader"

@@ -189,7 +189,7 @@ def wanted_cell() -> Cell:
 
 
 def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
-    """Return the heads combined under the lens, even those that the current kind lacks."""
+    """Return the heads combined under the lens, including heads that the current kind lacks."""
     if url_state.get(AttentionSettings.map) != "heads":
         return ()
     stored = url_state.get(AttentionSettings.heads)

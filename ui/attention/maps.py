@@ -72,7 +72,7 @@ def special_keys(trace: Trace, kind: AttentionKind) -> tuple[int, ...]:
 
 
 def clearest_head(trace: Trace, kind: AttentionKind, cell: Cell) -> Head:
-    """Return the head that the lines open on: `cell`, or the clearest of those that it combines.
+    """Return the head that the lines open on: `cell`, or the clearest head that it combines.
 
     That is the one with the most mutual information of query and key.
     """

@@ -43,7 +43,7 @@ _PRESENTING = Path(__file__).parents[1] / "components" / "keys" / "presenting.cs
 
 
 def presenting() -> bool:
-    """Whether presenter mode is on."""
+    """Return True in presenter mode."""
     return url_state.get(PRESENT)
 
 

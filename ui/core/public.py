@@ -1,4 +1,4 @@
-"""Whether this server is public: open to strangers, so nobody imports and everybody has limits.
+"""Settings of a public server, open to strangers: no imports, and limits for everybody.
 
 `HEADLIGHT_PUBLIC=1` is the one switch; see docs/hosting.md for what follows from it.
 """

@@ -213,12 +213,12 @@ def enter(url_path: str) -> None:
 
 
 def entered() -> bool:
-    """Whether this run opened the page, after another one."""
+    """Return True if this run opened the page, after another one."""
     return bool(st.session_state.get(_ENTERED))
 
 
 def opens_plainly() -> bool:
-    """Whether this is the session's first page, and its address holds no setting."""
+    """Return True on the session's first page if its address holds no setting."""
     return not _dict(_WRITTEN) and not _dict(_ARRIVED)
 
 
@@ -228,7 +228,7 @@ def page() -> str:
 
 
 def arrived(*params: Param[Any]) -> bool:
-    """Whether the URL brought one of these settings in this run."""
+    """Return True if the URL brought one of these settings in this run."""
     return any(param.name in _dict(_ARRIVED) for param in params)
 
 
@@ -284,7 +284,7 @@ def forget_stale(key: str, now: object, *params: Param[Any]) -> None:
 
 
 def stored(param: Param[Any]) -> bool:
-    """Whether a value is stored, valid or not."""
+    """Return True if a value is stored, valid or not."""
     return param.name in _dict(_STORE)
 
 

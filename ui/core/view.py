@@ -154,5 +154,5 @@ def times_asked() -> int:
 
 
 def is_blank(sentence: str) -> bool:
-    """Whether a sentence is empty once it is cleaned for the tokenizer."""
+    """Return True for a sentence that is empty once cleaned for the tokenizer."""
     return not clean(sentence)

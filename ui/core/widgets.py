@@ -61,7 +61,7 @@ def choose_one(
 
     Args:
         label: for screen readers; shown only with `label_visibility`.
-        options: by their names on screen, or those that are their own names.
+        options: with their names on screen, or a plain sequence.
         where: defaults to the current container.
         forgotten: see `bound`.
         chosen: the option on screen; defaults to the stored one.

@@ -1,4 +1,4 @@
-"""Which pages work with the chosen model, and why the others do not."""
+"""Page availability per model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES: dict[AttentionKind, str] = {
 
 
 def why_not(view: View, spec: PageSpec) -> str | None:
-    """Return why a page cannot show the view's model, in one sentence; None if it can.
+    """Return the reason why a page cannot show the view's model; None if it can.
 
     If the model cannot be loaded, the page says so and the run ends: see
     `ui.work.cache.get_tracer`.

@@ -1,4 +1,4 @@
-"""Who may import models in the app: by default only visitors with the server's token.
+"""Import rights: by default only visitors with the server's token may import models.
 
 `HEADLIGHT_IMPORT=on` lets every visitor import, `off` nobody, as does `HEADLIGHT_PUBLIC=1`.
 Otherwise the server prints a link with a token when it starts, as Jupyter does; a session that
@@ -48,7 +48,7 @@ def invitation() -> str | None:
 
 
 def take_token() -> None:
-    """Admit this session if its URL has the token, and remove it from the URL."""
+    """Grant this session import rights by the token in its URL, and remove it from there."""
     given = url_state.get(TOKEN)
     url_state.forget(TOKEN)
     if given:
@@ -56,7 +56,7 @@ def take_token() -> None:
 
 
 def admit(given: str) -> bool:
-    """Let this session import if `given` is the token; return whether it is."""
+    """Grant this session import rights if the token matches; return True if it does."""
     right = not _setting() and hmac.compare_digest(given.strip().encode(), token().encode())
     if right:
         st.session_state[_ADMITTED] = True

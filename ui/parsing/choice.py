@@ -26,7 +26,7 @@ class ParsingChoice(Choice):
 
 
 def writes_trees(entry: Entry) -> bool:
-    """Whether a checkpoint's own record says that it writes trees; anyone may have written it."""
+    """Return True if a checkpoint's record, which is untrusted, says that it writes trees."""
     return _side(entry, "tgt") == TREE
 
 

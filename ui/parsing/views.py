@@ -88,7 +88,7 @@ def make_figure(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> 
 
 
 def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
-    """Say that this model does not parse, and offer those that do."""
+    """Explain that this model does not parse, and offer parsers."""
     parsers = [entry for entry in entries if entry.error is None and writes_trees(entry)]
     st.info(
         f"{code(view.checkpoint)} translates. A parser writes a tree instead: take one of these."
@@ -106,7 +106,7 @@ def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
 
 
 def draw_borrowed(view: View, parser: View) -> None:
-    """Say that another model than the chosen one parses here, and offer it for every page."""
+    """Explain that another model parses here, and offer it for every page."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
             f"{code(view.checkpoint)} translates; this tree is by {code(parser.checkpoint)}.",

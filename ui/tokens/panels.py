@@ -142,7 +142,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     left.caption(linked(said, "log p", "nats"))
     right.altair_chart(
         drawn(length_bars, length_counts(pieces, kinds), current_theme()), theme=None,
-        alt="How many pieces have each length, those that start a word and those that do not.",
+        alt="Number of pieces of each length, at the start of a word and inside one.",
     )  # fmt: skip
     offer_lengths(place, view, side)
 

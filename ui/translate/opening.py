@@ -1,8 +1,8 @@
-"""The opening: when it plays, and what it asks of the model.
+"""The opening, an animation before the first translation.
 
 It plays once for a browser, where a session begins on Translate at an address without any setting;
 a cookie remembers it, so that the server need not draw it first to find out. The page stands behind
-it, hidden by opening.js, and appears when it is over.
+it, hidden by opening.js, and appears at its end.
 """
 
 from __future__ import annotations

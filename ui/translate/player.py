@@ -1,4 +1,4 @@
-"""The player of one side: where it opens, its current place, and its reports."""
+"""The player of one side: its first and current place, and its reports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ui.work.cache import Computation, computed
 
 @dataclass(frozen=True)
 class Start:
-    """Where the player was opened: the trace, the place, and a count that marks it as new."""
+    """A message to the player: the trace, the place, and a count that marks it as new."""
 
     trace: str
     place: PlayerPlace
@@ -71,7 +71,7 @@ def ensure_step(side: Side, n_steps: int) -> None:
 
 
 def is_open(side: Side) -> bool:
-    """Whether the side's player is already open in this trace."""
+    """Return True if the side's player is already open in this trace."""
     start: Start | None = st.session_state.get(side.key("player_start"))
     return start is not None and start.trace == side.view.request.name
 

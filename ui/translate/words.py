@@ -58,8 +58,8 @@ def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
     if text is None or length <= text.src_tokens:
         return ""
     return (
-        f"This sentence has {length} tokens; {100 * COVERED:.0f}% of those that the model was "
-        f"trained on have at most {text.src_tokens}. Expect mistakes, or translate it in parts."
+        f"This sentence has {length} tokens; {100 * COVERED:.0f}% of the training sentences have "
+        f"at most {text.src_tokens}. Expect mistakes, or translate it in parts."
     )
 
 

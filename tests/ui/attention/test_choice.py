@@ -30,32 +30,15 @@ from ui.core.url_state import KIND
 heads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), unique=True).map(tuple)
 
 
-@given(heads)
-def test_any_set_of_heads_comes_back_in_its_order(chosen: tuple[tuple[int, int], ...]) -> None:
-    assert AttentionSettings.heads.parse(AttentionSettings.heads.write(chosen)) == chosen
+tokens = st.sets(st.integers(0, 600)).map(lambda chosen: tuple(sorted(chosen)))
+pins = st.none() | st.tuples(st.sampled_from(["query", "key"]), st.integers(0, 600))
 
 
-@given(st.sets(st.integers(0, 600)).map(lambda chosen: tuple(sorted(chosen))))
-def test_any_tokens_come_back(chosen: tuple[int, ...]) -> None:
-    assert AttentionSettings.keys.parse(AttentionSettings.keys.write(chosen)) == chosen
-
-
-@given(st.none() | st.tuples(st.sampled_from(["query", "key"]), st.integers(0, 600)))
-def test_any_pin_comes_back(pin: tuple[str, int] | None) -> None:
-    assert AttentionSettings.pin.parse(AttentionSettings.pin.write(pin)) == pin  # type: ignore[arg-type]
-
-
-def test_empty_zero_and_the_first_are_written_out() -> None:
-    assert (
-        AttentionSettings.heads.write(())
-        == AttentionSettings.keys.write(())
-        == AttentionSettings.pin.write(None)
-        == "none"
-    )
-    assert AttentionSettings.heads.write(((0, 2), (1, 4))) == "1.3-2.5"
-    assert AttentionSettings.keys.write((0, 6)) == "1-7"
-    assert AttentionSettings.pin.write(("key", 0)) == "k1"
-    assert (AttentionSettings.mass.write(0.0), AttentionSettings.mass.parse("0")) == ("0", 0.0)
+@given(heads, tokens, pins)
+def test_any_heads_tokens_and_pin_come_back(heads: Any, tokens: Any, pin: Any) -> None:
+    choice = AttentionSettings
+    for param, value in ((choice.heads, heads), (choice.keys, tokens), (choice.pin, pin)):
+        assert param.parse(param.write(value)) == value
 
 
 @pytest.mark.parametrize(

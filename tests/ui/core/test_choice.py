@@ -79,7 +79,8 @@ def test_any_text_is_refused_or_written_as_it_was_read(cls: type[Choice], raw: s
             value = param.parse(raw)
         except ValueError:
             continue
-        assert param.parse(param.write(value)) == value or not param.write(value)
+        written = param.write(value)
+        assert not written.strip() or param.parse(written) == value
 
 
 def test_what_belongs_to_a_sentence_goes_with_it_unless_a_link_brought_it() -> None:

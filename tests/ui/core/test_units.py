@@ -33,7 +33,3 @@ def test_it_opens_on_tokens_and_a_link_can_say_either() -> None:
     assert "unser" not in app.json[0].value
     app.toggle[0].set_value(True).run()
     assert app.query_params["units"] == "words"
-
-
-def test_nonsense_means_tokens() -> None:
-    assert not open_with(units="<b>").toggle[0].value

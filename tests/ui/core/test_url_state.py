@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from ui.core import url_state
@@ -14,39 +10,6 @@ from ui.frame import sidebar
 
 ALPHA, BEAM, SENTENCE = SearchChoice.alpha, SearchChoice.beam, sidebar.SENTENCE
 SWITCH: Param[bool] = url_state.switch("on")
-
-
-@given(st.integers(1, 10))
-def test_a_whole_number_comes_back(value: int) -> None:
-    assert BEAM.parse(BEAM.write(value)) == value
-
-
-@given(st.integers(0, 200))
-def test_a_number_comes_back_zero_included(hundredths: int) -> None:
-    value = hundredths / 100
-    assert ALPHA.parse(ALPHA.write(value)) == value
-
-
-@given(st.none() | st.integers(1, 999))
-def test_a_layer_comes_back_the_mean_included(value: int | None) -> None:
-    assert url_state.LAYER.parse(url_state.LAYER.write(value)) == value
-
-
-@pytest.mark.parametrize("value", [True, False])
-def test_a_switch_comes_back_off_included(value: bool) -> None:
-    assert SWITCH.parse(SWITCH.write(value)) is value
-
-
-@pytest.mark.parametrize(
-    "param", [BEAM, ALPHA, url_state.STEP, url_state.LAYER, url_state.HEAD, SWITCH]
-)
-@given(raw=st.one_of(st.text(), st.sampled_from(["nan", "inf", "-1", "1e999", "٣", "0x1", "1_0"])))
-def test_anything_else_is_refused_as_a_value_error(param: Param[Any], raw: str) -> None:
-    try:
-        value = param.parse(raw)
-    except ValueError:
-        return
-    assert param.parse(param.write(value)) == value
 
 
 def test_a_sentence_longer_than_the_box_is_refused() -> None:
